@@ -43,7 +43,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     },
     "decision/fusion.py": {},
     "decision/recipe.py": {
-        scope: {"reduce"} for scope in ("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._residual_share")
+        scope: {"reduce"} for scope in ("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._check_inputs")
     },
     "decision/weighting.py": {},
     "graphs/planning.py": {},

@@ -41,6 +41,11 @@ class ScoreMatrix:
         return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
 
 
+Matrices = Mapping[str, ScoreMatrix]
+"""The matrices of a component's inputs, by name."""
+Params = Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Component:
     """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
@@ -70,31 +75,33 @@ class Combiner(ABC):
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
 
-    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def check_questions(self, questions: Sequence[Question], params: Params) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
         if params:
             raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
         return {}
 
     @abstractmethod
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Matrices, params: Params) -> Component:
         """Return the component of every response.
 
         If every question looks at one response only, each row is computed from that row only: other responses in the
         group or in a re-scored run do not change it.
         """
 
-    def bounds(
-        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
-    ) -> tuple[Floats, Floats]:
+    def bounds(self, low: Matrices, high: Matrices, params: Params) -> tuple[Floats, Floats]:
         """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
         Correct for a combiner that never decreases when a cell increases; other combiners override it.
         """
         return self.combine(low, params).value, self.combine(high, params).value
+
+
+Combiners = Mapping[str, Combiner]
+"""The combiners of a config, by name."""
 
 
 @contextmanager

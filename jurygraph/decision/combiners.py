@@ -19,23 +19,23 @@ from pydantic import ValidationError
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, Matrices, Params, ScoreMatrix
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput, Edge
 
 
-def input_means(matrices: Mapping[str, ScoreMatrix]) -> tuple[Floats, Bools]:
+def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     means = [cells_of_input.mean() for cells_of_input in matrices.values()]
     return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
 
 
-def _parts(matrices: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Floats]:
+def _parts(matrices: Matrices, values: Floats) -> dict[str, Floats]:
     return {name: values[:, i] for i, name in enumerate(matrices)}
 
 
-def _input_weights(matrices: Mapping[str, ScoreMatrix], has_value: Bools) -> Floats:
+def _input_weights(matrices: Matrices, has_value: Bools) -> Floats:
     """Return the weight of every input where it applies, else 0, [R,I]."""
     return np.where(has_value, np.array([cells.input_weight for cells in matrices.values()]), 0.0)
 
@@ -53,7 +53,7 @@ class Mean(Combiner):
 
     name = "mean"
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Matrices, params: Params) -> Component:
         values, has_value = input_means(matrices)
         size = _input_weights(matrices, has_value)
         total = aggregation.total(size)
@@ -67,12 +67,12 @@ class Product(Combiner):
 
     name = "product"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         if len(inputs) < 2:
             raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
         return super().freeze(inputs, params)
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Matrices, params: Params) -> Component:
         values, has_value = input_means(matrices)
         return Component(_product(values), np.asarray(has_value.all(axis=1)), _parts(matrices, values))
 
@@ -85,7 +85,7 @@ class _Rubric(Combiner):
 
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
@@ -111,16 +111,14 @@ class _Rubric(Combiner):
             retention.append(float(gear.retention([edge.kind], params.get("kappa", 1.0), base)[0]))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Matrices, params: Params) -> Component:
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
         q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
         value, present = _eq14(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
-    def bounds(
-        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
-    ) -> tuple[Floats, Floats]:
+    def bounds(self, low: Matrices, high: Matrices, params: Params) -> tuple[Floats, Floats]:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
@@ -142,9 +140,7 @@ class _Rubric(Combiner):
         return least, greatest
 
     @abstractmethod
-    def _support(
-        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
-    ) -> Floats:
+    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a `positive` child [C], and does support any other."""
 
@@ -155,9 +151,7 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _support(
-        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
-    ) -> Floats:
+    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         return p
 
 
@@ -167,9 +161,7 @@ class Gear(_Rubric):
     name = "gear"
     version = "2"
 
-    def _support(
-        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
-    ) -> Floats:
+    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         return marginals(graph, p, params["retention"], decided, positive)
 
@@ -192,9 +184,7 @@ class _Hard(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def _support(
-        self, matrices: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
-    ) -> Floats:
+    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met_decisions(matrices)
         doubted = graph.hard_gating(p, mode=self.mode, met=met & decided)
@@ -221,13 +211,13 @@ def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.
     return gear.compile(n, parents, children)
 
 
-def signed_weights(matrices: Mapping[str, ScoreMatrix]) -> Floats:
+def signed_weights(matrices: Matrices) -> Floats:
     """Return the signed weights of the criteria, [C]."""
     criteria = matrices.values()
     return np.array([each.input_weight if each.weight[0] > 0 else -each.input_weight for each in criteria])
 
 
-def judged_criteria(matrices: Mapping[str, ScoreMatrix]) -> Bools:
+def judged_criteria(matrices: Matrices) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
     columns = [
         (criterion.judged | ~criterion.applicable).all(axis=1) & criterion.applicable.any(axis=1)
@@ -236,7 +226,7 @@ def judged_criteria(matrices: Mapping[str, ScoreMatrix]) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _met_decisions(matrices: Mapping[str, ScoreMatrix]) -> Bools:
+def _met_decisions(matrices: Matrices) -> Bools:
     """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in matrices.values():
@@ -268,7 +258,7 @@ class _Welfare(Combiner):
 
     extra_params: Sequence[str] = ()
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         total = float(aggregation.total([cells_of_input.input_weight for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             raise PlanError(
@@ -277,7 +267,7 @@ class _Welfare(Combiner):
         known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
-    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    def combine(self, matrices: Matrices, params: Params) -> Component:
         hard, cap = params.get("hard", {}), params.get("cap")
         columns = [_utility(cells, list(hard.get(name, ())), cap) for name, cells in matrices.items()]
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
@@ -289,7 +279,7 @@ class _Welfare(Combiner):
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
         """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
 
 
@@ -301,7 +291,7 @@ class Stakeholders(_Welfare):
 
     name = "stakeholders"
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
         return np.asarray(aggregation.total(weight * utility))
 
 
@@ -311,7 +301,7 @@ class Egalitarian(_Welfare):
     name = "egalitarian"
     extra_params = ("floor",)
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
         weighted = np.asarray(aggregation.total(weight * utility))
         least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(least < params["floor"], np.minimum(weighted, least), weighted)
@@ -322,7 +312,7 @@ class Nash(_Welfare):
 
     name = "nash"
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
         return _product(np.where(has_utility, utility, 1.0))
 
 
@@ -344,9 +334,7 @@ def _share(applicable: Bools, value: Floats | Bools) -> Floats:
     return aggregation.total(size * value) / np.where(count > 0, count, 1.0)
 
 
-def _group_diagnostics(
-    utility: Floats, matrices: Mapping[str, ScoreMatrix], soft: Mapping[str, Sequence[int]]
-) -> dict[str, Floats]:
+def _group_diagnostics(utility: Floats, matrices: Matrices, soft: Mapping[str, Sequence[int]]) -> dict[str, Floats]:
     """Return DecompR's group diagnostics: mean and least û, Gini and Jain, and the share of soft constraints
     addressed."""
     diagnostics = {

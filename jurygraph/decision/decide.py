@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, as_plan_error
+from jurygraph.decision.combiner import Combiners, Component, ScoreMatrix, as_plan_error
 from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
 from jurygraph.decision.recipe import build_decision
@@ -53,8 +53,6 @@ from jurygraph.schema import (
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
 from jurygraph.schema.trace import group_verdicts_by_response
-
-Combiners = Mapping[str, Combiner]
 
 
 def compute_rewards(
@@ -315,7 +313,7 @@ def redecide(
     survey: Survey,
     config: Config,
     records: Mapping[str, EvaluatorRecord],
-    combiners: Mapping[str, Combiner],
+    combiners: Combiners,
     find_tensions: TensionFinder,
 ) -> Decision:
     """Return the decision that `prepare` would make for a planned task and its survey under this config.

@@ -12,6 +12,8 @@ from jurygraph.decision.combiner import Component
 from jurygraph.errors import PlanError
 from jurygraph.schema import Decision, FormatGate, RepetitionControl, RewardGate
 
+Values = Mapping[str, Floats]
+"""Values of components [R], by name."""
 Interval = tuple[Floats, Floats]
 Change = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
@@ -56,7 +58,7 @@ def fuse(
 
 
 def _apply_gate(
-    gate: RewardGate, reward: Floats, values: Mapping[str, Floats], weights: Mapping[str, float], measure: Floats
+    gate: RewardGate, reward: Floats, values: Values, weights: Mapping[str, float], measure: Floats
 ) -> Floats:
     """Return the reward after a gate, if the gate's component has the value `measure`."""
     if isinstance(gate, FormatGate):
@@ -99,18 +101,14 @@ def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapp
 
 
 def _bounds_after_gate(
-    gate: RewardGate,
-    bounds: Interval,
-    span: Interval,
-    components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
-    weights: Mapping[str, float],
+    gate: RewardGate, bounds: Interval, span: Interval, ends: tuple[Values, Values], weights: Mapping[str, float]
 ) -> Interval:
     """Return the bounds after a gate whose component can have any value in `span`."""
     if isinstance(gate, RepetitionControl):
         factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
         return _hull(*(bound * factor for bound in bounds for factor in factors))
     zero = np.zeros_like(bounds[0])
-    shut = [_apply_gate(gate, zero, each, weights, zero) for each in components]  # each gate is shut at a measure of 0
+    shut = [_apply_gate(gate, zero, each, weights, zero) for each in ends]  # each gate is shut at a measure of 0
     surely_shut, surely_open = span[1] < gate.below, span[0] >= gate.below
     least, most = (
         np.where(surely_shut, when_shut, np.where(surely_open, when_open, either))

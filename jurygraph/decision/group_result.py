@@ -133,7 +133,6 @@ def _is_below(coverage: Floats, required: float) -> Bools:
 
 
 def _component_rows(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:
-    """Return each row's components, in the decision's order."""
     ordered = (components[spec.name] for spec in decision.specs)
     return zip(*(_to_numbers(component.value, component.present) for component in ordered), strict=True)
 
@@ -153,7 +152,6 @@ def _named_rows(components: Mapping[str, Mapping[str, Floats]], rows: int) -> It
 
 
 def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
-    """Return the steps that changed each row's reward."""
     steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
     changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
     return changed if steps else [()] * rows

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.decision.combiner import Combiner, as_plan_error
+from jurygraph.decision.combiner import Combiners, as_plan_error
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
@@ -83,7 +83,6 @@ def _overflows(weights: Sequence[float]) -> bool:
 
 
 def _gate_components(gate: RewardGate) -> tuple[str, ...]:
-    """Return the components that a gate depends on."""
     return (gate.component, *(gate.auxiliary if isinstance(gate, PrecisionShaping) else ()))
 
 
@@ -108,7 +107,7 @@ def build_decision(
     survey: Survey,
     config: Config,
     records: Mapping[str, EvaluatorRecord],
-    combiners: Mapping[str, Combiner],
+    combiners: Combiners,
     weights: Mapping[str, float],
     difficulty: Mapping[str, Any],
 ) -> Decision:
@@ -138,7 +137,7 @@ class _SpecBuilder:
     survey: Survey
     config: Config
     records: Mapping[str, EvaluatorRecord]
-    combiners: Mapping[str, Combiner]
+    combiners: Combiners
 
     def __post_init__(self) -> None:
         self.by_id = {question.id: question for question in self.survey.questions}

@@ -22,7 +22,7 @@ ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, 
 # Kappa
 
 
-def test_kappa_of_cohens_own_kind_of_table() -> None:
+def test_kappa_of_a_confusion_table_equals_cohens_value() -> None:
     """20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no: p_o = .7, p_e = .5."""
     first = ["yes"] * 25 + ["no"] * 25
     second = ["yes"] * 20 + ["no"] * 5 + ["yes"] * 10 + ["no"] * 15
@@ -39,7 +39,7 @@ def test_kappa_is_not_a_number_where_chance_agrees_as_well() -> None:
 
 
 @given(ratings, st.permutations(range(4)))
-def test_kappa_asks_neither_who_is_first_nor_what_labels_are_called(
+def test_kappa_does_not_depend_on_the_order_of_annotators_or_label_names(
     pairs: list[tuple[int, int]], names: list[int]
 ) -> None:
     first, second = zip(*pairs, strict=True)
@@ -53,8 +53,8 @@ def test_kappa_asks_neither_who_is_first_nor_what_labels_are_called(
 # Classification
 
 
-def test_figures_worked_out_by_hand() -> None:
-    """a: 2 of 3 said, 2 of 2 there; b: 1 of 1, 1 of 2."""
+def test_metrics_equal_values_computed_by_hand() -> None:
+    """a: precision 2 of 3, recall 2 of 2; b: 1 of 1, 1 of 2."""
     found = classification(["a", "a", "a", "b"], ["a", "a", "b", "b"])
     expected = (0.75, (2 / 3 + 1) / 2, (1 + 1 / 2) / 2, (4 / 5 + 2 / 3) / 2)
     assert found == pytest.approx(Classification(*expected), abs=1e-15)
@@ -65,21 +65,21 @@ def test_a_label_that_is_absent_on_one_side_counts_0() -> None:
     assert classification([0, 0], [0, 1]) == (0.5, 0.25, 0.5, pytest.approx(1 / 3))
 
 
-def test_what_is_averaged_over_may_be_less_or_more_than_what_is_there() -> None:
-    said, right = ["a", "none", "b"], ["a", "b", "b"]
-    over = classification(said, right, labels=["a", "b"])
+def test_the_averaged_labels_may_be_fewer_or_more_than_those_that_occur() -> None:
+    predicted, right = ["a", "none", "b"], ["a", "b", "b"]
+    over = classification(predicted, right, labels=["a", "b"])
     assert over == pytest.approx((2 / 3, 1.0, 0.75, (1 + 2 / 3) / 2))
-    assert classification(said, right).macro_recall == pytest.approx((1 + 0.5 + 0) / 3)
-    assert classification(said, right, labels=["c"]) == (pytest.approx(2 / 3), 0.0, 0.0, 0.0)
+    assert classification(predicted, right).macro_recall == pytest.approx((1 + 0.5 + 0) / 3)
+    assert classification(predicted, right, labels=["c"]) == (pytest.approx(2 / 3), 0.0, 0.0, 0.0)
 
 
 @given(ratings)
 def test_each_figure_is_a_share_and_all_are_1_for_the_truth(pairs: list[tuple[int, int]]) -> None:
-    said, right = zip(*pairs, strict=True)
-    assert all(0.0 <= figure <= 1.0 for figure in classification(said, right))
+    predicted, right = zip(*pairs, strict=True)
+    assert all(0.0 <= figure <= 1.0 for figure in classification(predicted, right))
     assert classification(right, right) == pytest.approx((1.0, 1.0, 1.0, 1.0))
-    other = classification(right, said)
-    found = classification(said, right)
+    other = classification(right, predicted)
+    found = classification(predicted, right)
     assert (other.macro_recall, other.macro_f1) == pytest.approx((found.macro_precision, found.macro_f1))
 
 
@@ -92,7 +92,7 @@ def test_each_figure_is_a_share_and_all_are_1_for_the_truth(pairs: list[tuple[in
         (["1"], [1], "labels of one kind are needed"),
     ],
 )
-def test_what_are_no_two_lists_of_labels_is_refused(one: Any, other: Any, message: str) -> None:
+def test_invalid_pairs_of_label_lists_are_refused(one: Any, other: Any, message: str) -> None:
     for function in (cohen_kappa, classification):
         with pytest.raises(PlanError, match=message):
             function(one, other)
@@ -101,7 +101,7 @@ def test_what_are_no_two_lists_of_labels_is_refused(one: Any, other: Any, messag
 @pytest.mark.parametrize(
     ("function", "names"), [(cohen_kappa, ("first", "second")), (classification, ("predicted", "truth"))]
 )
-def test_the_two_lists_are_called_by_their_names(function: Any, names: tuple[str, str]) -> None:
+def test_errors_name_both_label_lists(function: Any, names: tuple[str, str]) -> None:
     one, other = names
     with pytest.raises(PlanError, match=rf"^{one} has shape \(1,\) and {other} \(2,\): two lists"):
         function([1], [1, 2])
@@ -109,7 +109,7 @@ def test_the_two_lists_are_called_by_their_names(function: Any, names: tuple[str
         function(["1"], [1])
 
 
-def test_there_is_something_to_average_over() -> None:
+def test_an_empty_list_of_averaged_labels_is_refused() -> None:
     with pytest.raises(PlanError, match="labels is empty: name one"):
         classification([1], [1], labels=[])
 
@@ -156,7 +156,7 @@ def majority() -> np.ndarray:
     return winner
 
 
-def agreed(judge: np.ndarray) -> dict[str, float]:
+def metrics_of(judge: np.ndarray) -> dict[str, float]:
     found = classification(judge, majority(), labels=[0.0, 1.0, 2.0])
     names = ("acc", "macroP", "macroR", "macroF1")
     return {name: round(figure, 4) for name, figure in zip(names, found, strict=True)}
@@ -170,11 +170,11 @@ def test_the_majority_of_the_annotators_is_the_published_one() -> None:
 def test_pandalms_published_agreement(judge: str) -> None:
     """Garbage is a wrong label, and no class to average over."""
     kappa = round(cohen_kappa(column(judge), majority()), 4)
-    assert agreed(column(judge)) | {"cohen_kappa_vs_majority": kappa} == PUBLISHED[judge]
+    assert metrics_of(column(judge)) | {"cohen_kappa_vs_majority": kappa} == PUBLISHED[judge]
 
 
-def test_so_it_is_with_garbage_as_a_tie() -> None:
-    assert agreed(column("gpt35", garbage=0.0)) == PUBLISHED["gpt35_garbage_as_tie"]
+def test_garbage_counted_as_a_tie_gives_the_published_agreement() -> None:
+    assert metrics_of(column("gpt35", garbage=0.0)) == PUBLISHED["gpt35_garbage_as_tie"]
 
 
 def test_the_agreement_between_the_annotators() -> None:

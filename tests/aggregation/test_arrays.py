@@ -1,4 +1,4 @@
-"""What is refused at the door: the array by its name, the entry by its place, and what would be right."""
+"""Validation of array arguments: errors name the array, the entry, and what is needed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ INF = float("inf")
         (arrays.as_booleans, [0, 1], "x holds int64 where booleans are needed"),
     ],
 )
-def test_it_is_told_by_name_and_place(
+def test_invalid_entries_are_named_with_their_index(
     read: Callable[..., Any], given: Any, message: str, error: type[PlanError]
 ) -> None:
     with pytest.raises(error, match=f"^{message}"):
@@ -62,7 +62,7 @@ def test_an_index_is_one_of_a_criterion(given: Any, message: str, error: type[Pl
         arrays.as_indices("x", given, 3)
 
 
-def test_less_than_0_is_refused_where_it_has_no_meaning() -> None:
+def test_negative_values_are_refused_where_they_have_no_meaning() -> None:
     with pytest.raises(PlanError, match=r"^x\[1\] is -0.5: at least 0 is needed"):
         arrays.as_nonnegative("x", [0.0, -0.5])
     with pytest.raises(PlanError, match=r"^x\[0\] is inf: a finite number is needed"):
@@ -106,14 +106,12 @@ def test_a_row_or_rows_have_the_width(shape: tuple[int, ...], error: type[PlanEr
         (lambda name, given: arrays.as_indices(name, given, 0), [], np.intp),
     ],
 )
-def test_what_is_right_comes_back_as_one_kind_and_is_not_copied_where_it_has_it(
-    read: Callable[..., Any], given: Any, kind: type
-) -> None:
+def test_valid_arrays_are_converted_without_unneeded_copies(read: Callable[..., Any], given: Any, kind: type) -> None:
     found = read("x", given)
     assert (found.tolist(), found.dtype) == (list(given), kind)
     assert read("x", found) is found
 
 
-def test_a_share_is_one_number() -> None:
+def test_a_probability_is_one_number() -> None:
     assert type(arrays.as_probability("x", 1)) is float
     assert arrays.as_probability("x", np.array(0.25)) == 0.25

@@ -33,7 +33,7 @@ def test_no_module_uses_what_differs_by_shape_or_cpu(module: Path) -> None:
     assert violations(module, ALLOWED.get(module.name)) == []
 
 
-def test_the_check_of_syntax_finds_what_it_should(tmp_path: Path) -> None:
+def test_the_syntax_check_finds_planted_violations(tmp_path: Path) -> None:
     module = tmp_path / "planted.py"
     module.write_text(
         dedent("""
@@ -58,7 +58,7 @@ def test_the_check_of_syntax_finds_what_it_should(tmp_path: Path) -> None:
     ]
 
 
-def everything(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children: np.ndarray) -> list[np.ndarray]:
+def all_results(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children: np.ndarray) -> list[np.ndarray]:
     """Every function that promises the same bits; each result has one row a response."""
     graph = gear.compile(p.shape[1], parents, children)
     retention = np.linspace(0.0, 1.0, len(parents))
@@ -85,7 +85,7 @@ def everything(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children
     ]
 
 
-def planted() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def make_example() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     random = np.random.default_rng(7)
     weights = np.array([3.0, 2.0, -1.5, 0.7, 1.1, -0.3, 2.2, 0.9, -4.1, 1.3, 0.4, 5.0])
     parents = np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 2])
@@ -98,17 +98,17 @@ def bits(results: list[np.ndarray]) -> list[bytes]:
 
 
 def test_rows_and_columns_in_memory() -> None:
-    p, *rest = planted()
-    assert bits(everything(np.asfortranarray(p), *rest)) == bits(everything(p, *rest))
-    assert bits(everything(np.repeat(p, 2, axis=0)[::2], *rest)) == bits(everything(p, *rest))
+    p, *rest = make_example()
+    assert bits(all_results(np.asfortranarray(p), *rest)) == bits(all_results(p, *rest))
+    assert bits(all_results(np.repeat(p, 2, axis=0)[::2], *rest)) == bits(all_results(p, *rest))
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 2048, 4096])
 def test_chunks_of_responses(size: int) -> None:
-    p, *rest = planted()
+    p, *rest = make_example()
     few = p[: 40 * size]  # one response at a time is slow
-    chunks = [everything(few[start : start + size], *rest) for start in range(0, len(few), size)]
-    assert bits([np.concatenate(parts) for parts in zip(*chunks, strict=True)]) == bits(everything(few, *rest))
+    chunks = [all_results(few[start : start + size], *rest) for start in range(0, len(few), size)]
+    assert bits([np.concatenate(parts) for parts in zip(*chunks, strict=True)]) == bits(all_results(few, *rest))
 
 
 @given(rubrics(), st.randoms(use_true_random=False))
@@ -128,7 +128,7 @@ def test_orders_of_the_criteria_for_a_caller_who_sorts_them(rubric: Rubric, rand
     weight = {name: 1.0 + 0.3 * i for i, name in enumerate(ids)}
     score = dict(zip(ids, rubric.p.T, strict=True))
 
-    def outcome(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+    def run_case(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
         parents, children, kinds = gear.edges(names, triples)
         q = gear.marginals(np.column_stack([score[name] for name in names]), parents, children, gear.retention(kinds))
         back = q[:, [names.index(name) for name in ids]]
@@ -136,11 +136,11 @@ def test_orders_of_the_criteria_for_a_caller_who_sorts_them(rubric: Rubric, rand
 
     shuffled = ids.copy()
     random.shuffle(shuffled)
-    q, reward = outcome(ids)
-    moved_q, moved_reward = outcome(shuffled)
+    q, reward = run_case(ids)
+    moved_q, moved_reward = run_case(shuffled)
     np.testing.assert_allclose(moved_q, q, rtol=0, atol=1e-14)
     np.testing.assert_allclose(moved_reward, reward, rtol=0, atol=1e-14)
-    assert bits(list(outcome(sorted(shuffled)))) == bits([q, reward])
+    assert bits(list(run_case(sorted(shuffled)))) == bits([q, reward])
 
 
 def fingerprint(disabled: list[str]) -> str:
@@ -148,8 +148,8 @@ def fingerprint(disabled: list[str]) -> str:
     script = """
         import hashlib, warnings
         warnings.simplefilter("error")
-        from tests.aggregation.test_determinism import bits, everything, planted
-        print(hashlib.sha256(b"".join(bits(everything(*planted())))).hexdigest())
+        from tests.aggregation.test_determinism import all_results, bits, make_example
+        print(hashlib.sha256(b"".join(bits(all_results(*make_example())))).hexdigest())
         """
     environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
     done = subprocess.run(

@@ -40,7 +40,7 @@ def test_a_response_without_a_live_positive_weight_is_refused_by_its_number() ->
         flat.reward(P, WEIGHTS, [[True, True, True], [False, False, True]])
 
 
-def test_no_response_at_all_has_no_reward() -> None:
+def test_no_responses_give_no_rewards() -> None:
     assert flat.reward(np.empty((0, 3)), WEIGHTS).shape == (0,)
 
 
@@ -66,6 +66,6 @@ def test_no_response_at_all_has_no_reward() -> None:
         ([0.5, 1.0], [1e-308, -1e3], None, "differ too much in size"),
     ],
 )
-def test_what_cannot_be_aggregated_is_refused(p: object, weights: object, live: object, message: str) -> None:
+def test_invalid_scores_and_weights_are_refused(p: object, weights: object, live: object, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         flat.reward(p, weights, live)

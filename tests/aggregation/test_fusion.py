@@ -94,9 +94,9 @@ class TestPrecisionShaping:
         ],
     )
     def test_refusals(self, changed: dict[str, object], message: str) -> None:
-        asked = {"weights": WEIGHTS, "accuracy": TABLE_5["acc"], "auxiliary": self.AUXILIARY, "fraction": 0.5}
+        requested = {"weights": WEIGHTS, "accuracy": TABLE_5["acc"], "auxiliary": self.AUXILIARY, "fraction": 0.5}
         with pytest.raises(PlanError, match=message):
-            fusion.precision_shaping(TABLE_5, **(asked | changed))
+            fusion.precision_shaping(TABLE_5, **(requested | changed))
 
 
 class TestFormatGate:
@@ -122,7 +122,7 @@ class TestRepetitionControl:
         (0.5, 0.5, -0.5, "threshold is -0.5"),
     ],
 )
-def test_what_a_rule_cannot_read_is_refused(
+def test_invalid_arguments_of_a_rule_are_refused(
     rule: Any, r: object, score: object, threshold: float, message: str
 ) -> None:
     name = {"format_gate": "fmt", "repetition_control": "repetition"}[rule.__name__]
@@ -141,7 +141,7 @@ def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> N
     assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
 
 
-def test_disagreement_of_what_is_not_there_is_not_there() -> None:
+def test_disagreement_with_nan_is_nan() -> None:
     assert np.isnan(fusion.disagreement([0.5, np.nan, 0.5]))
 
 

@@ -17,7 +17,7 @@ DIAMOND_P = [0.5, 0.9, 0.9, 0.9, 0.9]
 kappas = st.sampled_from([0.0, 0.5, 1.0, 2.0, 4.0])
 
 
-def gated(rubric: Rubric, kappa: float = 1.0) -> np.ndarray:
+def marginals_of(rubric: Rubric, kappa: float = 1.0) -> np.ndarray:
     return gear.marginals(rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa))
 
 
@@ -36,7 +36,7 @@ class TestRetention:
         base = {"activation": 0.1, "strong": 1.0}
         assert gear.retention(["weak", "strong", "activation"], base=base).tolist() == [0.6, 1.0, 0.1]
 
-    def test_no_edge_no_factor(self) -> None:
+    def test_no_edges_give_no_factors(self) -> None:
         assert gear.retention([]).shape == (0,)
 
 
@@ -49,25 +49,25 @@ class TestMarginals:
         assert gear.marginals([0.25, 0.8], [0], [1], [0.0]).tolist() == [0.25, 0.2]
 
     @given(rubrics(), kappas)
-    def test_it_is_equation_12(self, rubric: Rubric, kappa: float) -> None:
+    def test_marginals_equal_equation_12(self, rubric: Rubric, kappa: float) -> None:
         factors = gear.retention(rubric.kinds, kappa).tolist()
         expected = [eq_12(row, rubric.edges, factors) for row in rubric.p.tolist()]
-        np.testing.assert_allclose(gated(rubric, kappa), expected, rtol=0, atol=1e-14)
+        np.testing.assert_allclose(marginals_of(rubric, kappa), expected, rtol=0, atol=1e-14)
 
     @given(rubrics(), kappas)
     def test_a_graph_only_takes_credit_away(self, rubric: Rubric, kappa: float) -> None:
-        q = gated(rubric, kappa)
+        q = marginals_of(rubric, kappa)
         assert (q >= 0.0).all()
         assert (q <= rubric.p).all()
 
     @given(rubrics())
     def test_kappa_zero_is_flat_bit_for_bit(self, rubric: Rubric) -> None:
-        assert gated(rubric, 0.0).tobytes() == rubric.p.tobytes()
+        assert marginals_of(rubric, 0.0).tobytes() == rubric.p.tobytes()
 
     @given(rubrics(), st.floats(0.0, 8.0), st.floats(0.0, 8.0))
     def test_a_larger_kappa_never_gives_more(self, rubric: Rubric, one: float, other: float) -> None:
         less, more = sorted((one, other))
-        assert (gated(rubric, more) <= gated(rubric, less) + 1e-15).all()
+        assert (marginals_of(rubric, more) <= marginals_of(rubric, less) + 1e-15).all()
 
     def test_one_response_is_a_row_of_many(self) -> None:
         p = np.array([DIAMOND_P, DIAMOND_P[::-1]])
@@ -83,17 +83,17 @@ class TestMarginals:
         assert gear.marginals(np.float32([0.5, 0.5]), [0], [1], np.float32([0])).tolist() == [0.5, 0.25]
 
     @pytest.mark.parametrize(("at_once", "blocks"), [(2, [2, 2, 1]), (5, [5]), (1, [1] * 5)])
-    def test_so_many_responses_are_propagated_at_once(
+    def test_responses_are_propagated_in_blocks(
         self, at_once: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         sizes: list[int] = []
 
-        def propagated(graph: gear.Graph, p: np.ndarray, *rest: Any) -> np.ndarray:
+        def propagate_counted(graph: gear.Graph, p: np.ndarray, *rest: Any) -> np.ndarray:
             sizes.append(len(p))
             return whole(graph, p, *rest)
 
         whole = gear.Graph._propagate
-        monkeypatch.setattr(gear.Graph, "_propagate", propagated)
+        monkeypatch.setattr(gear.Graph, "_propagate", propagate_counted)
         monkeypatch.setattr(gear, "ROWS_AT_ONCE", at_once)
         p = np.linspace(0.1, 0.9, 25).reshape(5, 5)
         judged = p > 0.3
@@ -103,7 +103,7 @@ class TestMarginals:
             alone = gear.compile(5, *DIAMOND).marginals(row, [0.2] * 5, known, [True] * 5)
             assert alone.tolist() == expected.tolist()
 
-    def test_the_scores_given_are_not_written_to(self) -> None:
+    def test_the_given_scores_are_not_changed(self) -> None:
         p = np.array([[0.0, 1.0]])
         assert gear.marginals(p, [0], [1], [0.0]).tolist() == [[0.0, 0.0]]
         assert p.tolist() == [[0.0, 1.0]]
@@ -129,7 +129,7 @@ class TestExactMarginals:
         factors = gear.retention(rubric.kinds, kappa)
         exact = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, factors)
         clear = [i for i in range(rubric.n) if has_independent_parents(i, rubric.edges)]
-        np.testing.assert_allclose(gated(rubric, kappa)[:, clear], exact[:, clear], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(marginals_of(rubric, kappa)[:, clear], exact[:, clear], rtol=0, atol=1e-13)
 
     def test_a_tree_is_exact_throughout(self) -> None:
         p = np.linspace(0.1, 0.9, 7)
@@ -140,7 +140,7 @@ class TestExactMarginals:
         )
 
     @pytest.mark.parametrize(("states", "blocks"), [(16, [2, 2, 1]), (7, [1] * 5), (64, [5])])
-    def test_so_many_states_are_summed_at_once_or_those_of_one_response(
+    def test_states_are_enumerated_in_batches_of_at_least_one_response(
         self, states: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
         summed: list[int] = []
@@ -198,7 +198,7 @@ class TestHard:
         assert gear.hard([0.9, 0.8], [0], [1], met=[False, True]).tolist() == [0.9, 0.0]
         assert gear.hard([0.1, 0.8], [0], [1], met=[True, False]).tolist() == [0.1, 0.8]
 
-    def test_another_threshold(self) -> None:
+    def test_the_threshold_can_be_changed(self) -> None:
         assert gear.hard([0.6, 0.8], [0], [1], threshold=0.7).tolist() == [0.6, 0.0]
 
 
@@ -213,7 +213,7 @@ class TestReward:
 
 
 class TestCompiledGraph:
-    def test_it_gives_what_the_free_functions_give(self) -> None:
+    def test_a_compiled_graph_gives_the_results_of_the_functions(self) -> None:
         graph = gear.compile(5, *DIAMOND)
         retention = [0.2, 0.6, 0.0, 0.2, 0.6]
         assert graph.marginals(DIAMOND_P, retention).tolist() == gear.marginals(DIAMOND_P, *DIAMOND, retention).tolist()
@@ -233,7 +233,7 @@ class TestCompiledGraph:
         assert gear.compile(5, [4, 3], [0, 1]).order == (2, 3, 1, 4, 0)
         assert gear.compile(3, [], []).order == (0, 1, 2)
 
-    def test_it_cannot_be_changed(self) -> None:
+    def test_a_compiled_graph_is_immutable(self) -> None:
         graph = gear.compile(2, [0], [1])
         with pytest.raises(ValueError, match="read-only"):
             graph.parents[0] = 1
@@ -246,18 +246,18 @@ class TestUnjudgedParents:
     GRAPH = gear.compile(3, [0, 0], [1, 2])
     POSITIVE = (True, True, False)
 
-    def gated(self, p: object, judged: object) -> list[object]:
+    def masked_marginals(self, p: object, judged: object) -> list[object]:
         return self.GRAPH.marginals(p, [0.2, 0.6], judged, self.POSITIVE).tolist()
 
     def test_a_positive_child_counts_as_unsupported_and_a_penalty_as_supported(self) -> None:
         for filled in (0.0, 0.5, 1.0):
-            assert self.gated([filled, 0.5, 0.5], [False, True, True]) == [filled, 0.5 * 0.2, 0.5]
+            assert self.masked_marginals([filled, 0.5, 0.5], [False, True, True]) == [filled, 0.5 * 0.2, 0.5]
 
     def test_each_response_has_its_own_mask_or_all_share_one(self) -> None:
         p = [[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]]
-        whole, masked = self.gated(p[0], [True] * 3), self.gated(p[0], [False, True, True])
-        assert self.gated(p, [[True] * 3, [False, True, True]]) == [whole, masked]
-        assert self.gated(p, [False, True, True]) == [masked, masked]
+        whole, masked = self.masked_marginals(p[0], [True] * 3), self.masked_marginals(p[0], [False, True, True])
+        assert self.masked_marginals(p, [[True] * 3, [False, True, True]]) == [whole, masked]
+        assert self.masked_marginals(p, [False, True, True]) == [masked, masked]
 
     @given(rubrics(), st.data())
     def test_where_all_is_judged_nothing_changes(self, rubric: Rubric, data: st.DataObject) -> None:

@@ -82,7 +82,7 @@ def test_exact_marginals(case: dict[str, Any]) -> None:
 
 
 @by_id(REFUSED)
-def test_what_the_reference_repairs_is_refused_here(case: dict[str, Any]) -> None:
+def test_cases_that_the_reference_repairs_are_refused(case: dict[str, Any]) -> None:
     reasons = "no criterion|not a kind|to itself|an edge already|cycle|a positive weight|a number in"
     with pytest.raises(GraphError, match=reasons):
         Scored(case).reward()

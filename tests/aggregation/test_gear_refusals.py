@@ -94,7 +94,7 @@ def test_a_cycle_is_named_in_the_order_of_its_edges(parents: list[int], children
 
 
 @given(rubrics(), st.randoms())
-def test_any_cycle_that_is_named_is_there(rubric: Rubric, random: object) -> None:
+def test_the_named_cycle_exists_in_the_edges(rubric: Rubric, random: object) -> None:
     backwards = [(child, parent) for parent, child in rubric.edges]
     both = rubric.edges + backwards
     random.shuffle(both)
@@ -107,7 +107,7 @@ def test_any_cycle_that_is_named_is_there(rubric: Rubric, random: object) -> Non
     assert set(pairwise(cycle)) <= set(both)
 
 
-def test_errors_say_the_criteria_s_names_where_they_are_given() -> None:
+def test_errors_use_the_names_of_the_criteria() -> None:
     with pytest.raises(GraphCycleError, match="cites -> quotes -> cites"):
         gear.compile(3, [0, 1], [1, 0], names=IDS)
     with pytest.raises(GraphError, match="criterion quotes to itself"):
@@ -142,7 +142,7 @@ def test_edges_between_ids(triples: list[tuple[str, str, str]], message: str) ->
         gear.edges(IDS, triples)
 
 
-def test_an_id_that_is_there_twice() -> None:
+def test_a_repeated_id_is_refused() -> None:
     with pytest.raises(GraphError, match="criterion quotes is there twice"):
         gear.edges(["cites", "quotes", "quotes"], [])
 

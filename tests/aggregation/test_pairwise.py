@@ -37,18 +37,18 @@ def test_a_flip_is_where_each_order_prefers_another() -> None:
     assert (outcomes(FIRST, SECOND)[flips(FIRST, SECOND)] == 0.5).all()
 
 
-def test_what_lies_between_counts_for_the_side_that_it_is_nearer_to() -> None:
+def test_a_value_between_counts_for_the_nearer_side() -> None:
     assert outcomes([0.6, 0.51, 0.4], [0.9, 0.49, 0.1]).tolist() == [1.0, 0.5, 0.0]
 
 
 @given(both)
-def test_what_one_wins_the_other_loses(pairs: list[tuple[float, float]]) -> None:
+def test_outcomes_of_both_sides_add_up_to_1(pairs: list[tuple[float, float]]) -> None:
     one, other = np.array(pairs).reshape(-1, 2).T
     assert (outcomes(one, other) + outcomes(1 - other, 1 - one) == 1.0).all()
 
 
 @given(both)
-def test_the_orders_are_told_apart_by_position_alone(pairs: list[tuple[float, float]]) -> None:
+def test_swapping_the_orders_swaps_only_the_position_counts(pairs: list[tuple[float, float]]) -> None:
     one, other = np.array(pairs).reshape(-1, 2).T
     assert outcomes(one, other).tolist() == outcomes(other, one).tolist()
     assert flips(one, other).tolist() == flips(other, one).tolist()
@@ -64,7 +64,7 @@ def test_the_orders_are_told_apart_by_position_alone(pairs: list[tuple[float, fl
     ],
 )
 @pytest.mark.parametrize("function", [outcomes, flips, position])
-def test_what_is_no_preference_is_refused(function: Callable[..., Any], first: Any, second: Any, message: str) -> None:
+def test_invalid_preferences_are_refused(function: Callable[..., Any], first: Any, second: Any, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         function(first, second)
 
@@ -72,7 +72,7 @@ def test_what_is_no_preference_is_refused(function: Callable[..., Any], first: A
 # Position bias
 
 
-def test_the_figures_of_all_nine_cases() -> None:
+def test_position_counts_of_all_nine_cases() -> None:
     found = position(FIRST, SECOND)
     assert found == Position(
         pairs=9, consistent=3, ties=1, half_ties=4, flips=2, toward_first=1, toward_second=1, decided=12, first=6
@@ -85,18 +85,18 @@ def test_a_judge_that_always_takes_the_first_flips_everywhere() -> None:
     assert (found.flips, found.toward_first, found.consistent, found.preference_for_first) == (7, 7, 0, 1.0)
 
 
-def test_one_that_never_looks_at_the_order_has_no_preference_for_a_place_whoever_wins() -> None:
+def test_a_judge_that_ignores_the_order_has_no_position_preference() -> None:
     found = position(np.ones(7), np.ones(7))
     assert (found.flips, found.consistent, found.preference_for_first) == (0, 7, 0.5)
 
 
-def test_where_nothing_is_decided_there_is_no_preference_to_speak_of() -> None:
+def test_without_decided_verdicts_the_position_preference_is_none() -> None:
     assert position([0.5, 0.5], [0.5, 0.5]).preference_for_first is None
     assert position([], []) == Position(0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 @given(both)
-def test_every_pair_is_counted_once_and_the_other_side_tells_the_same(pairs: list[tuple[float, float]]) -> None:
+def test_every_pair_counts_once_from_either_side(pairs: list[tuple[float, float]]) -> None:
     one, other = np.array(pairs).reshape(-1, 2).T
     found = position(one, other)
     assert found.pairs == found.consistent + found.flips + found.half_ties == len(pairs)
@@ -107,7 +107,7 @@ def test_every_pair_is_counted_once_and_the_other_side_tells_the_same(pairs: lis
 # Bradley-Terry
 
 
-def mode(wins: np.ndarray, prior: float) -> np.ndarray:
+def posterior_mode(wins: np.ndarray, prior: float) -> np.ndarray:
     """The posterior's mode by another way: SciPy's optimiser on the log posterior of θ = log p."""
 
     def worse(theta: np.ndarray) -> tuple[float, np.ndarray]:
@@ -141,12 +141,12 @@ def total_order(size: int) -> np.ndarray:
 @settings(max_examples=at_most(60), deadline=None)
 @given(games(), st.sampled_from([0.1, 0.5, 2.0]))
 def test_the_strengths_are_the_mode_of_the_posterior(wins: np.ndarray, prior: float) -> None:
-    np.testing.assert_allclose(bradley_terry(wins, prior).strength, mode(wins, prior), rtol=1e-4)
+    np.testing.assert_allclose(bradley_terry(wins, prior).strength, posterior_mode(wins, prior), rtol=1e-4)
 
 
 @settings(deadline=None)
 @given(games(), priors)
-def test_at_which_everybody_wins_as_often_as_expected(wins: np.ndarray, prior: float) -> None:
+def test_strengths_give_the_expected_number_of_wins(wins: np.ndarray, prior: float) -> None:
     found = bradley_terry(wins, prior)
     p = found.strength
     expected = ((wins + wins.T) * p[:, None] / (p[:, None] + p)).sum(axis=1)
@@ -166,7 +166,7 @@ def test_two_players_in_closed_form(won: float, lost: float, prior: float) -> No
 
 @settings(deadline=None)
 @given(games(), priors, st.randoms(use_true_random=False))
-def test_who_is_who_makes_no_difference(wins: np.ndarray, prior: float, random: Any) -> None:
+def test_reordering_responses_reorders_the_strengths(wins: np.ndarray, prior: float, random: Any) -> None:
     order = list(range(len(wins)))
     random.shuffle(order)
     moved = bradley_terry(wins[np.ix_(order, order)], prior).strength
@@ -175,7 +175,7 @@ def test_who_is_who_makes_no_difference(wins: np.ndarray, prior: float, random: 
 
 @settings(deadline=None)
 @given(games(), priors, st.integers(2, 5))
-def test_games_and_prior_count_by_their_proportion(wins: np.ndarray, prior: float, times: int) -> None:
+def test_scaling_wins_and_prior_together_changes_nothing(wins: np.ndarray, prior: float, times: int) -> None:
     more = bradley_terry(wins * times, prior * times).strength
     np.testing.assert_allclose(more, bradley_terry(wins, prior).strength, rtol=1e-9)
 
@@ -193,11 +193,11 @@ def test_another_win_raises_the_winner_above_everybody(wins: np.ndarray, prior: 
     assert (after[winner] / after >= before[winner] / before - 1e-9).all()
 
 
-def test_who_won_as_often_against_the_same_is_as_strong() -> None:
+def test_equal_records_give_equal_strengths() -> None:
     assert bradley_terry([[0, 1, 1], [1, 0, 1], [1, 1, 0]]).strength.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_who_was_compared_with_nobody_has_strength_1() -> None:
+def test_a_response_that_was_never_compared_has_strength_1() -> None:
     assert bradley_terry(np.zeros((3, 3))).strength.tolist() == [1.0, 1.0, 1.0]
     alone = bradley_terry([[0, 2, 0], [1, 0, 0], [0, 0, 0]]).strength
     assert alone[2] == pytest.approx(1.0, abs=1e-11)
@@ -207,7 +207,7 @@ def test_who_was_compared_with_nobody_has_strength_1() -> None:
 @pytest.mark.parametrize("prior", [0.01, 0.1, 1.0, 100.0])
 @pytest.mark.parametrize("size", [2, 8, 64])
 @pytest.mark.parametrize("wins", [total_order, lambda n: np.diag(np.ones(n - 1), 1)], ids=["all pairs", "a chain"])
-def test_one_that_wins_over_all_is_settled_long_before_the_limit(
+def test_a_response_that_wins_everything_converges_quickly(
     wins: Callable[[int], np.ndarray], size: int, prior: float
 ) -> None:
     found = bradley_terry(wins(size), prior)
@@ -229,7 +229,7 @@ def test_the_least_and_the_most_are_allowed(extreme: dict[str, float]) -> None:
     assert bradley_terry([[0.0, won], [0.0, 0.0]], prior).strength[0] == pytest.approx(first, rel=1e-9)
 
 
-def test_the_limit_stops_it_and_it_says_so() -> None:
+def test_the_limit_of_rounds_stops_without_convergence() -> None:
     found = bradley_terry(total_order(64), 1e-6)
     assert (found.converged, found.rounds) == (False, MOST_ROUNDS)
 
@@ -254,7 +254,7 @@ def test_the_same_bits_in_any_layout() -> None:
         ([[0.0, 1e300], [0.0, 0.0]], 0.1, r"wins holds 1e\+300: 1e\+06 of one over another are the most"),
     ],
 )
-def test_what_is_no_record_of_wins_is_refused(wins: Any, prior: float, message: str) -> None:
+def test_invalid_win_matrices_are_refused(wins: Any, prior: float, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         bradley_terry(wins, prior)
 
@@ -267,7 +267,7 @@ with gzip.open(LLMBAR / "statistics.json.gz", "rt", encoding="utf-8") as file:
     STATISTICS = json.load(file)
 
 
-def sides(entry: dict[str, str]) -> tuple[np.ndarray, ...]:
+def preferences_of(entry: dict[str, str]) -> tuple[np.ndarray, ...]:
     """From the side of response 1: what both orders prefer, where both are readable, and whether it is the better."""
     first, second = (np.array([winner == "1" for winner in entry[order]], dtype=float) for order in ("orig", "swap"))
     readable = np.array(["-" not in pair for pair in zip(entry["orig"], entry["swap"], strict=True)])
@@ -282,7 +282,7 @@ def test_there_are_65_evaluators_and_five_sets() -> None:
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e['subset']}|{e['evaluator']}|{e['mode']}")
 def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
     published = STATISTICS[f"{entry['subset']}|{entry['evaluator']}|{entry['mode']}"]
-    first, second, readable, better = sides(entry)
+    first, second, readable, better = preferences_of(entry)
     size = len(better)
 
     def share(count: int) -> str:
@@ -301,13 +301,13 @@ def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
 
 
 def test_llmbars_position_bias() -> None:
-    """What the figures say of all 27,235 pairs, counted here another way."""
-    everything = [sides(entry) for entry in ENTRIES]
+    """The counts over all 27,235 pairs equal a count by other code."""
+    everything = [preferences_of(entry) for entry in ENTRIES]
     first, second = (np.concatenate([each[order][each[2]] for each in everything]) for order in (0, 1))
-    told = [pair for entry in ENTRIES for pair in zip(entry["orig"], entry["swap"], strict=True) if "-" not in pair]
+    limits = [pair for entry in ENTRIES for pair in zip(entry["orig"], entry["swap"], strict=True) if "-" not in pair]
     found = position(first, second)
-    assert (found.pairs, found.flips) == (len(told), sum(one != other for one, other in told))
-    assert found.toward_first == told.count(("1", "2"))
-    assert found.toward_second == told.count(("2", "1"))
-    shown_first = sum((one == "1") + (other == "2") for one, other in told)
-    assert found.preference_for_first == shown_first / (2 * len(told))
+    assert (found.pairs, found.flips) == (len(limits), sum(one != other for one, other in limits))
+    assert found.toward_first == limits.count(("1", "2"))
+    assert found.toward_second == limits.count(("2", "1"))
+    shown_first = sum((one == "1") + (other == "2") for one, other in limits)
+    assert found.preference_for_first == shown_first / (2 * len(limits))

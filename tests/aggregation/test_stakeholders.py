@@ -40,7 +40,7 @@ class TestDifficulty:
     def test_soft_constraints_and_conflicts_are_discounted(self) -> None:
         assert stakeholders.difficulty([[2.0, 1.0]], [[4.0]], [8.0], gamma=0.25, beta=0.125).tolist() == [5.0]
 
-    def test_sums_do_as_well_as_lists(self) -> None:
+    def test_sums_give_the_same_difficulty_as_lists(self) -> None:
         lists = stakeholders.difficulty([[1, 2], []], [[1], [3, 1]], [0.5, 1.5])
         sums = stakeholders.difficulty([3, 0], np.array([1, 4]), [0.5, 1.5])
         assert lists.tolist() == sums.tolist() == [3.75, 2.75]
@@ -65,7 +65,7 @@ class TestDifficulty:
             ([["1"]], [[1]], [0], {}, r"hard\[0\] holds <U1"),
         ],
     )
-    def test_what_cannot_be_weighed_is_refused(
+    def test_invalid_difficulty_arguments_are_refused(
         self, hard: object, soft: object, conflict: object, discounts: dict[str, float], message: str
     ) -> None:
         with pytest.raises(PlanError, match=message):
@@ -74,7 +74,7 @@ class TestDifficulty:
 
 class TestWeights:
     @given(difficulties, st.floats(0.1, 100.0))
-    def test_they_are_shares_and_the_harder_never_counts_less(self, d: list[float], temperature: float) -> None:
+    def test_weights_sum_to_1_and_grow_with_difficulty(self, d: list[float], temperature: float) -> None:
         w = stakeholders.weights(d, temperature)
         assert (w >= 0.0).all()
         assert w.sum() == pytest.approx(1.0, abs=1e-12)
@@ -89,7 +89,7 @@ class TestWeights:
         assert stakeholders.weights([3.0, 3.0, 2.0], 1e-3).tolist() == [0.5, 0.5, 0.0]
 
     @given(difficulties)
-    def test_only_differences_count(self, d: list[float]) -> None:
+    def test_weights_depend_only_on_differences_of_difficulty(self, d: list[float]) -> None:
         shifted = [difficulty + 1024.0 for difficulty in d]
         np.testing.assert_allclose(stakeholders.weights(shifted), stakeholders.weights(d), atol=1e-12)
 
@@ -179,17 +179,17 @@ class TestGroupFigures:
             function([1.0, np.nan])
 
     @pytest.mark.parametrize("figure", [stakeholders.gini, stakeholders.jain])
-    def test_shares_of_negative_utilities_mean_nothing(self, figure: object) -> None:
+    def test_negative_utilities_are_refused_for_shares(self, figure: object) -> None:
         with pytest.raises(PlanError, match=r"u\[0\] is -1.0"):
             figure([-1.0, 2.0])
 
 
 class TestSacrifice:
-    def test_table_4_by_solo_utilities_that_it_does_not_state(self) -> None:
+    def test_table_4_with_inferred_solo_utilities(self) -> None:
         lost = stakeholders.sacrifice([0.80, 0.98, 0.90], [0.40, 0.95, 0.80])
         assert [round(float(one), 2) for one in lost] == [0.50, 0.03, 0.11]
 
-    def test_who_gains_by_sharing_gives_up_less_than_nothing(self) -> None:
+    def test_a_stakeholder_that_gains_has_a_negative_sacrifice(self) -> None:
         assert stakeholders.sacrifice([0.5], [0.75]).tolist() == [-0.5]
 
     @pytest.mark.parametrize(
@@ -201,6 +201,6 @@ class TestSacrifice:
             ([1.0], [np.inf], r"joint\[0\] is inf"),
         ],
     )
-    def test_what_nobody_has_cannot_be_lost(self, solo: list[float], joint: list[float], wrong: str) -> None:
+    def test_a_solo_utility_of_0_is_refused(self, solo: list[float], joint: list[float], wrong: str) -> None:
         with pytest.raises(PlanError, match=f"^{wrong}"):
             stakeholders.sacrifice(solo, joint)

@@ -1,4 +1,4 @@
-"""What more than half of the seats say."""
+"""Strict majority of votes."""
 
 from collections import Counter
 from typing import Any
@@ -15,7 +15,7 @@ VOTES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_s
 
 
 def majority(*votes: float | None) -> float | None:
-    """What the one row of these votes comes to; None where nothing won."""
+    """Return the winning value of one row of votes, None without a majority."""
     value = np.array([[0.0 if vote is None else vote for vote in votes]])
     cast = np.array([[vote is not None for vote in votes]])
     found = strict_majority(value, cast, np.ones_like(cast))
@@ -36,25 +36,25 @@ def majority(*votes: float | None) -> float | None:
         ((0.5, 0.5, None, None), None),
     ],
 )
-def test_more_than_half_of_the_seats_must_say_the_same(votes: tuple[Any, ...], winner: float | None) -> None:
+def test_a_value_wins_with_more_than_half_of_the_requested_votes(votes: tuple[Any, ...], winner: float | None) -> None:
     assert majority(*votes) == winner
 
 
-def test_who_was_not_asked_has_no_seat() -> None:
+def test_a_judge_that_was_not_requested_does_not_count() -> None:
     value, cast = np.array([[1.0, 0.0, 0.0]]), np.array([[True, True, True]])
     found = strict_majority(value, cast, np.array([[True, False, False]]))
     assert (found.value.tolist(), found.decided.tolist()) == ([1.0], [True])
 
 
 @given(VOTES)
-def test_it_is_what_counting_says(votes: list[float | None]) -> None:
+def test_the_majority_equals_a_simple_count(votes: list[float | None]) -> None:
     counted = Counter(vote for vote in votes if vote is not None)
     winners = [value for value, count in counted.items() if 2 * count > len(votes)]
     assert majority(*votes) == (winners[0] if winners else None)
 
 
 @given(VOTES, st.randoms(use_true_random=False))
-def test_the_order_of_the_seats_changes_nothing(votes: list[float | None], random: Any) -> None:
+def test_the_order_of_the_votes_changes_nothing(votes: list[float | None], random: Any) -> None:
     turned = random.sample(votes, len(votes))
     assert majority(*turned) == majority(*votes)
 

@@ -16,7 +16,7 @@ from tests.examples import at_most
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
-def one(
+def matrix(
     value: Any, weight: float = 1.0, input_weight: float = 1.0, judged: Any = True, live: Any = True, met: Any = None
 ) -> ScoreMatrix:
     """One input; a number is a single response's single cell."""
@@ -31,29 +31,29 @@ def one(
     )
 
 
-def inputs(matrices: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
+def component_inputs(matrices: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
     return {
         name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), input_weight=c.input_weight)
         for name, c in matrices.items()
     }
 
 
-def combined(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> Any:
+def run_combiner(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> Any:
     combiner = load_combiner(name)
-    return combiner.combine(matrices, combiner.freeze(inputs(matrices), params))
+    return combiner.combine(matrices, combiner.freeze(component_inputs(matrices), params))
 
 
-def value(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> float:
-    result = combined(name, matrices, **params)
+def value_of(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> float:
+    result = run_combiner(name, matrices, **params)
     assert result.present.tolist() == [True]
     return float(result.value[0])
 
 
-def parts(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
-    return {part: float(shown[0]) for part, shown in combined(name, matrices, **params).parts.items()}
+def parts_of(name: str, matrices: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
+    return {part: float(shown[0]) for part, shown in run_combiner(name, matrices, **params).parts.items()}
 
 
-def edge(parent: str, child: str, kind: str = "strong", retention: float | None = None) -> dict[str, Any]:
+def make_edge(parent: str, child: str, kind: str = "strong", retention: float | None = None) -> dict[str, Any]:
     return {"parent": parent, "child": child, "kind": kind, "retention": retention}
 
 
@@ -61,85 +61,89 @@ def edge(parent: str, child: str, kind: str = "strong", retention: float | None 
 
 
 def test_the_mean_weighs_the_inputs_by_their_weights() -> None:
-    assert value("mean", {"a": one(0.2), "b": one(0.8, input_weight=3.0)}) == pytest.approx(0.65, abs=1e-15)
+    assert value_of("mean", {"a": matrix(0.2), "b": matrix(0.8, input_weight=3.0)}) == pytest.approx(0.65, abs=1e-15)
 
 
 def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
-    cells = one([[0.0, 1.0]])
+    cells = matrix([[0.0, 1.0]])
     assert (
-        value("mean", {"a": ScoreMatrix(cells.value, cells.met, cells.judged, cells.applicable, np.array([3.0, -1.0]))})
+        value_of(
+            "mean", {"a": ScoreMatrix(cells.value, cells.met, cells.judged, cells.applicable, np.array([3.0, -1.0]))}
+        )
         == 0.25
     )
 
 
 def test_the_mean_leaves_out_an_input_that_does_not_apply() -> None:
-    a = one([[0.2], [0.2], [0.2]], live=[[True], [True], [False]])
-    b = one([[0.8], [0.8], [0.8]], live=[[True], [False], [False]], input_weight=3.0)
-    result = combined("mean", {"a": a, "b": b})
+    a = matrix([[0.2], [0.2], [0.2]], live=[[True], [True], [False]])
+    b = matrix([[0.8], [0.8], [0.8]], live=[[True], [False], [False]], input_weight=3.0)
+    result = run_combiner("mean", {"a": a, "b": b})
     assert result.value.tolist() == pytest.approx([0.65, 0.2, 0.0], abs=1e-15)
     assert result.present.tolist() == [True, True, False]
 
 
 def test_a_mean_of_one_input_has_no_parts() -> None:
-    assert parts("mean", {"a": one(0.2)}) == {}
-    assert parts("mean", {"a": one(0.2), "b": one(0.8)}) == {"a": 0.2, "b": 0.8}
+    assert parts_of("mean", {"a": matrix(0.2)}) == {}
+    assert parts_of("mean", {"a": matrix(0.2), "b": matrix(0.8)}) == {"a": 0.2, "b": 0.8}
 
 
 def test_the_product_multiplies_the_inputs_whatever_their_weights() -> None:
-    assert value("product", {"a": one(1.0), "b": one(0.5, input_weight=9.0), "c": one(0.25)}) == 0.125
+    assert value_of("product", {"a": matrix(1.0), "b": matrix(0.5, input_weight=9.0), "c": matrix(0.25)}) == 0.125
 
 
 def test_a_product_is_there_only_where_every_input_is() -> None:
-    result = combined("product", {"a": one([[0.5], [0.5]]), "b": one([[0.5], [0.5]], live=[[True], [False]])})
+    result = run_combiner("product", {"a": matrix([[0.5], [0.5]]), "b": matrix([[0.5], [0.5]], live=[[True], [False]])})
     assert result.present.tolist() == [True, False]
 
 
 def test_a_product_of_one_is_refused() -> None:
     with pytest.raises(PlanError, match="two inputs or more; add one, or use 'mean'"):
-        combined("product", {"a": one(1.0)})
+        run_combiner("product", {"a": matrix(1.0)})
 
 
 # The rubric: a -> b -> c, and a penalty d below b
 
-CHAIN = [edge("a", "b", "strong"), edge("b", "c", "weak"), edge("b", "d", "activation")]
+CHAIN = [make_edge("a", "b", "strong"), make_edge("b", "c", "weak"), make_edge("b", "d", "activation")]
 
 
-def chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any) -> dict[str, ScoreMatrix]:
+def criteria_chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any) -> dict[str, ScoreMatrix]:
     return {
-        "a": one(a, input_weight=2.0, **fields),
-        "b": one(b, **fields),
-        "c": one(c, **fields),
-        "d": one(d, weight=-1.0, **fields),
+        "a": matrix(a, input_weight=2.0, **fields),
+        "b": matrix(b, **fields),
+        "c": matrix(c, **fields),
+        "d": matrix(d, weight=-1.0, **fields),
     }
 
 
 def test_flat_is_eq_14_with_the_scores_as_they_are() -> None:
-    assert value("flat", chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + 0.9 + 1.0 - 0.5) / 4, abs=1e-15)
+    assert value_of("flat", criteria_chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + 0.9 + 1.0 - 0.5) / 4, abs=1e-15)
 
 
 def test_gear_is_eq_12_and_eq_14() -> None:
     b = 0.9 * (0.4 + 0.6 * 0.2)
     c = 1.0 * (b + (1 - b) * 0.6)
     d = 0.5 * b
-    assert parts("gear", chain(), edges=CHAIN) == pytest.approx({"a": 0.4, "b": b, "c": c, "d": d}, abs=1e-15)
-    assert value("gear", chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + b + c - d) / 4, abs=1e-15)
+    assert parts_of("gear", criteria_chain(), edges=CHAIN) == pytest.approx(
+        {"a": 0.4, "b": b, "c": c, "d": d}, abs=1e-15
+    )
+    assert value_of("gear", criteria_chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + b + c - d) / 4, abs=1e-15)
 
 
 def test_hard_local_looks_at_each_parents_own_decision() -> None:
-    assert parts("hard-local", chain(), edges=CHAIN) == {"a": 0.4, "b": 0.0, "c": 1.0, "d": 0.5}
-    assert value("hard-local", chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + 1.0 - 0.5) / 4, abs=1e-15)
+    assert parts_of("hard-local", criteria_chain(), edges=CHAIN) == {"a": 0.4, "b": 0.0, "c": 1.0, "d": 0.5}
+    assert value_of("hard-local", criteria_chain(), edges=CHAIN) == pytest.approx((2 * 0.4 + 1.0 - 0.5) / 4, abs=1e-15)
 
 
 def test_hard_transitive_looks_at_each_parents_gate_too() -> None:
-    assert parts("hard-transitive", chain(), edges=CHAIN) == {"a": 0.4, "b": 0.0, "c": 0.0, "d": 0.0}
-    assert value("hard-transitive", chain(), edges=CHAIN) == pytest.approx(2 * 0.4 / 4, abs=1e-15)
+    assert parts_of("hard-transitive", criteria_chain(), edges=CHAIN) == {"a": 0.4, "b": 0.0, "c": 0.0, "d": 0.0}
+    assert value_of("hard-transitive", criteria_chain(), edges=CHAIN) == pytest.approx(2 * 0.4 / 4, abs=1e-15)
 
 
 @pytest.mark.parametrize("name", ["hard-local", "hard-transitive"])
 @pytest.mark.parametrize(("met", "kept"), [(True, 1.0), (False, 0.0)])
 def test_hard_gating_takes_the_judges_own_decision_before_the_score(name: str, met: bool, kept: float) -> None:
-    cells = {"a": one(0.4 if met else 0.6, met=met), "b": one(1.0)}
-    assert parts(name, cells, edges=[edge("a", "b")])["b"] == kept
+    cells = {"a": matrix(0.4 if met else 0.6, met=met), "b": matrix(1.0)}
+    assert parts_of(name, cells, edges=[make_edge("a", "b")])["b"] == kept
 
 
 @pytest.mark.parametrize(
@@ -149,16 +153,16 @@ def test_hard_gating_takes_the_judges_own_decision_before_the_score(name: str, m
 def test_retention_of_an_edge_is_its_own_or_the_base_of_its_kind_to_the_power_kappa(
     kappa: float, retention: float | None, expected: float
 ) -> None:
-    cells = {"a": one(0.0), "b": one(1.0)}
-    shown = parts("gear", cells, edges=[edge("a", "b", "strong", retention)], kappa=kappa)
+    cells = {"a": matrix(0.0), "b": matrix(1.0)}
+    shown = parts_of("gear", cells, edges=[make_edge("a", "b", "strong", retention)], kappa=kappa)
     assert shown["b"] == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["weak", "strong", "activation"])
 def test_without_kappa_gear_is_flat(kind: str) -> None:
-    edges = [edge("a", "b", kind), edge("b", "c", kind, 0.0)]
-    flat = combined("flat", chain(), edges=edges)
-    assert combined("gear", chain(), edges=edges, kappa=0.0).value.tobytes() == flat.value.tobytes()
+    edges = [make_edge("a", "b", kind), make_edge("b", "c", kind, 0.0)]
+    flat = run_combiner("flat", criteria_chain(), edges=edges)
+    assert run_combiner("gear", criteria_chain(), edges=edges, kappa=0.0).value.tobytes() == flat.value.tobytes()
 
 
 @pytest.mark.parametrize(
@@ -170,25 +174,25 @@ def test_a_parent_without_a_verdict_never_helps(
     name: str, positive: float, penalty: float, why: dict[str, bool]
 ) -> None:
     """A positive child is as if unsupported, a penalty as if supported, whatever the parent was filled with."""
-    edges = [edge("a", "b"), edge("a", "d")]
+    edges = [make_edge("a", "b"), make_edge("a", "d")]
     for filled in (0.0, 1.0):
-        cells = {"a": one(filled, **why), "b": one(1.0), "d": one(1.0, weight=-1.0)}
-        shown = parts(name, cells, edges=edges)
+        cells = {"a": matrix(filled, **why), "b": matrix(1.0), "d": matrix(1.0, weight=-1.0)}
+        shown = parts_of(name, cells, edges=edges)
         assert (shown["b"], shown["d"]) == (positive, penalty)
 
 
 @pytest.mark.parametrize("name", ["gear", "hard-local", "hard-transitive"])
 def test_a_gate_further_up_does_not_reduce_a_penalty_through_a_gain_in_between(name: str) -> None:
-    edges = [edge("a", "b"), edge("b", "c")]
-    cells = {"a": one(0.0, judged=False), "b": one(1.0), "c": one(1.0, weight=-1.0)}
-    assert parts(name, cells, edges=edges)["c"] == 1.0
-    assert parts(name, {**cells, "a": one(1.0)}, edges=edges)["c"] == 1.0
+    edges = [make_edge("a", "b"), make_edge("b", "c")]
+    cells = {"a": matrix(0.0, judged=False), "b": matrix(1.0), "c": matrix(1.0, weight=-1.0)}
+    assert parts_of(name, cells, edges=edges)["c"] == 1.0
+    assert parts_of(name, {**cells, "a": matrix(1.0)}, edges=edges)["c"] == 1.0
 
 
 def test_a_parent_is_judged_when_all_of_its_cells_that_apply_are() -> None:
     def child(judged: list[bool], live: list[bool]) -> float:
-        cells = {"a": one([[1.0, 1.0]], judged=judged, live=live), "b": one(1.0)}
-        return parts("gear", cells, edges=[edge("a", "b")])["b"]
+        cells = {"a": matrix([[1.0, 1.0]], judged=judged, live=live), "b": matrix(1.0)}
+        return parts_of("gear", cells, edges=[make_edge("a", "b")])["b"]
 
     assert child([True, True], [True, True]) == 1.0
     assert child([True, False], [True, True]) == 0.2
@@ -198,8 +202,8 @@ def test_a_parent_is_judged_when_all_of_its_cells_that_apply_are() -> None:
 
 def test_a_parent_of_several_cells_holds_when_half_of_those_that_apply_do() -> None:
     def child(met: list[bool], live: list[bool]) -> float:
-        cells = {"a": one([[0.0] * len(met)], met=met, live=live), "b": one(1.0)}
-        return parts("hard-local", cells, edges=[edge("a", "b")])["b"]
+        cells = {"a": matrix([[0.0] * len(met)], met=met, live=live), "b": matrix(1.0)}
+        return parts_of("hard-local", cells, edges=[make_edge("a", "b")])["b"]
 
     assert child([True, False], [True, True]) == 1.0
     assert child([True, False, False], [True, True, True]) == 0.0
@@ -207,47 +211,47 @@ def test_a_parent_of_several_cells_holds_when_half_of_those_that_apply_do() -> N
 
 
 def test_a_criterion_that_does_not_apply_leaves_numerator_and_denominator() -> None:
-    cells = chain() | {"c": one(1.0, live=False), "d": one(0.5, weight=-1.0, live=False)}
-    assert value("flat", cells) == pytest.approx((2 * 0.4 + 0.9) / 3, abs=1e-15)
+    cells = criteria_chain() | {"c": matrix(1.0, live=False), "d": matrix(0.5, weight=-1.0, live=False)}
+    assert value_of("flat", cells) == pytest.approx((2 * 0.4 + 0.9) / 3, abs=1e-15)
 
 
 def test_without_a_positive_criterion_that_applies_there_is_no_component() -> None:
-    cells = chain() | {name: one(1.0, live=False) for name in "abc"}
-    assert combined("flat", cells).present.tolist() == [False]
+    cells = criteria_chain() | {name: matrix(1.0, live=False) for name in "abc"}
+    assert run_combiner("flat", cells).present.tolist() == [False]
 
 
 @pytest.mark.parametrize("name", ["flat", "gear", "hard-local", "hard-transitive"])
 def test_a_rubric_of_penalties_alone_is_refused(name: str) -> None:
     with pytest.raises(PlanError, match="no criterion of positive weight"):
-        combined(name, {"a": one(1.0, weight=-1.0)})
+        run_combiner(name, {"a": matrix(1.0, weight=-1.0)})
 
 
 @pytest.mark.parametrize("name", ["gear", "hard-local", "hard-transitive"])
 def test_a_cycle_is_named_by_the_ids_of_its_criteria(name: str) -> None:
-    edges = [edge("core-c", "core-a"), edge("core-a", "core-b"), edge("core-b", "core-c")]
-    cells = {each: one(1.0) for each in ("core-a", "core-b", "core-c")}
+    edges = [make_edge("core-c", "core-a"), make_edge("core-a", "core-b"), make_edge("core-b", "core-c")]
+    cells = {each: matrix(1.0) for each in ("core-a", "core-b", "core-c")}
     with pytest.raises(GraphCycleError, match="core-a -> core-b -> core-c -> core-a"):
-        combined(name, cells, edges=edges)
+        run_combiner(name, cells, edges=edges)
 
 
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"edges": [edge("a", "z")]}, "there is no criterion z"),
-        ({"edges": [edge("a", "a")]}, "to itself"),
-        ({"edges": [edge("a", "b"), edge("a", "b", "weak")]}, "have an edge already"),
+        ({"edges": [make_edge("a", "z")]}, "there is no criterion z"),
+        ({"edges": [make_edge("a", "a")]}, "to itself"),
+        ({"edges": [make_edge("a", "b"), make_edge("a", "b", "weak")]}, "have an edge already"),
         ({"edges": [{"parent": "a"}]}, "edges: child: Field required; an edge has a parent, a child and a kind"),
-        ({"kappa": -1.0, "edges": [edge("a", "b")]}, "kappa is -1.0"),
+        ({"kappa": -1.0, "edges": [make_edge("a", "b")]}, "kappa is -1.0"),
         ({"threshold": 0.5}, "takes no parameter 'threshold'"),
     ],
 )
 def test_params_that_make_no_graph_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(PlanError, match=message):
-        combined("gear", {"a": one(1.0), "b": one(1.0)}, **params)
+        run_combiner("gear", {"a": matrix(1.0), "b": matrix(1.0)}, **params)
 
 
-def test_a_component_of_ones_own_may_use_a_rubrics_combiner_without_edges() -> None:
-    assert value("gear", {"a": one(1.0), "b": one(0.5)}) == 0.75
+def test_a_configured_component_may_use_a_rubric_combiner_without_edges() -> None:
+    assert value_of("gear", {"a": matrix(1.0), "b": matrix(0.5)}) == 0.75
 
 
 # Bounds
@@ -255,11 +259,11 @@ def test_a_component_of_ones_own_may_use_a_rubrics_combiner_without_edges() -> N
 RUBRIC = ("flat", "gear", "hard-local", "hard-transitive")
 WELFARE = ("stakeholders", "egalitarian", "nash")
 OF_ANY_INPUTS = [name for name in BUILTIN_COMBINERS if not load_combiner(name).needs_all_columns]
-"""Those that read columns as pairs or samples are put to the same beside their own tests."""
+"""Combiners that read columns as pairs or samples have the same test next to their own tests."""
 
 
 @st.composite
-def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[str, ScoreMatrix]]]:
+def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[str, ScoreMatrix]]]:
     """A combiner with its frozen params, and a group's cells filled low, filled high, and in a way of their own."""
     rows, width = draw(st.integers(1, 2)), draw(st.integers(2, 4))
     names = [f"c{i}" for i in range(width)]
@@ -269,7 +273,7 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
     for i, each in enumerate(names):
         columns = draw(st.integers(1, 2))
         shape = (rows, columns)
-        grids = {what: draw(grid(kind, shape)) for what, kind in GRIDS.items()}
+        grids = {what: draw(arrays_of(kind, shape)) for what, kind in GRIDS.items()}
         weight = draw(st.sampled_from([1.0, -1.0])) if rubric and i else 1.0
         input_weight = share if welfare else draw(st.floats(0.1, 5.0))
         judged = grids["judged"] | ~grids["live"]
@@ -285,7 +289,9 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
             )
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     kinds = st.sampled_from(["weak", "strong", "activation"])
-    edges = [edge(a, b, draw(kinds), draw(st.none() | st.floats(0.0, 1.0))) for a, b in pairs if draw(st.booleans())]
+    edges = [
+        make_edge(a, b, draw(kinds), draw(st.none() | st.floats(0.0, 1.0))) for a, b in pairs if draw(st.booleans())
+    ]
     combiner = load_combiner(name)
     params = {"edges": edges, "kappa": draw(st.floats(0.0, 3.0))} if rubric else {}
     if welfare:
@@ -293,7 +299,7 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
         soft = {each: [made[0][each].value.shape[1] - 1] for each in names}
         params = {"hard": hard, "soft": soft, "cap": draw(st.floats(0.0, 1.0))}
         params |= {"floor": draw(st.floats(0.0, 1.0))} if name == "egalitarian" else {}
-    return combiner, combiner.freeze(inputs(made[0]), params), made
+    return combiner, combiner.freeze(component_inputs(made[0]), params), made
 
 
 GRIDS: dict[str, Any] = {
@@ -306,7 +312,7 @@ GRIDS: dict[str, Any] = {
 }
 
 
-def grid(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.SearchStrategy[Any]:
+def arrays_of(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.SearchStrategy[Any]:
     rows = st.lists(st.lists(kind, min_size=shape[1], max_size=shape[1]), min_size=shape[0], max_size=shape[0])
     return rows.map(np.array)
 
@@ -315,7 +321,7 @@ def grid(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.SearchStrat
 @settings(max_examples=at_most(60), deadline=None)
 @given(data=st.data())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: st.DataObject) -> None:
-    combiner, params, (low, high, filled) = data.draw(groups(name))
+    combiner, params, (low, high, filled) = data.draw(combiner_groups(name))
     least, greatest = combiner.bounds(low, high, params)
     result = combiner.combine(filled, params)
     inside = (least <= result.value + 1e-12) & (result.value <= greatest + 1e-12)
@@ -326,7 +332,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
 @settings(max_examples=at_most(30), deadline=None)
 @given(data=st.data())
 def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data: st.DataObject) -> None:
-    combiner, params, (_, _, judged) = data.draw(groups(name))
+    combiner, params, (_, _, judged) = data.draw(combiner_groups(name))
     least, greatest = combiner.bounds(judged, judged, params)
     if all(cells.applicable.any(axis=1).all() for cells in judged.values()):
         value = combiner.combine(judged, params).value
@@ -336,15 +342,15 @@ def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data:
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
 @settings(max_examples=at_most(30), deadline=None)
 @given(data=st.data())
-def test_a_response_has_the_same_component_alone_and_in_company(name: str, data: st.DataObject) -> None:
-    combiner, params, (_, _, cells) = data.draw(groups(name))
+def test_a_response_has_the_same_component_alone_and_in_a_group(name: str, data: st.DataObject) -> None:
+    combiner, params, (_, _, cells) = data.draw(combiner_groups(name))
     together = combiner.combine(cells, params).value
     for row in range(len(together)):
-        alone = combiner.combine({each: _only(c, row) for each, c in cells.items()}, params).value
+        alone = combiner.combine({each: _row_of(c, row) for each, c in cells.items()}, params).value
         assert alone.tobytes() == together[row : row + 1].tobytes()
 
 
-def _only(cells: ScoreMatrix, row: int) -> ScoreMatrix:
+def _row_of(cells: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
     return ScoreMatrix(
         cells.value[rows], cells.met[rows], cells.judged[rows], cells.applicable[rows], cells.weight, cells.input_weight

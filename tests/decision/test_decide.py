@@ -48,7 +48,7 @@ def test_no_split_of_the_group_changes_a_bit_where_no_question_looks_across_it(s
 
 @settings(EACH, max_examples=5)
 @given(scenes())
-def test_a_scene_has_the_plan_that_the_machine_makes(scene: Scene) -> None:
+def test_a_scene_has_the_plan_of_the_prepare_graph(scene: Scene) -> None:
     assert scene.plan == planned(scene.config, scene.task)
 
 
@@ -62,15 +62,15 @@ def test_a_plan_that_was_stored_decides_the_same_bits(scene: Scene) -> None:
 @EACH
 @given(scenes())
 def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
-    asked = dict.fromkeys(NAMES, 0)
+    requested = dict.fromkeys(NAMES, 0)
     unordered = {q.id for q in scene.plan.survey.questions if q.pairs == "unordered" and q.scope == "pair"}
     for question, about, shown, _ in scene.verdicts:
         for name in shown if question in unordered else (about,):
-            asked[name] += 1
+            requested[name] += 1
     for name, reward in scene.rewards().items():
         assert (reward.value is None) == (reward.status == "failed")
         assert (reward.partial is None) == (reward.coverage == 0.0)
-        assert reward.counts.total == asked[name]
+        assert reward.counts.total == requested[name]
         assert reward.range is not None
         low, high = reward.range
         if reward.value is not None:
@@ -84,8 +84,8 @@ def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
         assert reward.status == "failed" or not below
 
 
-def filled(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
-    """The scene as it might have been judged: random scores and decisions where none came."""
+def fill_missing(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
+    """Return the scene's verdicts with random scores and decisions in place of the missing ones."""
     missing = [place for place, verdict in scene.verdicts.items() if verdict.status in ("abstained", "failed")]
     scores = rng.choice([0.0, 1.0, 0.5, rng.random(), rng.random()], len(missing))
     judged = {p: Verdict(score=float(s), met=bool(rng.random() < 0.5)) for p, s in zip(missing, scores, strict=True)}
@@ -98,7 +98,7 @@ def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, see
     before = scene.rewards()
     rng = np.random.default_rng(seed)
     for _ in range(4):
-        for name, reward in scene.rewards(verdicts=filled(scene, rng)).items():
+        for name, reward in scene.rewards(verdicts=fill_missing(scene, rng)).items():
             bounds = before[name].range
             assert bounds is not None
             slack = 1e-12 * max(1.0, *map(abs, bounds))
@@ -136,12 +136,12 @@ MET = told("met", audience="criterion")
 TWO = {"evaluators": [told("good"), told("bad")], "reward": {"good": 1.0, "bad": -0.25}}
 
 
-def one_reward(config: Any, about: Any = None, **answers: Verdict | float) -> Reward:
+def reward_of(config: Any, about: Any = None, **answers: Verdict | float) -> Reward:
     plan = planned(config, about or task())
     return decided(plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a")["a"]
 
 
-def under(rule: str, **failure: Any) -> dict[str, Any]:
+def config_under(rule: str, **failure: Any) -> dict[str, Any]:
     return {**TWO, "failure": {"rule": rule, "min_coverage": 0.0, **failure}}
 
 
@@ -163,7 +163,7 @@ def under(rule: str, **failure: Any) -> dict[str, Any]:
     ],
 )
 def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -> None:
-    reward = one_reward(under(rule), good=1.0, bad=missing)
+    reward = reward_of(config_under(rule), good=1.0, bad=missing)
     assert (reward.value, reward.status) == (value, "failed" if value is None else "degraded")
     assert (reward.coverage, reward.partial, reward.range) == (0.8, 1.0, (0.75, 1.0))
     assert reward.components == {"good": 1.0, "bad": None}
@@ -172,7 +172,7 @@ def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -
 @pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
 @pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
 def test_an_unjudged_gain_counts_nothing(rule: str, missing: Verdict) -> None:
-    reward = one_reward(under(rule), good=missing, bad=0.5)
+    reward = reward_of(config_under(rule), good=missing, bad=0.5)
     fails = rule == "strict" and missing.status == "failed"
     assert (reward.value, reward.status) == (None if fails else -0.125, "failed" if fails else "degraded")
     assert (reward.coverage, reward.partial, reward.range) == (0.2, -0.125, (-0.125, 0.875))
@@ -193,17 +193,17 @@ RUBRIC = task(criterion("gain"), criterion("harm", -0.5))
 def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, unjudged: str, value: float) -> None:
     config = {"evaluators": [MET], "reward": {"rubric": weight}, "failure": {"min_coverage": 0.0}}
     answers: dict[str, Verdict | float] = {"met_gain": 0.5, "met_harm": 0.5, unjudged: BY_RESPONSE}
-    assert one_reward(config, RUBRIC, **answers).value == value
+    assert reward_of(config, RUBRIC, **answers).value == value
     answers[unjudged] = BY_US
     harmful = (weight > 0) == (unjudged == "met_harm")
-    assert (one_reward(config, RUBRIC, **answers).value is None) == harmful
+    assert (reward_of(config, RUBRIC, **answers).value is None) == harmful
 
 
 @pytest.mark.parametrize(
     ("least", "status"), [(0.0, "degraded"), (0.79, "degraded"), (0.8, "degraded"), (0.81, "failed"), (1.0, "failed")]
 )
 def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(least: float, status: str) -> None:
-    reward = one_reward({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=CANNOT_TELL)
+    reward = reward_of({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=CANNOT_TELL)
     assert (reward.status, reward.partial) == (status, 1.0)
     assert (reward.value is None) == (status == "failed")
     assert any("0.8 of the weight was judged" in note for note in reward.notes)
@@ -212,7 +212,7 @@ def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(least: 
 @pytest.mark.parametrize("rule", ["conservative", "gear"])
 @pytest.mark.parametrize("missing", [CANNOT_TELL, BY_RESPONSE], ids=["abstained", "response"])
 def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
-    reward = one_reward(under(rule), good=missing, bad=missing)
+    reward = reward_of(config_under(rule), good=missing, bad=missing)
     assert (reward.status, reward.value, reward.partial, reward.coverage) == ("failed", None, None, 0.0)
     assert reward.range == (-0.25, 1.0)
 
@@ -220,7 +220,7 @@ def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
 def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverage() -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
-    reward = one_reward({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
+    reward = reward_of({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
     assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
     assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
 
@@ -233,10 +233,10 @@ def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverag
         ({"kind": "precision", "component": "bad", "auxiliary": ["good"], "fraction": 0.25}, (0.25, 1.0)),
     ],
 )
-def test_a_gate_that_was_not_judged_is_never_passed_over_in_silence(gate: Any, range_: tuple[float, float]) -> None:
+def test_an_unjudged_gate_always_widens_the_range(gate: Any, range_: tuple[float, float]) -> None:
     """Its component weighs nothing, so coverage is 1; yet the reward could have been another."""
     config = {**TWO, "reward": {"good": 1.0}, "gates": [gate]}
-    reward = one_reward(config, good=1.0, bad=BY_RESPONSE)
+    reward = reward_of(config, good=1.0, bad=BY_RESPONSE)
     assert (reward.status, reward.coverage, reward.range) == ("degraded", 1.0, range_)
     assert reward.value == range_[0]
     assert any("gate" in note for note in reward.notes)
@@ -400,9 +400,9 @@ def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, m
     assert reward.range[0] <= -1.8 <= reward.range[1]
 
 
-# What is not heard
+# Discarded verdicts and majorities
 
-HEARD = {
+MAJORITY_CONFIG = {
     "evaluators": [{**told("tone"), "samples": 3}],
     "components": {"own": {"inputs": {"tone": {"verdicts_of": "tone", "reduce": "majority", "min_confidence": 0.8}}}},
     "reward": {"own": 1.0},
@@ -410,24 +410,24 @@ HEARD = {
 }
 
 
-def heard(*given: Verdict, **config: Any) -> Reward:
-    plan = planned({**HEARD, **config}, task())
+def majority_reward(*given: Verdict, **config: Any) -> Reward:
+    plan = planned({**MAJORITY_CONFIG, **config}, task())
     answers = dict(zip(places(plan.survey.questions[0], ["a"]), given, strict=True))
-    return Scene(HEARD, task(), plan, {}).rewards(["a"], answers)["a"]
+    return Scene(MAJORITY_CONFIG, task(), plan, {}).rewards(["a"], answers)["a"]
 
 
-def sure(score: float, confidence: float = 0.9) -> Verdict:
+def confident(score: float, confidence: float = 0.9) -> Verdict:
     return Verdict(score=score, confidence=confidence)
 
 
 def test_the_majority_gives_the_reward_and_discarded_votes_are_counted() -> None:
-    reward = heard(sure(0.75), sure(0.75), sure(0.25, confidence=0.5))
+    reward = majority_reward(confident(0.75), confident(0.75), confident(0.25, confidence=0.5))
     assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
     assert reward.diagnostics == {"own": {"discarded": 1.0, "without a majority": 0.0}}
 
 
 def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
-    reward = heard(sure(0.75), sure(0.25), sure(0.5))
+    reward = majority_reward(confident(0.75), confident(0.25), confident(0.5))
     assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
     assert reward.diagnostics == {"own": {"discarded": 0.0, "without a majority": 1.0}}
     assert reward.counts.judged == 3
@@ -435,23 +435,23 @@ def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
 
 def test_a_penalty_without_a_majority_counts_in_full() -> None:
     config = {"evaluators": [{**told("tone"), "samples": 3}, told("other")], "reward": {"own": -1.0, "other": 1.0}}
-    plan = planned({**HEARD, **config}, task())
+    plan = planned({**MAJORITY_CONFIG, **config}, task())
     tone, other = sorted(plan.survey.questions, key=lambda q: q.id, reverse=True)
-    answers = dict(zip(places(tone, ["a"]), [sure(0.75), sure(0.25), sure(0.5)], strict=True))
-    answers |= dict.fromkeys(places(other, ["a"]), sure(1.0))
-    reward = Scene(HEARD, task(), plan, {}).rewards(["a"], answers)["a"]
+    answers = dict(zip(places(tone, ["a"]), [confident(0.75), confident(0.25), confident(0.5)], strict=True))
+    answers |= dict.fromkeys(places(other, ["a"]), confident(1.0))
+    reward = Scene(MAJORITY_CONFIG, task(), plan, {}).rewards(["a"], answers)["a"]
     assert (reward.value, reward.coverage, reward.range) == (0.0, 0.5, (0.0, 1.0))
 
 
 def test_drop_criterion_drops_a_question_for_all_if_one_response_lacks_a_majority() -> None:
     failure = {"min_coverage": 0.0, "group_rule": "drop-criterion"}
-    config = {**HEARD, "evaluators": [{**told("tone"), "samples": 3}, told("other")], "failure": failure}
+    config = {**MAJORITY_CONFIG, "evaluators": [{**told("tone"), "samples": 3}, told("other")], "failure": failure}
     plan = planned({**config, "reward": {"own": 1.0, "other": 1.0}}, task())
-    split, agreed = [sure(0.0), sure(0.5), sure(1.0)], [sure(1.0)] * 3
+    split, agreed = [confident(0.0), confident(0.5), confident(1.0)], [confident(1.0)] * 3
     answers: dict[Any, Verdict] = {}
     for question in plan.survey.questions:
         for name, votes in (("a", split), ("b", agreed)):
             own = places(question, [name])
-            answers |= dict(zip(own, votes if question.id == "tone" else [sure(1.0)], strict=True))
+            answers |= dict(zip(own, votes if question.id == "tone" else [confident(1.0)], strict=True))
     rewards = Scene(config, task(), plan, {}).rewards(["a", "b"], answers)
     assert [rewards[name].value for name in "ab"] == [1.0, 1.0]

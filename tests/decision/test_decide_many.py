@@ -29,39 +29,41 @@ from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> ScoreArrays:
-    """The verdicts as marks: each in the row of the response it is about, and the column of its question and sample."""
+def score_arrays_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> ScoreArrays:
+    """Return the verdicts as arrays: a row for each response, a column for each question and sample."""
     starts, width = {}, 0
     for question in plan.survey.questions:
         starts[question.id] = width
         width += question.samples
     shape = (len(names), width)
-    marks = ScoreArrays(
+    entries = ScoreArrays(
         np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape)
     )
     for (question_id, about, _, sample), verdict in verdicts.items():
         if about in names:
             place = names.index(about), starts[question_id] + sample
-            marks.value[place], marks.met[place], marks.outcome[place] = score_entry(verdict)
-            marks.confidence[place] = 1.0 if verdict.confidence is None else verdict.confidence
-    return marks
+            entries.value[place], entries.met[place], entries.outcome[place] = score_entry(verdict)
+            entries.confidence[place] = 1.0 if verdict.confidence is None else verdict.confidence
+    return entries
 
 
-def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
-    rows = compute_rewards_batch(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
+def rewards_in_batch(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
+    rows = compute_rewards_batch(
+        plan.decision, plan.survey.questions, score_arrays_of(plan, names, verdicts), COMBINERS
+    )
     return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> Scene:
-    """A scene where some responses were judged as far as they were asked, some were asked and judged everything, and of
-    the others some questions were settled for all samples at once."""
+def independent_scenes(draw: st.DrawFn) -> Scene:
+    """Draw a scene in which some responses were judged on all requested questions, and some on all questions; of the
+    others, some questions were settled for all samples at once."""
     scene = draw(scenes(alone=True))
     kinds = {name: draw(st.sampled_from(["any", "judged", "whole"])) for name in NAMES}
     verdicts = dict(scene.verdicts)
     for place, verdict in scene.verdicts.items():
-        wanting = {"any": (), "judged": ("abstained", "failed"), "whole": ("abstained", "failed", "not_applicable")}
-        if verdict.status in wanting[kinds[place[1]]]:
+        replaced = {"any": (), "judged": ("abstained", "failed"), "whole": ("abstained", "failed", "not_applicable")}
+        if verdict.status in replaced[kinds[place[1]]]:
             verdicts[place] = RecordedVerdict(score=draw(SCORES))
     for question in scene.plan.survey.questions:
         for name in (name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0):
@@ -74,12 +76,12 @@ def crowds(draw: st.DrawFn) -> Scene:
 
 
 @settings(EACH, max_examples=at_most(100))
-@given(crowds(), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.permutations(NAMES))
-def test_all_at_once_are_to_the_bit_as_group_by_group(scene: Scene, part: list[int], order: list[str]) -> None:
+@given(independent_scenes(), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.permutations(NAMES))
+def test_batch_rewards_equal_group_rewards_bit_for_bit(scene: Scene, part: list[int], order: list[str]) -> None:
     apart: dict[str, Reward] = {}
     for group in sorted(set(part)):
         apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
-    assert bits(together(scene.plan, order, scene.verdicts)) == bits(apart)
+    assert bits(rewards_in_batch(scene.plan, order, scene.verdicts)) == bits(apart)
 
 
 TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 1.0, "b": -0.5}}, task())
@@ -88,8 +90,8 @@ TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 
 def test_outcomes_are_counted_from_verdict_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
-    marks = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
-    counts = [row.counts for row in compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)]
+    entries = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
+    counts = [row.counts for row in compute_rewards_batch(TWO.decision, TWO.survey.questions, entries, COMBINERS)]
     assert counts == [
         Counts(judged=3),
         Counts(judged=1, abstained=1, failed=1),
@@ -98,16 +100,16 @@ def test_outcomes_are_counted_from_verdict_codes() -> None:
     ]
 
 
-def test_of_no_rows_there_are_no_rewards() -> None:
-    assert compute_rewards_batch(TWO.decision, TWO.survey.questions, marks_of(TWO, [], {}), COMBINERS) == []
+def test_a_batch_without_rows_has_no_rewards() -> None:
+    assert compute_rewards_batch(TWO.decision, TWO.survey.questions, score_arrays_of(TWO, [], {}), COMBINERS) == []
 
 
-def test_marks_of_other_questions_are_refused() -> None:
-    marks = ScoreArrays(
+def test_scores_of_other_questions_are_refused() -> None:
+    entries = ScoreArrays(
         np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
     )
     with pytest.raises(PlanError, match="expected 3 scores per response, one for each sample of a question, got 2"):
-        compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)
+        compute_rewards_batch(TWO.decision, TWO.survey.questions, entries, COMBINERS)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +132,7 @@ def test_only_questions_about_single_responses_are_independent(uses: Any, failur
 # How rewards are written down
 
 
-class Narrow(Combiner):
+class OtherNumberTypes(Combiner):
     """Gives numbers of other types than float."""
 
     name = "mean"
@@ -142,35 +144,39 @@ class Narrow(Combiner):
 
 
 @EACH
-@given(crowds())
+@given(independent_scenes())
 def test_a_reward_equals_itself_after_a_round_trip(scene: Scene) -> None:
-    for reward in together(scene.plan, NAMES, scene.verdicts).values():
+    for reward in rewards_in_batch(scene.plan, NAMES, scene.verdicts).values():
         assert RewardRow.from_reward(reward).to_reward(scene.plan.decision) == reward
         again = Reward.model_validate_json(reward.model_dump_json())
         assert again == reward
-        assert types(vars(again)) == types(vars(reward))
+        assert types_within(vars(again)) == types_within(vars(reward))
 
 
-def types(value: Any) -> Any:
+def types_within(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {name: types(one) for name, one in value.items()}
+        return {name: types_within(one) for name, one in value.items()}
     if isinstance(value, Collection) and not isinstance(value, str):
-        return type(value), [types(one) for one in value]
-    return types(vars(value)) if hasattr(value, "model_fields_set") else type(value)
+        return type(value), [types_within(one) for one in value]
+    return types_within(vars(value)) if hasattr(value, "model_fields_set") else type(value)
 
 
 def test_numbers_from_a_combiner_become_floats() -> None:
     plan = planned({"evaluators": [told("x")]}, task())
-    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
-    (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
+    entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+    (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, entries, {"mean": OtherNumberTypes()})
     reward = row.to_reward(plan.decision)
-    assert (type(row.value), types(row.components), types(row.terms)) == (float, (tuple, [float]), (tuple, [float]))
-    assert types(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
+    assert (type(row.value), types_within(row.components), types_within(row.terms)) == (
+        float,
+        (tuple, [float]),
+        (tuple, [float]),
+    )
+    assert types_within(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)
 
 
-def overflowing(answers: dict[str, Any], **config: Any) -> str:
-    """What is said of the reward of a task with a gain of 1e-9 and a harm of 1."""
+def overflow_message(answers: dict[str, Any], **config: Any) -> str:
+    """Return the error message for the reward of a task with a gain of 1e-9 and a harm of 1."""
     about = task(criterion("gain", 1e-9), criterion("harm", -1.0))
     plan = planned({"evaluators": [told("met", audience="criterion")], **config}, about)
     with pytest.raises(PlanError) as error:
@@ -199,7 +205,7 @@ def test_an_overflowing_reward_is_refused_naming_its_source(
     answers: dict[str, Any], config: dict[str, Any], what: str
 ) -> None:
     scaled = {"reward": {"rubric": 1e300}} if config is HUGE else {"reward": {"rubric": 1.0}, **config}
-    assert overflowing(answers, **scaled) == (
+    assert overflow_message(answers, **scaled) == (
         f"{what} overflows: it is larger than any number; make the weights or the scale smaller"
     )
 
@@ -227,8 +233,8 @@ class Broken(Combiner):
 
 
 @pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, np.nan), (0.0, -np.inf)])
-def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> None:
+def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) -> None:
     plan = planned({"evaluators": [told("x")]}, task())
-    marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
+    entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
-        compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})
+        compute_rewards_batch(plan.decision, plan.survey.questions, entries, {"mean": Broken(value, part)})

@@ -20,7 +20,7 @@ UNITS = st.sampled_from([0.0, 1.0, 0.5, 0.25]) | st.floats(0.0, 1.0)
 WEIGHTS = st.sampled_from([1.0, -1.0, 0.0, 0.5, -0.2])
 
 
-def decision(weights: dict[str, float], *gates: RewardGate, **fields: Any) -> Decision:
+def decision_with(weights: dict[str, float], *gates: RewardGate, **fields: Any) -> Decision:
     specs = tuple(
         ComponentSpec(name=n, weight=weights[n], combiner="mean", version="1", inputs={}) for n in sorted(weights)
     )
@@ -32,7 +32,7 @@ def components_of(values: Mapping[str, Any], present: Mapping[str, Any]) -> dict
 
 
 @st.composite
-def decisions(draw: st.DrawFn) -> Decision:
+def random_decisions(draw: st.DrawFn) -> Decision:
     gates: list[RewardGate] = []
     if draw(st.booleans()):
         auxiliary = draw(st.sampled_from([("format",), ("repetition",), ("format", "repetition")]))
@@ -42,11 +42,11 @@ def decisions(draw: st.DrawFn) -> Decision:
     if draw(st.booleans()):
         gates.append(RepetitionControl(above=draw(UNITS)))
     clip = draw(st.none() | st.just((-0.3, 0.4)))
-    return decision({n: draw(WEIGHTS) for n in NAMES}, *gates, scale=draw(st.sampled_from([1.0, 3.0])), clip=clip)
+    return decision_with({n: draw(WEIGHTS) for n in NAMES}, *gates, scale=draw(st.sampled_from([1.0, 3.0])), clip=clip)
 
 
 @settings(max_examples=at_most(200), deadline=None)
-@given(decisions(), *[st.tuples(VALUES, VALUES, UNITS)] * 3)
+@given(random_decisions(), *[st.tuples(VALUES, VALUES, UNITS)] * 3)
 def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
     how: Decision, one: tuple[float, ...], two: tuple[float, ...], three: tuple[float, ...]
 ) -> None:
@@ -62,7 +62,7 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
 
 
 @settings(max_examples=at_most(100), deadline=None)
-@given(decisions(), st.tuples(VALUES, VALUES, VALUES))
+@given(random_decisions(), st.tuples(VALUES, VALUES, VALUES))
 def test_bounds_without_unknown_values_equal_the_reward(how: Decision, values: tuple[float, ...]) -> None:
     known = {name: np.array([value]) for name, value in zip(NAMES, values, strict=True)}
     present = {name: np.array([True]) for name in NAMES}
@@ -72,7 +72,7 @@ def test_bounds_without_unknown_values_equal_the_reward(how: Decision, values: t
 
 
 def test_a_component_that_does_not_apply_counts_nothing_and_opens_and_shuts_no_gate() -> None:
-    how = decision({"format": 1.0, "accuracy": 1.0}, FormatGate(below=0.5))
+    how = decision_with({"format": 1.0, "accuracy": 1.0}, FormatGate(below=0.5))
     values = {"format": np.array([0.0, 0.0]), "accuracy": np.array([0.75, 0.75])}
     present = {"format": np.array([False, True]), "accuracy": np.array([True, True])}
     assert fuse(how, components_of(values, present)).value.tolist() == [0.75, 0.0]
@@ -82,7 +82,7 @@ def test_a_component_that_does_not_apply_counts_nothing_and_opens_and_shuts_no_g
 
 def test_a_clip_at_zero_has_one_zero() -> None:
     """Which of -0.0 and 0.0 is the smaller depends on the CPU."""
-    how = decision({"repetition": -1.0}, RepetitionControl(above=0.5), clip=(0.0, 1.0))
+    how = decision_with({"repetition": -1.0}, RepetitionControl(above=0.5), clip=(0.0, 1.0))
     components = components_of({"repetition": np.array([1.0])}, {"repetition": np.array([True])})
     value = fuse(how, components).value
     assert not np.signbit(value[0])
@@ -108,7 +108,7 @@ ENDS = st.tuples(VALUES, VALUES).map(sorted)
 
 
 @settings(max_examples=at_most(300), deadline=None)
-@given(decisions(), ENDS, ENDS, ENDS, st.data())
+@given(random_decisions(), ENDS, ENDS, ENDS, st.data())
 def test_bounds_are_no_wider_than_they_must_be(
     how: Decision, one: list[float], two: list[float], span: list[float], data: st.DataObject
 ) -> None:
@@ -117,7 +117,7 @@ def test_bounds_are_no_wider_than_they_must_be(
     changes = {"component": "judge", **({"auxiliary": ("format",)} if isinstance(gate, PrecisionShaping) else {})}
     weights = {"format": data.draw(WEIGHTS), "accuracy": data.draw(WEIGHTS), "judge": 0.0}
     gates = () if gate is None else (gate.model_copy(update=changes),)
-    how = decision(weights, *gates, scale=how.scale, clip=how.clip)
+    how = decision_with(weights, *gates, scale=how.scale, clip=how.clip)
     threshold = getattr(gate, "below", getattr(gate, "above", 0.0))
     near = (threshold, np.nextafter(threshold, -1.0))
     present = {name: np.array([True]) for name in weights}

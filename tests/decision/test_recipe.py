@@ -17,13 +17,13 @@ FOUR = {
 }
 
 
-def the_reward(config: dict[str, Any], **script: Any) -> Reward:
+def reward_of(config: dict[str, Any], **script: Any) -> Reward:
     (reward,) = rewarded(config, task(), response("a", **script))
     return reward
 
 
 def test_signed_weights_count_as_terms_of_one_sum() -> None:
-    reward = the_reward(FOUR, accuracy=1.0, format=0.5, steps=0.25, repetition=0.75)
+    reward = reward_of(FOUR, accuracy=1.0, format=0.5, steps=0.25, repetition=0.75)
     assert reward.value == pytest.approx(1.0 + 0.25 + 0.125 - 0.15)
     terms = [(t.name, t.weight, t.value, t.contribution) for t in reward.terms]
     assert terms == [
@@ -36,7 +36,7 @@ def test_signed_weights_count_as_terms_of_one_sum() -> None:
 
 
 def test_a_component_that_the_reward_leaves_out_is_shown_and_counts_nothing() -> None:
-    reward = the_reward({**FOUR, "reward": {"accuracy": 1.0}}, accuracy=0.5, format=1.0, steps=1.0, repetition=1.0)
+    reward = reward_of({**FOUR, "reward": {"accuracy": 1.0}}, accuracy=0.5, format=1.0, steps=1.0, repetition=1.0)
     assert reward.value == 0.5
     assert reward.components == {"accuracy": 0.5, "format": 1.0, "steps": 1.0, "repetition": 1.0}
 
@@ -57,7 +57,7 @@ PLAIN = 0.25 + 0.5 - 0.15
     ],
 )
 def test_a_gate_records_an_adjustment_only_if_it_changes_the_reward(gate: dict[str, Any], after: float | None) -> None:
-    reward = the_reward({**FOUR, "gates": [gate]}, **SAID)
+    reward = reward_of({**FOUR, "gates": [gate]}, **SAID)
     assert reward.value == pytest.approx(PLAIN if after is None else after)
     shown = [] if after is None else [(f"{gate['kind']} gate", pytest.approx(PLAIN), pytest.approx(after))]
     assert [(a.name, a.before, a.after) for a in reward.adjustments] == shown
@@ -69,14 +69,14 @@ def test_gates_apply_in_one_order_whatever_the_config_says() -> None:
         {"kind": "precision", "auxiliary": ["steps"], "fraction": 0.0},
         {"kind": "format", "below": 0.1},
     ]
-    rewards = [the_reward({**FOUR, "gates": order, "scale": 2.0}, **SAID) for order in (gates, gates[::-1])]
+    rewards = [reward_of({**FOUR, "gates": order, "scale": 2.0}, **SAID) for order in (gates, gates[::-1])]
     assert rewards[0] == rewards[1]
     assert [a.name for a in rewards[0].adjustments] == ["precision gate", "repetition gate", "scale"]
 
 
 def test_scale_and_clip_are_recorded_never_silent() -> None:
     config = {**FOUR, "reward": {"accuracy": 1.0}, "scale": 10.0, "clip": [-1.0, 4.0]}
-    reward = the_reward(config, accuracy=0.5, format=0.0, steps=0.0, repetition=0.0)
+    reward = reward_of(config, accuracy=0.5, format=0.0, steps=0.0, repetition=0.0)
     assert reward.value == 4.0
     assert reward.adjustments == (
         Adjustment(name="scale", before=0.5, after=5.0),
@@ -85,40 +85,40 @@ def test_scale_and_clip_are_recorded_never_silent() -> None:
 
 
 def test_rewards_are_clipped_only_if_configured() -> None:
-    reward = the_reward({**FOUR, "reward": {"repetition": -3.0}}, accuracy=0, format=0, steps=0, repetition=1.0)
+    reward = reward_of({**FOUR, "reward": {"repetition": -3.0}}, accuracy=0, format=0, steps=0, repetition=1.0)
     assert (reward.value, reward.adjustments) == (-3.0, ())
 
 
-def refused(**config: Any) -> str:
+def refusal_message(**config: Any) -> str:
     with pytest.raises(ConfigError) as error:
         jury(*PARTS.values(), **config)
     return str(error.value)
 
 
 def test_an_unknown_component_names_the_nearest() -> None:
-    assert "no component 'acuracy'; did you mean 'accuracy'?" in refused(reward={"acuracy": 1.0})
+    assert "no component 'acuracy'; did you mean 'accuracy'?" in refusal_message(reward={"acuracy": 1.0})
     gate = {"kind": "format", "component": "fromat", "below": 0.5}
-    assert "gates[0]: there is no component 'fromat'; did you mean 'format'?" in refused(
+    assert "gates[0]: there is no component 'fromat'; did you mean 'format'?" in refusal_message(
         reward={"accuracy": 1.0}, gates=[gate]
     )
     shaping = {"kind": "precision", "auxiliary": ["stepps"], "fraction": 0.5}
-    assert "did you mean 'steps'?" in refused(reward={"accuracy": 1.0}, gates=[shaping])
-    assert "there are accuracy, format, repetition, steps" in refused(reward={"zzz": 1.0})
+    assert "did you mean 'steps'?" in refusal_message(reward={"accuracy": 1.0}, gates=[shaping])
+    assert "there are accuracy, format, repetition, steps" in refusal_message(reward={"zzz": 1.0})
 
 
 def test_reward_is_required_with_several_components() -> None:
-    assert "say how the components count" in refused()
+    assert "say how the components count" in refusal_message()
 
 
 def test_weights_of_zero_alone_count_nothing() -> None:
-    assert "every weight is 0, so nothing would count; give one component a weight" in refused(
+    assert "every weight is 0, so nothing would count; give one component a weight" in refusal_message(
         reward={"accuracy": 0.0, "format": 0.0}
     )
 
 
 def test_two_gates_of_a_kind_are_refused() -> None:
     gates = [{"kind": "format", "below": 0.1}, {"kind": "format", "below": 0.2}]
-    assert "two of kind 'format'; keep one" in refused(reward={"accuracy": 1.0}, gates=gates)
+    assert "two of kind 'format'; keep one" in refusal_message(reward={"accuracy": 1.0}, gates=gates)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: st
         jury(one, other, reward={home: 1.0})
 
 
-def test_an_evaluator_that_is_called_like_the_rubric_is_none_of_it() -> None:
+def test_an_evaluator_called_rubric_has_its_own_component() -> None:
     config = {"evaluators": [told("a.rubric"), told("b.met", audience="criterion")], "reward": {"a-rubric": 1.0}}
     (reward,) = rewarded(config, task(criterion("x")), said("a", {"a.rubric": 0.25, "b.met@x": 1.0}))
     assert (reward.value, reward.components) == (0.25, {"a-rubric": 0.25, "rubric": 1.0})
@@ -229,7 +229,7 @@ def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> No
         planned(config, task())
 
 
-def test_criteria_that_screening_may_leave_out_want_the_same() -> None:
+def test_gated_is_required_for_screened_criteria() -> None:
     late = told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
     with pytest.raises(PlanError, match="may be left out"):
         planned({"evaluators": [late]}, task(criterion("a"), criterion("b")))
@@ -240,7 +240,7 @@ def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> 
     late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
     inputs = {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": gated}}
     config = {"evaluators": [told("tone"), late], "components": {"own": {"inputs": inputs}}, "reward": {"own": 1.0}}
-    reward = the_reward(config, tone=0.25)
+    reward = reward_of(config, tone=0.25)
     assert (reward.value, reward.status, reward.coverage) == (value, "ok", 1.0)
     assert reward.counts.not_applicable == 1
 
@@ -265,7 +265,7 @@ def test_a_rubric_of_penalties_alone_is_refused() -> None:
         planned({"evaluators": [MET]}, task(criterion("a", -1.0)))
 
 
-def test_a_combiner_that_its_inputs_do_not_fit_is_refused() -> None:
+def test_a_combiner_with_unsuitable_inputs_is_refused() -> None:
     own = {"combiner": "product", "inputs": {"x": "tone"}}
     with pytest.raises(PlanError, match=r"'task', component 'own': .*two inputs"):
         planned({"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
@@ -307,7 +307,7 @@ TABLE_5 = [  # acc, sim, fmt, step, rep and the final reward, as printed
 def test_macrm_table_5_through_a_config(values: tuple[float, ...], printed: float) -> None:
     weights = {"acc": 0.43, "sim": 0.20, "fmt": 0.20, "step": 0.18, "rep": -0.08}
     config = {"evaluators": [told(name) for name in weights], "reward": weights}
-    reward = the_reward(config, **dict(zip(weights, values, strict=True)))
+    reward = reward_of(config, **dict(zip(weights, values, strict=True)))
     assert reward.value is not None
     assert round(reward.value, 2) == printed
 
@@ -377,14 +377,14 @@ def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, fact
     assert reward.parts["rubric"]["child"] == pytest.approx(0.5 * kept)
 
 
-# What an evaluator says of its own component
+# Settings of an evaluator for its component
 
 
-def shared(**settings: Any) -> dict[str, Any]:
+def evaluator_with_shares(**settings: Any) -> dict[str, Any]:
     return told("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
 
 
-def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
+def test_a_question_without_a_share_weighs_1() -> None:
     use = told("rated", subjects=["big", "small"], shares={"big": 3.0})
     (spec,) = planned({"evaluators": [use]}, task()).decision.specs
     weights = {
@@ -394,26 +394,30 @@ def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
 
 
 def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts() -> None:
-    plan = planned({"evaluators": [shared()]}, task())
+    plan = planned({"evaluators": [evaluator_with_shares()]}, task())
     (spec,) = plan.decision.specs
     assert {name: (one.input_weight, one.weights) for name, one in spec.inputs.items()} == {
         "big": (5.0, (2.5, 2.5)),
         "small": (1.0, (1.0,)),
     }
     script = {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}
-    (reward,) = rewarded({"evaluators": [shared()]}, task(), said("a", script))
+    (reward,) = rewarded({"evaluators": [evaluator_with_shares()]}, task(), said("a", script))
     assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
     assert reward.parts == {"rated": {"big": 0.5, "small": 1.0}}
 
 
-def test_they_weigh_the_same_in_a_component_of_ones_own() -> None:
-    config = {"evaluators": [shared()], "components": {"own": {"inputs": {"all": "rated"}}}, "reward": {"own": 1.0}}
+def test_shares_count_the_same_in_a_configured_component() -> None:
+    config = {
+        "evaluators": [evaluator_with_shares()],
+        "components": {"own": {"inputs": {"all": "rated"}}},
+        "reward": {"own": 1.0},
+    }
     (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}))
     assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
 
 
 def test_an_evaluator_names_the_combiner_of_its_component() -> None:
-    config = {"evaluators": [shared(combiner="product")]}
+    config = {"evaluators": [evaluator_with_shares(combiner="product")]}
     (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5}))
     assert reward.value == 0.25
 
@@ -436,7 +440,7 @@ def test_gated_is_required_for_a_screened_panel() -> None:
         planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
 
 
-class Doubtful(Combiner):
+class WeightsFromVerdicts(Combiner):
     """Takes its weights from verdicts."""
 
     name = "doubtful"
@@ -450,20 +454,23 @@ class Doubtful(Combiner):
 
 @pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
 def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool) -> None:
-    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
+    own = {"combiner": "tests.decision.test_recipe:WeightsFromVerdicts", "inputs": {"tone": "tone"}}
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
     (reward,) = rewarded(config, task(), response("a", tone=0.5))
     assert reward.weights_fixed is fixed
 
 
 def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
-    own = {"combiner": "tests.decision.test_recipe:Doubtful", "inputs": {"tone": {"verdicts_of": "tone", "reduce": "max"}}}
+    own = {
+        "combiner": "tests.decision.test_recipe:WeightsFromVerdicts",
+        "inputs": {"tone": {"verdicts_of": "tone", "reduce": "max"}},
+    }
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
     spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None
 
 
-# What the questions of a stakeholder weigh
+# Weights of a stakeholder's questions
 
 
 ANN = Stakeholder(
@@ -476,18 +483,18 @@ ANN = Stakeholder(
 )
 
 
-def asked_about_ann(**weights: Any) -> Any:
-    asked = [
+def questions_about_ann(**weights: Any) -> Any:
+    uses = [
         told("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
         told("same", audience="stakeholder", layer="check"),
     ]
-    config = {"evaluators": asked, "weights": {"method": "uniform", **weights}}
+    config = {"evaluators": uses, "weights": {"method": "uniform", **weights}}
     (spec,) = planned(config, task(stakeholders=[ANN])).decision.specs
     return spec
 
 
 def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share() -> None:
-    (one,) = asked_about_ann(layers={"model": 0.5, "check": 0.5}).inputs.values()
+    (one,) = questions_about_ann(layers={"model": 0.5, "check": 0.5}).inputs.values()
     assert dict(zip(one.questions, one.weights, strict=True)) == {
         **{f"kind/{subject}@ann": 0.125 for subject in ("cheap", "mood", "near", "quiet")},
         "same@ann": 0.5,
@@ -497,17 +504,17 @@ def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share(
 def test_a_layer_without_a_share_is_reported_with_its_stakeholder() -> None:
     wrong = "weights.layers gives no share to layer 'check', in which stakeholder 'ann' has questions; add one"
     with pytest.raises(PlanError, match=wrong):
-        asked_about_ann(layers={"model": 1.0})
+        questions_about_ann(layers={"model": 1.0})
 
 
 def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
-    spec = asked_about_ann(cap=0.25)
+    spec = questions_about_ann(cap=0.25)
     questions = spec.inputs["ann"].questions
     places = {kind: [questions[place] for place in spec.params[kind]["ann"]] for kind in ("hard", "soft")}
     assert places == {"hard": ["kind/quiet@ann"], "soft": ["kind/cheap@ann", "kind/near@ann"]}
     assert spec.params["cap"] == 0.25
     assert "floor" not in spec.params
-    assert asked_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25
+    assert questions_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25
 
 
 def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight() -> None:
@@ -550,7 +557,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
         told("also", audience="criterion", layer="model"),
         told("kind", audience="stakeholder", layer="model", subjects=["quiet", "mood"]),
         told("taste", audience="reviewer"),
-        shared(),
+        evaluator_with_shares(),
     ]
     inputs = {
         "c": {"verdicts_of": "taste", "min_confidence": 0.5},

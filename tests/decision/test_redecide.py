@@ -1,4 +1,4 @@
-"""Another decision for what was asked already: the one that prepare would have made, without any evaluator."""
+"""Re-deciding: another decision for an existing survey equals the one that `prepare` would make."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,24 +20,24 @@ from tests.graphs.scenes import SIGNED, Scene, scenes
 EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def seats(config: Mapping[str, Any]) -> dict[str, EvaluatorRecord]:
+def evaluator_records(config: Mapping[str, Any]) -> dict[str, EvaluatorRecord]:
     told = {use["name"]: use["params"].get("audience", "task") for use in config["evaluators"]}
     return {name: EvaluatorRecord(version="1", audience=audience) for name, audience in told.items()}
 
 
-def redecided(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:
+def redecide_from_storage(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:
     """The decision for a task and survey as they are stored."""
     stored = Survey.model_validate_json(survey.model_dump_json())
     read = parse_config(config)
-    check_recipe(read, seats(config))
-    return redecide(about, stored, read, seats(config), load_combiners(read, ()), find_tensions)
+    check_recipe(read, evaluator_records(config))
+    return redecide(about, stored, read, evaluator_records(config), load_combiners(read, ()), find_tensions)
 
 
 @EACH
 @given(scenes())
-def test_under_the_same_config_it_is_the_decision_of_the_plan(scene: Scene) -> None:
+def test_redecide_under_the_same_config_gives_the_decision_of_the_plan(scene: Scene) -> None:
     plan = planned(scene.config, scene.task)
-    decision = redecided(scene.task, plan.survey, scene.config)
+    decision = redecide_from_storage(scene.task, plan.survey, scene.config)
     assert decision == plan.decision
     assert decision.model_dump_json() == plan.decision.model_dump_json()
 
@@ -45,7 +45,7 @@ def test_under_the_same_config_it_is_the_decision_of_the_plan(scene: Scene) -> N
 @EACH
 @given(scenes(), st.data())
 @pytest.mark.slow
-def test_under_another_it_is_the_decision_of_the_plan_under_that(scene: Scene, data: st.DataObject) -> None:
+def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(scene: Scene, data: st.DataObject) -> None:
     other = {
         **scene.config,
         "reward": {name: data.draw(SIGNED) for name in scene.config["reward"]},
@@ -57,7 +57,7 @@ def test_under_another_it_is_the_decision_of_the_plan_under_that(scene: Scene, d
     survey = planned(scene.config, scene.task).survey
     plan = planned(other, scene.task)
     assert plan.survey == survey
-    assert redecided(scene.task, survey, other) == plan.decision
+    assert redecide_from_storage(scene.task, survey, other) == plan.decision
 
 
 def test_stakeholder_weights_are_computed_again() -> None:
@@ -65,7 +65,7 @@ def test_stakeholder_weights_are_computed_again() -> None:
     about = task(stakeholders=[Stakeholder(id="ann", constraints=tuple(hard)), Stakeholder(id="bob")])
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
     survey = planned(config, about).survey
-    (spec,) = redecided(about, survey, {**config, "weights": {"method": "uniform"}}).specs
+    (spec,) = redecide_from_storage(about, survey, {**config, "weights": {"method": "uniform"}}).specs
     assert {name: one.input_weight for name, one in spec.inputs.items()} == {"ann": 0.5, "bob": 0.5}
     assert spec.params == {}
 
@@ -74,6 +74,6 @@ def test_a_recipe_that_does_not_fit_is_refused_as_when_the_plan_is_made() -> Non
     config = {"evaluators": [told("met", audience="criterion"), told("tone")], "reward": {"tone": 1.0}}
     survey = planned(config, task()).survey
     with pytest.raises(PlanError, match="the task has no rubric"):
-        redecided(task(), survey, {**config, "reward": {"rubric": 1.0}})
+        redecide_from_storage(task(), survey, {**config, "reward": {"rubric": 1.0}})
     with pytest.raises(ConfigError, match="did you mean 'tone'"):
-        redecided(task(criterion("x")), survey, {**config, "reward": {"tonne": 1.0}})
+        redecide_from_storage(task(criterion("x")), survey, {**config, "reward": {"tonne": 1.0}})

@@ -10,8 +10,8 @@ from jurygraph.schema import Question, Stakeholder, TaskView
 from tests.graphs.cast import Told, planned, task, told
 
 
-def asked_by(*layers: str, **fields: Any) -> dict[str, Any]:
-    """Stakeholders are asked one question by an evaluator of each layer."""
+def config_with_layers(*layers: str, **fields: Any) -> dict[str, Any]:
+    """Return a config in which one evaluator for each layer has one question about each stakeholder."""
     uses = [told(f"e{i}", audience="stakeholder", layer=layer, **fields) for i, layer in enumerate(layers)]
     return {"evaluators": uses, "weights": {"method": "uniform"}}
 
@@ -21,7 +21,7 @@ ANN = task(stakeholders=[Stakeholder(id="ann")])
 
 @pytest.mark.parametrize("layers", [["residual", *["check"] * 4], ["residual", *["model"] * 5], ["fact"], ["model"]])
 def test_residual_questions_may_hold_a_fifth_of_a_stakeholders_weight(layers: list[str]) -> None:
-    assert planned(asked_by(*layers), ANN).decision.specs[0].name == "stakeholders"
+    assert planned(config_with_layers(*layers), ANN).decision.specs[0].name == "stakeholders"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_residual_questions_may_hold_a_fifth_of_a_stakeholders_weight(layers: li
 )
 def test_residual_questions_that_hold_more_are_refused(layers: list[str], share: str) -> None:
     with pytest.raises(PlanError) as error:
-        planned(asked_by(*layers), ANN)
+        planned(config_with_layers(*layers), ANN)
     assert str(error.value) == (
         f"task 'task': residual questions hold {share} % of the weight of stakeholder 'ann', and 20 % is the most; ask "
         "it more by facts, checks or a model, share the weight out by weights.layers, or ask fewer residual "
@@ -38,8 +38,8 @@ def test_residual_questions_that_hold_more_are_refused(layers: list[str], share:
     )
 
 
-def test_the_rule_holds_for_every_stakeholder_and_for_components_of_ones_own() -> None:
-    config = asked_by("check", "check", "check", "check", "residual")
+def test_the_residual_limit_holds_for_every_stakeholder_and_configured_component() -> None:
+    config = config_with_layers("check", "check", "check", "check", "residual")
     own = {
         "combiner": "stakeholders",
         "inputs": {"ann": {"verdicts_of": "e0", "input_weight": 0.5}, "bob": {"verdicts_of": "e4", "input_weight": 0.5}},
@@ -51,7 +51,7 @@ def test_the_rule_holds_for_every_stakeholder_and_for_components_of_ones_own() -
 
 @pytest.mark.parametrize(("reduce", "share"), [("mean", None), (None, "42.9")])
 def test_samples_that_are_not_folded_hold_a_weight_each(reduce: str | None, share: str | None) -> None:
-    config = asked_by("check")
+    config = config_with_layers("check")
     layers = dict.fromkeys("abcd", "check") | {"e": "residual"}
     config["evaluators"] = [{"use": f"{__name__}:Mixed", "name": "mixed", "params": {"layers": layers}}]
     own = {"combiner": "stakeholders", "inputs": {"ann": {"verdicts_of": "mixed", "reduce": reduce}}}

@@ -1,4 +1,4 @@
-"""Verdicts as numbers: where each stands, how it is filled, and how columns fold into one."""
+"""The verdict table: the position of each verdict, filled cells, and folded columns."""
 
 from typing import Any
 
@@ -20,58 +20,62 @@ from jurygraph.schema import ComponentInput, Question, RecordedVerdict, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL, NO_MODEL
 
 
-def question(**fields: Any) -> Question:
+def make_question(**fields: Any) -> Question:
     return Question(id="q", evaluator="e", version="1", subject="s", view="v", **fields)
 
 
-def verdict(about: str, score: Any, *shown: str, sample: int = 0) -> RecordedVerdict:
+def make_verdict(about: str, score: Any, *shown: str, sample: int = 0) -> RecordedVerdict:
     made = score if isinstance(score, Verdict) else Verdict(score=score)
     place = {"question": "q", "about": about, "responses": shown or (about,), "sample": sample}
     return RecordedVerdict(**{**vars(made), **place})
 
 
-def columns(asked: Question, names: str, *verdicts: RecordedVerdict) -> ScoreArrays:
-    return build_table([asked], list(names), verdicts).columns["q"]
+def arrays_of(question: Question, names: str, *verdicts: RecordedVerdict) -> ScoreArrays:
+    return build_table([question], list(names), verdicts).columns["q"]
 
 
-def live(found: ScoreArrays) -> Any:
+def live_values(found: ScoreArrays) -> Any:
     return np.where(found.outcome > 0, found.value, np.nan)
 
 
-def test_samples_stand_side_by_side() -> None:
-    found = columns(question(samples=3), "a", *(verdict("a", s, sample=i) for i, s in enumerate((0.1, 0.2, 0.3))))
+def test_each_sample_has_its_own_column() -> None:
+    found = arrays_of(
+        make_question(samples=3), "a", *(make_verdict("a", s, sample=i) for i, s in enumerate((0.1, 0.2, 0.3)))
+    )
     assert found.value.tolist() == [[0.1, 0.2, 0.3]]
 
 
 def test_a_pair_is_in_the_column_of_its_opponent_and_no_response_opposes_itself() -> None:
-    found = columns(question(scope="pair"), "ab", verdict("a", 0.75, "a", "b"), verdict("b", 0.5, "b", "a"))
-    np.testing.assert_array_equal(live(found), [[np.nan, 0.75], [0.5, np.nan]])
+    found = arrays_of(
+        make_question(scope="pair"), "ab", make_verdict("a", 0.75, "a", "b"), make_verdict("b", 0.5, "b", "a")
+    )
+    np.testing.assert_array_equal(live_values(found), [[np.nan, 0.75], [0.5, np.nan]])
 
 
 def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second() -> None:
-    asked = question(scope="pair", pairs="unordered", samples=2)
-    given = [verdict("a", 0.75, "a", "b"), verdict("a", BY_US, "a", "b", sample=1)]
-    found = columns(asked, "ab", *given)
+    question = make_question(scope="pair", pairs="unordered", samples=2)
+    given = [make_verdict("a", 0.75, "a", "b"), make_verdict("a", BY_US, "a", "b", sample=1)]
+    found = arrays_of(question, "ab", *given)
     np.testing.assert_array_equal(found.value, [[0, 0, 0.75, 0], [0.25, 0, 0, 0]])
     assert found.met.tolist() == [[False, False, True, False], [False] * 4]
     assert (found.outcome > 0).tolist() == [[False, False, True, True], [True, True, False, False]]
 
 
-def test_variants_stand_by_their_ids_in_the_row_of_their_parent() -> None:
-    given = [verdict("a", 0.3, "a3"), verdict("a", 0.1, "a1"), verdict("b", 0.9, "b9")]
-    found = columns(question(material="versions"), "ab", *given)
-    np.testing.assert_array_equal(live(found), [[0.1, 0.3], [0.9, np.nan]])
+def test_variants_are_columns_sorted_by_id_in_the_row_of_their_parent() -> None:
+    given = [make_verdict("a", 0.3, "a3"), make_verdict("a", 0.1, "a1"), make_verdict("b", 0.9, "b9")]
+    found = arrays_of(make_question(material="versions"), "ab", *given)
+    np.testing.assert_array_equal(live_values(found), [[0.1, 0.3], [0.9, np.nan]])
 
 
-def test_a_judges_own_decision_comes_before_the_half() -> None:
+def test_the_judges_own_decision_overrides_the_threshold() -> None:
     scores = [RecordedVerdict(score=0.9, met=False), RecordedVerdict(score=0.1, met=True), 0.5, 0.49]
-    found = columns(question(), "abcd", *(verdict(n, s) for n, s in zip("abcd", scores, strict=True)))
+    found = arrays_of(make_question(), "abcd", *(make_verdict(n, s) for n, s in zip("abcd", scores, strict=True)))
     assert found.met[:, 0].tolist() == [False, True, True, False]
 
 
-def test_there_is_one_zero() -> None:
+def test_a_score_is_never_negative_zero() -> None:
     """Which of -0.0 and 0.0 is the smaller depends on the CPU."""
-    assert not np.signbit(columns(question(), "a", verdict("a", -0.0)).value).any()
+    assert not np.signbit(arrays_of(make_question(), "a", make_verdict("a", -0.0)).value).any()
 
 
 FILLS = {
@@ -85,7 +89,7 @@ FILLS = {
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
 @pytest.mark.parametrize("missing", [CANNOT_TELL, NO_MODEL, BY_RESPONSE, BY_US])
 def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, missing: RecordedVerdict) -> None:
-    table = build_table([question()], ["a", "b"], [verdict("a", missing), verdict("b", 0.4)])
+    table = build_table([make_question()], ["a", "b"], [make_verdict("a", missing), make_verdict("b", 0.4)])
     gain, penalty = FILLS[scenario][rule]
     for weight, direction, fill in ((1.0, 1, gain), (-1.0, 1, penalty), (1.0, -1, penalty), (-1.0, -1, gain)):
         cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
@@ -94,7 +98,7 @@ def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, mi
 
 
 def test_partial_excludes_missing_values_from_the_denominator() -> None:
-    table = build_table([question()], ["a", "b"], [verdict("a", BY_US), verdict("b", 0.4)])
+    table = build_table([make_question()], ["a", "b"], [make_verdict("a", BY_US), make_verdict("b", 0.4)])
     cells = table.score_matrix(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
     assert cells.applicable[:, 0].tolist() == [False, True]
 
@@ -102,9 +106,9 @@ def test_partial_excludes_missing_values_from_the_denominator() -> None:
 @pytest.mark.parametrize(
     ("reduce", "folded"), [("mean", [[0.5], [0.6]]), ("min", [[0.2], [0.6]]), ("max", [[0.8], [0.6]])]
 )
-def test_columns_fold_into_one_over_those_there_are(reduce: Any, folded: Any) -> None:
-    given = [verdict("a", 0.8, "x"), verdict("a", 0.2, "y"), verdict("b", 0.6, "z")]
-    table = build_table([question(material="versions")], ["a", "b"], given)
+def test_columns_fold_into_one_over_the_live_ones(reduce: Any, folded: Any) -> None:
+    given = [make_verdict("a", 0.8, "x"), make_verdict("a", 0.2, "y"), make_verdict("b", 0.6, "z")]
+    table = build_table([make_question(material="versions")], ["a", "b"], given)
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted"
     )
@@ -113,7 +117,7 @@ def test_columns_fold_into_one_over_those_there_are(reduce: Any, folded: Any) ->
 
 
 def test_without_reduce_every_column_counts_for_itself() -> None:
-    table = build_table([question(samples=2)], ["a"], [verdict("a", 0.8), verdict("a", 0.2, sample=1)])
+    table = build_table([make_question(samples=2)], ["a"], [make_verdict("a", 0.8), make_verdict("a", 0.2, sample=1)])
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted"
     )
@@ -123,26 +127,29 @@ def test_without_reduce_every_column_counts_for_itself() -> None:
 @pytest.mark.parametrize(("gated", "is_live"), [("missing", False), ("zero", True)])
 def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="g")
-    table = build_table([question()], ["a"], [verdict("a", screened)])
+    table = build_table([make_question()], ["a"], [make_verdict("a", screened)])
     cells = table.score_matrix(
         ComponentInput(questions=("q",), weights=(-1.0,), if_skipped=gated), "conservative", 1, "counted"
     )
     assert (cells.applicable.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
 
 
-@pytest.mark.parametrize(("gated", "judged_and_asked"), [("missing", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
+@pytest.mark.parametrize(("gated", "judged_and_requested"), [("missing", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
 def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
-    gated: Any, judged_and_asked: tuple[list[float], list[float]]
+    gated: Any, judged_and_requested: tuple[list[float], list[float]]
 ) -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="g")
-    table = build_table([question()], ["a"], [verdict("a", screened)])
-    judged, asked = table.judged_weight(ComponentInput(questions=("q",), weights=(-2.0,), if_skipped=gated))
-    assert (judged.tolist(), asked.tolist()) == judged_and_asked
+    table = build_table([make_question()], ["a"], [make_verdict("a", screened)])
+    judged, requested = table.judged_weight(ComponentInput(questions=("q",), weights=(-2.0,), if_skipped=gated))
+    assert (judged.tolist(), requested.tolist()) == judged_and_requested
 
 
 def test_a_verdict_without_a_confidence_is_sure() -> None:
-    given = [verdict("a", RecordedVerdict(score=1.0)), verdict("b", RecordedVerdict(score=1.0, confidence=0.25))]
-    assert build_table([question()], ["a", "b"], given).columns["q"].confidence.tolist() == [[1.0], [0.25]]
+    given = [
+        make_verdict("a", RecordedVerdict(score=1.0)),
+        make_verdict("b", RecordedVerdict(score=1.0, confidence=0.25)),
+    ]
+    assert build_table([make_question()], ["a", "b"], given).columns["q"].confidence.tolist() == [[1.0], [0.25]]
 
 
 STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
@@ -151,7 +158,7 @@ STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 @pytest.mark.parametrize("scenario", ["counted", "low", "high", "partial"])
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
 def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rule: str) -> None:
-    table = build_table([question()], ["a", "b"], [verdict("a", STOPPED), verdict("b", 0.4)])
+    table = build_table([make_question()], ["a", "b"], [make_verdict("a", STOPPED), make_verdict("b", 0.4)])
     for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
         cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
         assert cells.value[:, 0].tolist() == [worst, 0.4]
@@ -159,32 +166,32 @@ def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rul
         assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
-def test_it_counts_as_judged_once_for_all_samples() -> None:
-    table = build_table([question(samples=3)], ["a"], [verdict("a", STOPPED)])
+def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
+    table = build_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
     for reduce in ("mean", None):
-        known, asked = table.judged_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
-        assert (known.tolist(), asked.tolist()) == ([2.0], [2.0])
+        judged, requested = table.judged_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
+        assert (judged.tolist(), requested.tolist()) == ([2.0], [2.0])
 
 
 def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> None:
     odd = RecordedVerdict(score=0.5, gated_by="another question")
-    table = build_table([question()], ["a"], [verdict("a", odd)])
+    table = build_table([make_question()], ["a"], [make_verdict("a", odd)])
     cells = table.score_matrix(ComponentInput(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
     assert (cells.value.tolist(), cells.judged.tolist()) == ([[0.5]], [[True]])
 
 
-# What an input hears
+# Effective columns of an input
 
 
-def heard(asked: Question, *given: RecordedVerdict, **stated: Any) -> tuple[list[float], list[int]]:
-    """Value and outcome of the one row, as an input hears them."""
-    table = build_table([asked], ["a"], given)
-    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
+def effective_row(question: Question, *given: RecordedVerdict, **settings: Any) -> tuple[list[float], list[int]]:
+    """Return value and outcome of the only row, as an input uses them."""
+    table = build_table([question], ["a"], given)
+    found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), **settings))
     return found.value[0].tolist(), found.outcome[0].tolist()
 
 
-def votes(*scores: Any) -> list[RecordedVerdict]:
-    return [verdict("a", score, sample=place) for place, score in enumerate(scores)]
+def make_votes(*scores: Any) -> list[RecordedVerdict]:
+    return [make_verdict("a", score, sample=place) for place, score in enumerate(scores)]
 
 
 @pytest.mark.parametrize(
@@ -199,18 +206,18 @@ def votes(*scores: Any) -> list[RecordedVerdict]:
         ((NO_MODEL, NO_MODEL, NO_MODEL), 0.0, NO_MODEL_CODE),
     ],
 )
-def test_a_majority_of_the_samples_is_one_verdict_and_none_is_as_bad_as_the_worst_of_them(
+def test_a_majority_is_one_verdict_and_without_one_the_worst_outcome_counts(
     given: tuple[Any, ...], value: float, outcome: int
 ) -> None:
-    assert heard(question(samples=3), *votes(*given), reduce="majority") == ([value], [outcome])
+    assert effective_row(make_question(samples=3), *make_votes(*given), reduce="majority") == ([value], [outcome])
 
 
 @pytest.mark.parametrize(("met", "is_met"), [((True, True, False), True), ((True, False, False), False)])
 def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_score_say_so(
     met: tuple[bool, ...], is_met: bool
 ) -> None:
-    given = votes(*(RecordedVerdict(score=0.75, met=one) for one in met))
-    found = build_table([question(samples=3)], ["a"], given).effective_columns(
+    given = make_votes(*(RecordedVerdict(score=0.75, met=one) for one in met))
+    found = build_table([make_question(samples=3)], ["a"], given).effective_columns(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
     assert found.met.tolist() == [[is_met]]
@@ -219,25 +226,25 @@ def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_scor
 def test_screened_samples_do_not_count_in_a_majority() -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     given = screened.model_copy(update={"question": "q", "about": "a"})
-    assert heard(question(samples=3), given, reduce="majority") == ([0.0], [NOT_APPLICABLE])
+    assert effective_row(make_question(samples=3), given, reduce="majority") == ([0.0], [NOT_APPLICABLE])
 
 
-def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was_screened_out() -> None:
+def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> None:
     """Of `a` there are two variants, of `b` one: its second column is absent, not left out."""
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
-    given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
-    table = build_table([question(material="versions")], ["a", "b", "c"], given)
+    given = [make_verdict("a", 0.75, "a1"), make_verdict("a", 0.75, "a2"), make_verdict("b", screened, "b1")]
+    table = build_table([make_question(material="versions")], ["a", "b", "c"], given)
     found = table.effective_columns("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 
-def test_who_is_not_sure_enough_counts_as_having_abstained() -> None:
-    given = votes(*(RecordedVerdict(score=0.75, confidence=sure) for sure in (0.79, 0.8, None)))
-    assert heard(question(samples=3), *given, reduce=None, confident=0.8)[1] == [ABSTAINED, OK, OK]
+def test_a_verdict_below_the_confidence_counts_as_abstained() -> None:
+    given = make_votes(*(RecordedVerdict(score=0.75, confidence=sure) for sure in (0.79, 0.8, None)))
+    assert effective_row(make_question(samples=3), *given, reduce=None, confident=0.8)[1] == [ABSTAINED, OK, OK]
 
 
-def test_the_unsure_are_discarded_before_the_majority_is_counted() -> None:
+def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:
     unsure = RecordedVerdict(score=0.25, confidence=0.1)
-    both = votes(0.75, unsure, unsure)
-    assert heard(question(samples=3), *both, reduce="majority") == ([0.25], [OK])
-    assert heard(question(samples=3), *both, reduce="majority", confident=0.5) == ([0.0], [ABSTAINED])
+    both = make_votes(0.75, unsure, unsure)
+    assert effective_row(make_question(samples=3), *both, reduce="majority") == ([0.25], [OK])
+    assert effective_row(make_question(samples=3), *both, reduce="majority", confident=0.5) == ([0.0], [ABSTAINED])

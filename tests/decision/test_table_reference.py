@@ -24,7 +24,7 @@ from tests.graphs import cast
 
 
 class Cell(NamedTuple):
-    """One verdict as it counts: its value, whether it is met, what became of it, and how sure its judge was."""
+    """One verdict as it counts: its value, whether it is met, its outcome and its confidence."""
 
     value: float
     met: bool
@@ -57,11 +57,11 @@ PAIRS = list(itertools.product(CELLS, repeat=2))
 TRIPLES = list(itertools.product(FEWER, repeat=3))
 
 
-def question(samples: int) -> Question:
+def make_question(samples: int) -> Question:
     return Question(id="q", evaluator="e", version="1", subject="s", view="v", samples=samples)
 
 
-def laid_out(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
+def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
     names = [f"r{number:04}" for number in range(len(rows))]
     verdicts = [
         RecordedVerdict(**{**vars(verdict), "question": "q", "about": name, "responses": (name,), "sample": sample})
@@ -69,30 +69,30 @@ def laid_out(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
         for sample, verdict in enumerate(row)
         if verdict is not None
     ]
-    return build_table([question(len(rows[0]))], names, verdicts)
+    return build_table([make_question(len(rows[0]))], names, verdicts)
 
 
-def effective(row: Sequence[Cell], stated: ComponentInput) -> list[Cell]:
+def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
     sure = [
-        cell._replace(outcome=ABSTAINED) if cell.outcome == OK and cell.sure < stated.min_confidence else cell
+        cell._replace(outcome=ABSTAINED) if cell.outcome == OK and cell.sure < spec_input.min_confidence else cell
         for cell in row
     ]
-    if stated.reduce != "majority" or len(row) == 1:
+    if spec_input.reduce != "majority" or len(row) == 1:
         return sure
     votes = Counter(cell.value for cell in sure if cell.outcome in JUDGED)
-    asked = [cell for cell in sure if cell.outcome in (*JUDGED, *UNJUDGED)]
+    requested = [cell for cell in sure if cell.outcome in (*JUDGED, *UNJUDGED)]
     value, number = votes.most_common(1)[0] if votes else (0.0, 0)
-    if 2 * number > len(asked):
+    if 2 * number > len(requested):
         met = sum(cell.met for cell in sure if cell.outcome in JUDGED and cell.value == value)
         stopped = any(cell.outcome == STOPPED for cell in sure)
         return [Cell(value, 2 * met >= number, STOPPED if stopped else OK)]
-    if asked:
+    if requested:
         return [Cell(0.0, False, max([ABSTAINED, *(cell.outcome for cell in sure if cell.outcome in UNJUDGED)]))]
     return [Cell(0.0, False, NOT_APPLICABLE if any(cell.outcome == NOT_APPLICABLE for cell in sure) else ABSENT)]
 
 
-class Filled(NamedTuple):
+class FilledCell(NamedTuple):
     """A cell as a combiner reads it."""
 
     value: float
@@ -101,28 +101,28 @@ class Filled(NamedTuple):
     applicable: bool
 
 
-def filled(cell: Cell, stated: ComponentInput, rule: str, direction: int, scenario: str) -> Filled:
+def fill_cell(cell: Cell, spec_input: ComponentInput, rule: str, direction: int, scenario: str) -> FilledCell:
     applies = cell.outcome not in (ABSENT, NOT_APPLICABLE)
     there = not applies or cell.outcome in JUDGED
-    is_penalty = stated.weights[0] * direction < 0
-    live = applies or (stated.if_skipped == "zero" and cell.outcome == NOT_APPLICABLE)
+    is_penalty = spec_input.weights[0] * direction < 0
+    live = applies or (spec_input.if_skipped == "zero" and cell.outcome == NOT_APPLICABLE)
     live = live and (there or scenario != "partial")
     fills = {"counted": is_penalty and rule != "gear", "low": False, "high": True, "partial": False}
     if not there:
-        return Filled(float(fills[scenario]), fills[scenario], False, live)
+        return FilledCell(float(fills[scenario]), fills[scenario], False, live)
     if cell.outcome == STOPPED:
-        return Filled(float(is_penalty), is_penalty, False, live)
-    return Filled(cell.value, cell.met, True, live)
+        return FilledCell(float(is_penalty), is_penalty, False, live)
+    return FilledCell(cell.value, cell.met, True, live)
 
 
-def folded(row: list[Filled], reduce: str) -> list[Filled]:
+def fold_row(row: list[FilledCell], reduce: str) -> list[FilledCell]:
     live = [cell for cell in row if cell.applicable]
     if not live:
-        return [Filled(0.0, False, all(cell.judged for cell in row), False)]
+        return [FilledCell(0.0, False, all(cell.judged for cell in row), False)]
     values = [cell.value for cell in live]
     value = {"mean": sum(values) / len(values), "min": min(values), "max": max(values)}[reduce]
     met = 2 * sum(cell.met for cell in live) >= len(live)
-    return [Filled(value, met, all(cell.judged for cell in live), True)]
+    return [FilledCell(value, met, all(cell.judged for cell in live), True)]
 
 
 REDUCE = [None, "mean", "min", "max", "majority"]
@@ -135,17 +135,17 @@ SETTINGS = [
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES, PAIRS[:: len(CELLS) + 1]], ids=["pairs", "triples", "equals"])
 @pytest.mark.parametrize("reduce", REDUCE)
 def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], reduce: Any) -> None:
-    table, width = laid_out(rows), len(rows[0])
+    table, width = make_table(rows), len(rows[0])
     for settings in SETTINGS:
-        stated = ComponentInput(questions=("q",), reduce=reduce, input_weight=3.0, **settings)
-        counted = [effective([CELLS[verdict] for verdict in row], stated) for row in rows]
+        spec_input = ComponentInput(questions=("q",), reduce=reduce, input_weight=3.0, **settings)
+        counted = [effective_row([CELLS[verdict] for verdict in row], spec_input) for row in rows]
         cases = itertools.product(("conservative", "gear"), (1, -1), ("counted", "low", "high", "partial"))
         for rule, direction, scenario in cases:
-            cells = table.score_matrix(stated, rule, direction, scenario)  # type: ignore[arg-type]
-            expected = [[filled(cell, stated, rule, direction, scenario) for cell in row] for row in counted]
+            cells = table.score_matrix(spec_input, rule, direction, scenario)  # type: ignore[arg-type]
+            expected = [[fill_cell(cell, spec_input, rule, direction, scenario) for cell in row] for row in counted]
             if reduce in ("mean", "min", "max") and width > 1:
-                expected = [folded(row, reduce) for row in expected]
-            for name in Filled._fields:
+                expected = [fold_row(row, reduce) for row in expected]
+            for name in FilledCell._fields:
                 found = getattr(cells, name).tolist()
                 assert found == [[getattr(cell, name) for cell in row] for row in expected], (settings, scenario, name)
             assert (cells.weight.tolist(), cells.input_weight) == ([settings["weights"][0]] * len(expected[0]), 3.0)
@@ -154,28 +154,28 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
 @pytest.mark.parametrize("reduce", REDUCE)
 def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any, reduce: Any) -> None:
-    table = laid_out(rows)
+    table = make_table(rows)
     for settings in SETTINGS:
-        stated = ComponentInput(questions=("q",), reduce=reduce, **settings)
+        spec_input = ComponentInput(questions=("q",), reduce=reduce, **settings)
         given = [[CELLS[verdict] for verdict in row] for row in rows]
-        counted = [effective(row, stated) for row in given]
-        settled = (*JUDGED, NOT_APPLICABLE) if stated.if_skipped == "zero" else JUDGED
+        counted = [effective_row(row, spec_input) for row in given]
+        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else JUDGED
         known = [sum(cell.outcome in settled for cell in row) for row in counted]
-        asked = [sum(cell.outcome in (*settled, *UNJUDGED) for cell in row) for row in counted]
+        requested = [sum(cell.outcome in (*settled, *UNJUDGED) for cell in row) for row in counted]
         if reduce is not None:
-            known = [k / max(a, 1) for k, a in zip(known, asked, strict=True)]
-            asked = [min(a, 1) for a in asked]
-        judged, wanted = table.judged_weight(stated)
-        assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in asked])
+            known = [k / max(a, 1) for k, a in zip(known, requested, strict=True)]
+            requested = [min(a, 1) for a in requested]
+        judged, wanted = table.judged_weight(spec_input)
+        assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in requested])
 
-        discarded, divided = table.count_discarded(stated)
-        unsure = [sum(cell.outcome in JUDGED and cell.sure < stated.min_confidence for cell in row) for row in given]
+        discarded, divided = table.count_discarded(spec_input)
+        unsure = [sum(cell.outcome in JUDGED and cell.sure < spec_input.min_confidence for cell in row) for row in given]
         without = [
             reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)
             for old, new in zip(given, counted, strict=True)
         ]
         assert (discarded.tolist(), divided.tolist()) == (unsure, without)
 
-        outcomes, weights = table.outcomes(stated)
+        outcomes, weights = table.outcomes(spec_input)
         assert outcomes.tolist() == [[cell.outcome for cell in row] for row in counted]
-        assert weights.tolist() == [stated.weights[0]] * len(counted[0])
+        assert weights.tolist() == [spec_input.weights[0]] * len(counted[0])

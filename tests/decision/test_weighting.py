@@ -11,7 +11,7 @@ from tests.graphs.cast import planned, rewarded, said, task, told
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
 
 
-def constrained(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()) -> Stakeholder:
+def stakeholder_with(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()) -> Stakeholder:
     hard = [Constraint(id=f"h{i}", kind="hard", restrictiveness=a) for i, a in enumerate(restrictiveness)]
     wishes = [Constraint(id=f"s{i}", kind="soft", restrictiveness=a) for i, a in enumerate(soft)]
     return Stakeholder(id=name, constraints=(*hard, *wishes))
@@ -23,8 +23,8 @@ def weights_of(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
     return {name: one.input_weight for name, one in spec.inputs.items()}
 
 
-def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() -> None:
-    people = [constrained("ann", 1.0, 2.0, soft=(1.0,)), constrained("bob", soft=(0.5,))]
+def test_calibrated_weights_follow_difficulty_and_the_plan_contains_its_terms() -> None:
+    people = [stakeholder_with("ann", 1.0, 2.0, soft=(1.0,)), stakeholder_with("bob", soft=(0.5,))]
     tensions = [{"between": ["bob", "ann"], "strength": 0.5}]
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
     (spec,) = planned(config, task(stakeholders=people, tensions=tensions)).decision.specs
@@ -54,7 +54,7 @@ def test_fixed_weights_must_cover_every_stakeholder() -> None:
 
 
 def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
-    people = [constrained("ann", 9.0), constrained("bob")]
+    people = [stakeholder_with("ann", 9.0), stakeholder_with("bob")]
     with pytest.raises(
         PlanError, match=r"'task': stakeholder 'bob' would get weight 0 .* set a higher weights\.temper"
     ):
@@ -71,25 +71,25 @@ def test_weights_are_not_required_without_questions_about_stakeholders() -> None
 # Tensions that the constraints show
 
 
-def terms(*people: Stakeholder, tensions: Any = ()) -> dict[str, Any]:
+def difficulty_terms(*people: Stakeholder, tensions: Any = ()) -> dict[str, Any]:
     config = {"evaluators": [told("kind", audience="stakeholder")]}
     (spec,) = planned(config, task(stakeholders=list(people), tensions=list(tensions))).decision.specs
     return spec.params["difficulty"]  # type: ignore[return-value]
 
 
-def wanting(name: str, **check: Any) -> Stakeholder:
+def stakeholder_with_check(name: str, **check: Any) -> Stakeholder:
     return Stakeholder(id=name, constraints=(Constraint(id="c", kind="hard", check=check),))
 
 
 SIGHTS = [
-    wanting("ann", count="sights", at_most=6),
-    wanting("bob", count="sights", at_most=3),
-    wanting("eve", text="x"),
+    stakeholder_with_check("ann", count="sights", at_most=6),
+    stakeholder_with_check("bob", count="sights", at_most=3),
+    stakeholder_with_check("eve", text="x"),
 ]
 
 
 def test_contradicting_constraints_are_a_conflict_named_in_the_plan() -> None:
-    found = terms(*SIGHTS)
+    found = difficulty_terms(*SIGHTS)
     assert [found[name]["conflict"] for name in ("ann", "bob", "eve")] == [0.5, 0.5, 0.0]
     assert found["ann"]["tensions"] == {
         "bob": {"strength": 0.5, "why": ["c and c: the bounds 3 and 6 of one count differ"]}
@@ -99,20 +99,20 @@ def test_contradicting_constraints_are_a_conflict_named_in_the_plan() -> None:
 
 
 def test_a_declared_tension_replaces_one_found_in_the_constraints() -> None:
-    found = terms(*SIGHTS, tensions=[{"between": ["bob", "ann"], "strength": 2.0}])
+    found = difficulty_terms(*SIGHTS, tensions=[{"between": ["bob", "ann"], "strength": 2.0}])
     assert found["bob"]["conflict"] == 2.0
     assert found["bob"]["tensions"] == {"ann": {"strength": 2.0, "why": []}}
 
 
 def test_the_order_of_people_and_constraints_changes_no_weight() -> None:
-    one, other = (terms(*people) for people in (SIGHTS, SIGHTS[::-1]))
+    one, other = (difficulty_terms(*people) for people in (SIGHTS, SIGHTS[::-1]))
     assert one == other
 
 
 # Layers, and caps
 
 
-def utility(scores: dict[str, float], layers: dict[str, float] | None = None, **weights: Any) -> float:
+def utility_of(scores: dict[str, float], layers: dict[str, float] | None = None, **weights: Any) -> float:
     """û of one person, whom three evaluators ask: facts, checks of two constraints, and a model of one's own."""
     hard, soft = Constraint(id="need", kind="hard"), Constraint(id="wish", kind="soft")
     config = {
@@ -132,25 +132,25 @@ SCORES = {"found@ann": 0.6, "kept/need@ann": 1.0, "kept/wish@ann": 0.2}
 
 
 def test_all_questions_weigh_alike_unless_layers_are_given_shares() -> None:
-    assert utility(SCORES) == pytest.approx((0.6 + 1.0 + 0.2) / 3)
+    assert utility_of(SCORES) == pytest.approx((0.6 + 1.0 + 0.2) / 3)
 
 
 def test_a_layers_share_is_divided_among_its_questions() -> None:
-    assert utility(SCORES, {"fact": 3.0, "check": 1.0}) == pytest.approx(0.75 * 0.6 + 0.25 * 0.6)
-    assert utility(SCORES | {"found@ann": 0.0}, {"fact": 0.5, "check": 0.5, "model": 9.0}) == pytest.approx(0.3)
+    assert utility_of(SCORES, {"fact": 3.0, "check": 1.0}) == pytest.approx(0.75 * 0.6 + 0.25 * 0.6)
+    assert utility_of(SCORES | {"found@ann": 0.0}, {"fact": 0.5, "check": 0.5, "model": 9.0}) == pytest.approx(0.3)
 
 
 def test_a_layer_without_a_share_is_refused() -> None:
     with pytest.raises(
         PlanError, match=r"weights\.layers gives no share to layer 'check'.*'ann' has questions; add one"
     ):
-        utility(SCORES, {"fact": 1.0})
+        utility_of(SCORES, {"fact": 1.0})
 
 
 def test_a_violated_need_caps_the_utility_and_a_violated_wish_does_not() -> None:
-    assert utility(SCORES | {"kept/need@ann": 0.4}) == 0.5 * 0.4
-    assert utility(SCORES | {"kept/need@ann": 0.4}, cap=1.0) == pytest.approx(0.4)
-    assert utility(SCORES | {"kept/wish@ann": 0.0}) == pytest.approx(1.6 / 3)
+    assert utility_of(SCORES | {"kept/need@ann": 0.4}) == 0.5 * 0.4
+    assert utility_of(SCORES | {"kept/need@ann": 0.4}, cap=1.0) == pytest.approx(0.4)
+    assert utility_of(SCORES | {"kept/wish@ann": 0.0}) == pytest.approx(1.6 / 3)
 
 
 def test_the_rule_of_welfare_is_named_in_the_plan() -> None:

@@ -38,32 +38,32 @@ ROLES = {"facts": "core", "story": "core", "style": "additional", "rude": "penal
 FOUND = {("facts", "story"): "strong", ("story", "style"): "weak", ("cites", "rude"): "activation"}
 
 
-def annotated(
-    script: Script, task: Task, reviewed: Rubric | None = None, asked: int | None = None, **fields: Any
+def annotate_rubric(
+    script: Script, task: Task, reviewed: Rubric | None = None, requests: int | None = None, **fields: Any
 ) -> Rubric:
-    """The rubric with its graph before a model that answers like this; `asked` is how often it must be asked."""
+    """Return the rubric with the graph from a model that answers by the script; `requests` is their expected number."""
     with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
         found = jg.Planner(jury).annotate(task, reviewed)
-        assert asked in (None, server.count)
+        assert requests in (None, server.count)
     return found
 
 
-def requests_of(script: Script, task: Task, **fields: Any) -> Server:
+def record_requests(script: Script, task: Task, **fields: Any) -> Server:
     with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
         jg.Planner(jury).annotate(task)
     return server
 
 
-def rejected(rubric: Rubric) -> list[tuple[str, str, str]]:
+def rejections(rubric: Rubric) -> list[tuple[str, str, str]]:
     assert rubric.annotation is not None
     return [(f"{one.parent} -> {one.child}", one.stage, one.why) for one in rubric.annotation.rejected]
 
 
-# What comes of it
+# The annotated rubric
 
 
 def test_an_annotated_graph_documents_each_edge() -> None:
-    found = annotated(annotating(FOUND, ROLES), rubric_task(LETTER), asked=2)
+    found = annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER), requests=2)
     assert triples(found.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
     assert {one.id: one.role for one in found.criteria} == ROLES
     assert [one.id for one in found.criteria] == list(LETTER), "the criteria stay in their order"
@@ -84,21 +84,21 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 
 def test_the_model_is_shown_the_query_and_the_rubric_and_nothing_else_of_a_task() -> None:
     task = rubric_task(LETTER).model_copy(update={"reference": "SECRET-1", "facts": {"x": "SECRET-2"}})
-    server = requests_of(annotating(FOUND, ROLES), task)
+    server = record_requests(annotating(FOUND, ROLES), task)
     for request in server.requests:
         shown = json.dumps(request.body["messages"])
         assert "Write a letter to the landlord." in shown
         assert "SECRET" not in shown
 
 
-def test_a_domain_tells_the_annotator_of_its_field(tmp_path: Any) -> None:
+def test_the_prompt_contains_the_text_of_the_domain(tmp_path: Any) -> None:
     own = tmp_path / "poems.md"
     own.write_text("- A sonnet has fourteen lines.\n")
     for domain, said_of_it in (("medical", "clinical advice"), ("legal", "legal question"), (str(own), "fourteen")):
-        server = requests_of(annotating({}, ROLES), rubric_task(LETTER), annotation={"domain": domain})
+        server = record_requests(annotating({}, ROLES), rubric_task(LETTER), annotation={"domain": domain})
         assert all(said_of_it in request.body["messages"][1]["content"] for request in server.requests)
     one, other = (
-        annotated(annotating(FOUND, ROLES), rubric_task(LETTER), annotation={"domain": domain})
+        annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER), annotation={"domain": domain})
         for domain in ("writing", str(own))
     )
     assert one.edges[0].prompt != other.edges[0].prompt
@@ -113,7 +113,7 @@ def test_an_unknown_domain_is_refused_before_any_request(domain: str, why: str) 
 
 
 def test_roles_of_the_task_are_not_requested() -> None:
-    found = annotated(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b")), asked=1)
+    found = annotate_rubric(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b")), requests=1)
     assert triples(found.edges) == [("a", "b", "weak")]
     assert found.annotation is not None
     assert found.annotation.roles == {}
@@ -131,9 +131,9 @@ OTHER = [
 
 
 def test_malformed_answers_are_returned_to_the_model_once_then_rejected_with_a_reason() -> None:
-    found = annotated(annotating(FOUND, ROLES, OTHER), rubric_task(LETTER), asked=3)
+    found = annotate_rubric(annotating(FOUND, ROLES, OTHER), rubric_task(LETTER), requests=3)
     assert triples(found.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
-    assert [(what, stage) for what, stage, _ in rejected(found)] == [
+    assert [(what, stage) for what, stage, _ in rejections(found)] == [
         ("facts -> facts", "check"),
         ("facts -> nobody", "check"),
         ("facts -> story", "check"),
@@ -154,16 +154,18 @@ def test_an_unusable_reply_leaves_only_its_own_pairs_unanswered(answer: Any) -> 
             return answer
         return edges(*(edge(*pair, "weak" if pair == ("a", "b") else "none") for pair in pairs))
 
-    found = annotated(script, rubric_task(cores("a", "b", "c", "d")), annotation={"batch": 2})
+    found = annotate_rubric(script, rubric_task(cores("a", "b", "c", "d")), annotation={"batch": 2})
     assert triples(found.edges) == [("a", "b", "weak")]
     assert found.annotation is not None
     assert [(one.parent, one.child) for one in found.annotation.unanswered] == [("c", "d"), ("d", "c")]
     assert all(one.why for one in found.annotation.unanswered)
-    again = annotated(annotating({("c", "d"): "strong"}), rubric_task(cores("a", "b", "c", "d")), found, asked=1)
-    assert triples(again.edges) == [("a", "b", "weak"), ("c", "d", "strong")], "they are asked about again"
+    again = annotate_rubric(
+        annotating({("c", "d"): "strong"}), rubric_task(cores("a", "b", "c", "d")), found, requests=1
+    )
+    assert triples(again.edges) == [("a", "b", "weak"), ("c", "d", "strong")], "they are requested again"
 
 
-def test_a_plan_is_refused_that_would_score_by_a_graph_of_which_a_part_has_no_answer() -> None:
+def test_a_plan_with_an_incomplete_graph_is_refused() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
         return said("I would rather not.")
 
@@ -174,22 +176,22 @@ def test_a_plan_is_refused_that_would_score_by_a_graph_of_which_a_part_has_no_an
 
 def test_criteria_with_lost_roles_have_no_edges_and_are_requested_again() -> None:
     given = {**ROLES, "style": "penalty"}
-    found = annotated(annotating(FOUND, given), rubric_task(LETTER), asked=3)
+    found = annotate_rubric(annotating(FOUND, given), rubric_task(LETTER), requests=3)
     assert found.annotation is not None
     assert found.annotation.unassigned == {"style": "has positive points and was given the role penalty"}
     assert triples(found.edges) == [("cites", "rude", "activation"), ("facts", "story", "strong")]
-    again = annotated(annotating(FOUND, ROLES), rubric_task(LETTER), found, asked=2)
+    again = annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER), found, requests=2)
     assert triples(again.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
 
 
 @pytest.mark.parametrize("size", [2, 3, 7, 20])
-def test_a_cycle_loses_its_lowest_edge_and_tells_so(size: int) -> None:
+def test_a_cycle_loses_its_lowest_edge_with_a_reason(size: int) -> None:
     names = [f"n{i:02}" for i in range(size)]
     ring = dict.fromkeys(zip(names, [*names[1:], names[0]], strict=True), "strong")
     ring[names[-1], names[0]] = "weak"
-    found = annotated(annotating(ring), rubric_task(cores(*names)), annotation={"batch": 64})
+    found = annotate_rubric(annotating(ring), rubric_task(cores(*names)), annotation={"batch": 64})
     assert len(found.edges) == size - 1
-    ((what, stage, why),) = rejected(found)
+    ((what, stage, why),) = rejections(found)
     assert (what, stage) == (f"{names[-1]} -> {names[0]}", "projection")
     assert why.startswith("it closes a cycle of edges that rank higher: ")
 
@@ -207,17 +209,17 @@ def test_the_same_answers_in_any_order_give_the_same_graph() -> None:
 
         return shuffled
 
-    one, two, three = (annotated(shuffling(seed), rubric_task(LETTER)) for seed in (1, 2, 3))
+    one, two, three = (annotate_rubric(shuffling(seed), rubric_task(LETTER)) for seed in (1, 2, 3))
     assert one == two == three
 
 
-# How much is asked
+# Number of requests
 
 
 def test_fifty_criteria_take_as_many_calls_as_their_candidate_pairs_need_and_none_once_they_are_known() -> None:
     task = rubric_task(cores(*(f"c{i:02}" for i in range(50))))
-    found = annotated(annotating({}), task, asked=-(-50 * 49 // 12))
-    assert annotated(annotating({}), task, found, asked=0) == found
+    found = annotate_rubric(annotating({}), task, requests=-(-50 * 49 // 12))
+    assert annotate_rubric(annotating({}), task, found, requests=0) == found
 
 
 def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
@@ -228,25 +230,27 @@ def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
         seen.append(number)
         return edges(*(edge(*pair, kinds[pair][number - 1]) for pair in asked_pairs(body)))
 
-    found = annotated(script, rubric_task(cores("a", "b")), annotation={"votes": 3}, calls={"concurrency": 1}, asked=3)
+    found = annotate_rubric(
+        script, rubric_task(cores("a", "b")), annotation={"votes": 3}, calls={"concurrency": 1}, requests=3
+    )
     (one,) = found.edges
     assert (one.parent, one.kind, one.votes) == ("a", "weak", (2, 3))
-    assert {why for _, stage, why in rejected(found) if stage == "vote"} == {
+    assert {why for _, stage, why in rejections(found) if stage == "vote"} == {
         "the vote was: strong 1, weak 2",
         "the vote was: none 1, strong 1, weak 1",
     }
 
 
 def test_each_vote_shows_the_pairs_in_another_order() -> None:
-    server = requests_of(annotating({}), rubric_task(cores("a", "b", "c")), annotation={"votes": 3})
+    server = record_requests(annotating({}), rubric_task(cores("a", "b", "c")), annotation={"votes": 3})
     orders = [asked_pairs(request.body) for request in server.requests]
     assert len({tuple(order) for order in orders}) == 3
     assert all(sorted(order) == sorted(orders[0]) for order in orders)
 
 
-def test_a_changed_criterion_re_asks_just_its_pairs() -> None:
+def test_a_changed_criterion_requests_only_its_own_pairs() -> None:
     task = rubric_task(cores("a", "b", "c"))
-    found = annotated(annotating({("a", "b"): "weak", ("b", "c"): "strong"}), task)
+    found = annotate_rubric(annotating({("a", "b"): "weak", ("b", "c"): "strong"}), task)
     changed = _with_text(task, "c", "It is about something else now.")
     server = []
 
@@ -254,16 +258,18 @@ def test_a_changed_criterion_re_asks_just_its_pairs() -> None:
         server.append(asked_pairs(body))
         return annotating({("a", "c"): "weak"})(body, number)
 
-    again = annotated(script, changed, found)
+    again = annotate_rubric(script, changed, found)
     assert sorted(pair for pairs in server for pair in pairs) == [("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")]
     assert triples(again.edges) == [("a", "b", "weak"), ("a", "c", "weak")]
     reweighed = task.model_copy(
-        update={"rubric": task.rubric.model_copy(update={"criteria": tuple(_doubled(task))})}  # type: ignore[union-attr]
+        update={"rubric": task.rubric.model_copy(update={"criteria": tuple(_with_double_weights(task))})}  # type: ignore[union-attr]
     )
-    assert annotated(annotating({}), reweighed, found, asked=0).edges == found.edges, "what it weighs changes nothing"
+    assert annotate_rubric(annotating({}), reweighed, found, requests=0).edges == found.edges, (
+        "what it weighs changes nothing"
+    )
 
 
-def _doubled(task: Task) -> list[Any]:
+def _with_double_weights(task: Task) -> list[Any]:
     assert task.rubric is not None
     return [one.model_copy(update={"weight": one.weight * 2}) for one in task.rubric.criteria]
 
@@ -275,62 +281,62 @@ def _with_text(task: Task, name: str, text: str) -> Task:
 
 
 def test_a_changed_criterion_gets_a_new_role_only_if_the_annotator_gave_the_old_one() -> None:
-    found = annotated(annotating(FOUND, ROLES), rubric_task(LETTER))
+    found = annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER))
     mine = [one.model_copy(update={"role": "core"}) if one.id == "style" else one for one in found.criteria]
     by_person = found.model_copy(update={"criteria": tuple(mine)})
     task = _with_text(rubric_task(LETTER).model_copy(update={"rubric": by_person}), "story", "Now it is another.")
-    asked: list[str] = []
+    requests: list[str] = []
 
     def script(body: dict[str, Any], number: int) -> Any:
         if asks_about_roles(body):
-            asked.extend(lines(body, "ids"))
+            requests.extend(lines(body, "ids"))
         return annotating({}, ROLES)(body, number)
 
-    again = annotated(script, task)
-    assert asked == ["story"]
+    again = annotate_rubric(script, task)
+    assert requests == ["story"]
     assert {one.id: one.role for one in again.criteria} == {**ROLES, "style": "core"}
 
 
 def test_a_handwritten_edge_stays_and_its_pair_is_not_requested_in_either_direction() -> None:
     mine = {"parent": "b", "child": "a", "kind": "weak", "reason": "I say so"}
-    asked: list[Any] = []
+    requests: list[Any] = []
 
     def script(body: dict[str, Any], number: int) -> Any:
-        asked.extend(asked_pairs(body))
+        requests.extend(asked_pairs(body))
         return annotating({("a", "c"): "activation"})(body, number)
 
-    found = annotated(script, rubric_task(cores("a", "b", "c"), edges=[mine]))
-    assert ("a", "b") not in asked
-    assert ("b", "a") not in asked
+    found = annotate_rubric(script, rubric_task(cores("a", "b", "c"), edges=[mine]))
+    assert ("a", "b") not in requests
+    assert ("b", "a") not in requests
     assert [one.model_dump(exclude_defaults=True) for one in found.edges] == [mine]
 
 
 def test_an_edge_of_the_task_stays_next_to_a_reviewed_graph() -> None:
-    found = annotated(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b", "c")))
+    found = annotate_rubric(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b", "c")))
     stated = [{"parent": "b", "child": "c", "kind": "strong"}, {"parent": "a", "child": "c", "kind": "weak"}]
     mine = rubric_task(cores("a", "b", "c"), edges=stated)
     reviewed = found.model_copy(update={"edges": (*found.edges, Edge(parent="a", child="c", kind="activation"))})
-    again = annotated(annotating({}), mine, reviewed, asked=0)
+    again = annotate_rubric(annotating({}), mine, reviewed, requests=0)
     assert triples(again.edges) == [("a", "b", "weak"), ("a", "c", "activation"), ("b", "c", "strong")]
 
 
 def test_a_cycle_of_handwritten_edges_is_refused_before_any_request() -> None:
     ring = [{"parent": one, "child": other, "kind": "weak"} for one, other in ("ab", "bc", "ca")]
     with pytest.raises(PlanError, match=r"task 'letter': .*a -> b -> c -> a; leave out one of these edges"):
-        annotated(lambda body, number: status(500), rubric_task(cores("a", "b", "c"), edges=ring))
+        annotate_rubric(lambda body, number: status(500), rubric_task(cores("a", "b", "c"), edges=ring))
 
 
-def test_a_models_edge_yields_to_a_persons_that_closes_a_cycle_and_comes_back_when_the_cycle_is_gone() -> None:
+def test_an_annotated_edge_yields_to_a_handwritten_one_in_a_cycle_and_may_return() -> None:
     chain = {("a", "b"): "strong", ("b", "c"): "strong", ("c", "a"): "weak"}
     task = rubric_task(cores("a", "b", "c"))
-    found = annotated(annotating(chain), task)
+    found = annotate_rubric(annotating(chain), task)
     assert triples(found.edges) == [("a", "b", "strong"), ("b", "c", "strong")]
     by_hand = found.model_copy(update={"edges": (*found.edges, Edge(parent="c", child="a", kind="weak"))})
-    again = annotated(annotating({}), task, by_hand, asked=0)
+    again = annotate_rubric(annotating({}), task, by_hand, requests=0)
     assert triples(again.edges) == [("b", "c", "strong"), ("c", "a", "weak")]
-    changed = annotated(annotating({}), _with_text(task, "b", "Another."), found)
+    changed = annotate_rubric(annotating({}), _with_text(task, "b", "Another."), found)
     assert triples(changed.edges) == [("c", "a", "weak")], "nothing closes a cycle any more"
-    assert rejected(changed) == []
+    assert rejections(changed) == []
 
 
 def test_a_pair_with_half_of_its_votes_lost_is_unanswered_with_one_reason() -> None:
@@ -340,33 +346,33 @@ def test_a_pair_with_half_of_its_votes_lost_is_unanswered_with_one_reason() -> N
         return edges(*(edge(*pair, "weak") for pair in asked_pairs(body)))
 
     task, votes = rubric_task(cores("a", "b", "c")), {"annotation": {"votes": 3, "batch": 6}}
-    found = annotated(one_of_three, task, **votes)
+    found = annotate_rubric(one_of_three, task, **votes)
     assert found.edges == ()
     assert found.annotation is not None
     assert len(found.annotation.unanswered) == 6
-    again = annotated(one_of_three, task, found, **votes)
+    again = annotate_rubric(one_of_three, task, found, **votes)
     assert again.annotation is not None
     assert len(again.annotation.rejected) == len(found.annotation.rejected)
 
 
 def test_the_annotation_records_the_annotators_domain() -> None:
     task = rubric_task(cores("a", "b"))
-    found = annotated(annotating({}), task, annotation={"domain": "medical"})
-    again = annotated(annotating({}), task, found, asked=0, annotation={"domain": "legal"})
+    found = annotate_rubric(annotating({}), task, annotation={"domain": "medical"})
+    again = annotate_rubric(annotating({}), task, found, requests=0, annotation={"domain": "legal"})
     assert again == found
 
 
-# When the model cannot be asked
+# Without a usable model
 
 
-def test_a_model_that_is_not_there_is_an_error_and_no_empty_graph() -> None:
+def test_an_unreachable_model_is_an_error_and_gives_no_empty_graph() -> None:
     with pytest.raises(ModelError, match="task 'letter': the roles of its criteria could not be annotated"):
-        annotated(lambda body, number: status(503), rubric_task(LETTER))
+        annotate_rubric(lambda body, number: status(503), rubric_task(LETTER))
     with pytest.raises(ModelError, match="pairs of its criteria could not be annotated"):
-        annotated(lambda body, number: status(503), rubric_task(cores("a", "b")))
+        annotate_rubric(lambda body, number: status(503), rubric_task(cores("a", "b")))
 
 
-def test_a_budget_is_an_error_of_its_own() -> None:
+def test_an_exceeded_budget_raises_its_own_error() -> None:
     task = rubric_task(cores(*"abcdefgh"))
     with (
         serving(annotating({})) as server,
@@ -378,7 +384,7 @@ def test_a_budget_is_an_error_of_its_own() -> None:
 
 def test_a_task_without_rubric_has_nothing_to_annotate() -> None:
     with pytest.raises(PlanError, match="there is no rubric to annotate"):
-        annotated(annotating({}), Task(id="bare", query="?"))
+        annotate_rubric(annotating({}), Task(id="bare", query="?"))
 
 
 # A plan
@@ -400,7 +406,7 @@ def test_a_plan_annotates_a_rubric_without_edges_if_configured_and_freezes_the_g
     assert (again.rubric, again.digest) == (plan.rubric, plan.digest)
 
 
-def test_nothing_is_annotated_where_the_config_does_not_say_so_or_the_task_has_edges() -> None:
+def test_no_annotation_without_the_setting_or_for_a_task_with_edges() -> None:
     edged = rubric_task(cores("a", "b"), edges=[{"parent": "a", "child": "b", "kind": "weak"}])
     (bare,), count = _plans(annotating(FOUND, ROLES), [rubric_task(LETTER)])
     assert (bare.rubric, count) == (None, 0)

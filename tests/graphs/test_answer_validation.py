@@ -76,7 +76,7 @@ class Gives(Evaluator):
 
 @pytest.mark.parametrize("scope", ["response", "group"])
 @pytest.mark.parametrize("what", ANSWERS)
-def test_an_answer_that_is_none_is_a_failed_verdict_that_can_be_written(what: str, scope: str) -> None:
+def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(what: str, scope: str) -> None:
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
     for trace in scored({"evaluators": [use]}, task(), response("a"), response("b", "another")):
         (verdict,) = trace.verdicts
@@ -133,7 +133,7 @@ def test_an_answer_becomes_a_plain_verdict(
         ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),
     ],
 )
-def test_an_answer_that_is_refused_is_malformed_and_says_why(
+def test_an_invalid_answer_is_malformed_with_a_reason(
     what: str, scope: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ANSWERS, "too high", 1.0000001)
@@ -152,7 +152,7 @@ def test_an_answer_that_is_refused_is_malformed_and_says_why(
         (ZeroDivisionError("boo"), "failed", "boo"),
     ],
 )
-def test_where_a_group_is_not_judged_every_response_of_it_gets_the_reason(
+def test_a_group_that_cannot_be_judged_gives_every_response_the_reason(
     answer: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(ANSWERS, "this", answer)
@@ -186,7 +186,7 @@ class Needs(Evaluator):
 
 
 @pytest.mark.parametrize("what", MADE)
-def test_material_that_cannot_be_written_is_failed_material(what: str) -> None:
+def test_material_that_cannot_be_serialised_is_failed_material(what: str) -> None:
     config = {
         "evaluators": [f"{HERE}:Needs"],
         "derivers": [{"use": f"{HERE}:Makes", "params": {"what": what}}],
@@ -226,7 +226,7 @@ class Quotes(Evaluator):
 
 
 @pytest.mark.parametrize(
-    ("stated", "found"),
+    ("quoted", "found"),
     [
         ({"quote": "um 9 Uhr im Café"}, ("um 9\u00a0Uhr im Cafe\u0301", 16, 33, True)),
         ({"quote": "Bring bitte"}, ("Bring\tbitte", 35, 46, True)),
@@ -239,8 +239,8 @@ class Quotes(Evaluator):
         ({"quote": "Leeds", "source": "a table", "verified": True}, ("Leeds", None, None, True)),
     ],
 )
-def test_a_quotation_is_verified_only_if_found_verbatim(stated: dict[str, Any], found: Any) -> None:
-    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [stated]}}
+def test_a_quotation_is_verified_only_if_found_verbatim(quoted: dict[str, Any], found: Any) -> None:
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [quoted]}}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
     (one,) = trace.verdicts[0].evidence
     assert (one.quote, one.start, one.end, one.verified) == found
@@ -258,7 +258,7 @@ def inner(value):
 """
 
 
-def raised_by(path: Path, source: str) -> Failure:
+def failure_of_module(path: Path, source: str) -> Failure:
     """The failure of calling `inputs` of a module of this source and path, without the frames of this test."""
     namespace: dict[str, Any] = {}
     exec(compile(source, str(path), "exec"), namespace)
@@ -269,17 +269,17 @@ def raised_by(path: Path, source: str) -> Failure:
 
 def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> None:
     """The library that it called raised, further down."""
-    failure = raised_by(tmp_path / "mine.py", OUTER)
+    failure = failure_of_module(tmp_path / "mine.py", OUTER)
     assert failure.message.endswith("(mine.py, line 9, in inner)")
     assert str(tmp_path) not in failure.message
 
 
 @pytest.mark.parametrize("path", ["/usr/lib/site-packages/library.py", "<string>", jg.__file__, json.__file__])
-def test_a_line_of_a_library_or_of_no_file_is_not_named(path: str) -> None:
-    assert raised_by(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
+def test_a_failure_names_no_line_of_a_library_or_without_a_file(path: str) -> None:
+    assert failure_of_module(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
 
 
-def not_a_number() -> ValidationError:
+def validation_error() -> ValidationError:
     with pytest.raises(ValidationError) as caught:
         Verdict.model_validate({"score": "none"})
     return caught.value.with_traceback(None)
@@ -296,7 +296,7 @@ def not_a_number() -> ValidationError:
         (Fault("server", "x" * 600), "infrastructure", "server", "x" * 500),
         (Fault("server", "half \ud83d"), "infrastructure", "server", "half \\ud83d"),
         (
-            not_a_number(),
+            validation_error(),
             "infrastructure",
             "ValidationError",
             "score: Input should be a valid number",
@@ -310,7 +310,7 @@ def test_a_failure_has_cause_kind_and_message_of_the_exception(
     assert (failure.cause, failure.kind, failure.message) == (cause, kind, message)
 
 
-def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> None:
+def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() -> None:
     long, short = "word " * 2_001, "word word"
     quotations = [{"quote": long}, *[{"quote": short}] * 105]
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
@@ -321,7 +321,7 @@ def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> 
 
 
 @pytest.mark.parametrize(("letters", "verified"), [(LONGEST_SEARCHED, True), (LONGEST_SEARCHED + 1, False)])
-def test_a_quotation_is_looked_for_up_to_its_greatest_length(letters: int, verified: bool) -> None:
+def test_a_quotation_is_searched_up_to_the_maximum_length(letters: int, verified: bool) -> None:
     text = "word " * (letters // 5) + "end"
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [{"quote": text[-letters:]}]}}
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
@@ -336,5 +336,5 @@ def test_a_quotation_is_looked_for_up_to_its_greatest_length(letters: int, verif
         (ValueError("x" * 600), "x" * 500),
     ],
 )
-def test_a_message_is_one_that_can_be_written(error: Exception, message: str) -> None:
+def test_a_failure_message_can_always_be_encoded(error: Exception, message: str) -> None:
     assert to_failure(error, Redactor(())).message == message

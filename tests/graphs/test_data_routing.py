@@ -53,7 +53,7 @@ class Words(Evaluator):
     """A quarter for each word of the data; 0 where it is shown none. It spoils what it is shown."""
 
     def __init__(self, reads_data: bool = True, needs: tuple[str, ...] = (), material: str = "submitted") -> None:
-        self.reads_data, self.needs, self.of = reads_data, tuple(needs), of
+        self.reads_data, self.needs, self.material = reads_data, tuple(needs), material
 
     def question(self, view: Any, subject: str | None = None, **fields: Any) -> Any:
         return super().question(view, subject, material=self.material, **fields)
@@ -66,54 +66,56 @@ class Words(Evaluator):
         return verdict
 
 
-def words(name: str, **params: Any) -> dict[str, Any]:
+def words_evaluator(name: str, **params: Any) -> dict[str, Any]:
     return {"use": f"{HERE}:Words", "name": name, "params": params}
 
 
-def config(*uses: Mapping[str, Any], derivers: tuple[str, ...] = ("Structured",)) -> dict[str, Any]:
+def config_with(*uses: Mapping[str, Any], derivers: tuple[str, ...] = ("Structured",)) -> dict[str, Any]:
     DERIVED.clear()
     reward = {str(use["name"]): 1.0 for use in uses}
     return {"evaluators": list(uses), "derivers": [f"{HERE}:{name}" for name in derivers], "reward": reward}
 
 
-def only(stated: Mapping[str, Any], text: str, data: Any = None) -> Trace:
-    (trace,) = scored(stated, task(), Response(id="a", text=text, data=data))
+def score_text(config: Mapping[str, Any], text: str, data: Any = None) -> Trace:
+    (trace,) = scored(config, task(), Response(id="a", text=text, data=data))
     return trace
 
 
-def test_who_reads_it_waits_for_it() -> None:
-    survey = planned(config(words("reads"), words("blind", reads_data=False)), task()).survey
+def test_an_evaluator_that_reads_data_waits_for_its_derivation() -> None:
+    survey = planned(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), task()).survey
     assert {question.id: question.needs for question in survey.questions} == {"reads": ("data",), "blind": ()}
     assert [(wave.materials, wave.questions) for wave in survey.waves] == [(("data",), ("blind",)), ((), ("reads",))]
 
 
-def test_where_nobody_derives_any_nothing_is_waited_for() -> None:
-    stated = config(words("reads"), derivers=())
-    assert planned(stated, task()).survey.questions[0].needs == ()
-    assert verdict_on(only(stated, "one two", data=["one"]), "reads").score == 0.25
+def test_without_a_deriver_of_data_no_evaluator_waits() -> None:
+    config = config_with(words_evaluator("reads"), derivers=())
+    assert planned(config, task()).survey.questions[0].needs == ()
+    assert verdict_on(score_text(config, "one two", data=["one"]), "reads").score == 0.25
 
 
-def test_data_that_is_empty_is_data() -> None:
-    assert verdict_on(only(config(words("reads")), "one two", data=[]), "reads").score == 0.0
+def test_empty_data_of_a_response_counts_as_data() -> None:
+    assert verdict_on(score_text(config_with(words_evaluator("reads")), "one two", data=[]), "reads").score == 0.0
     assert DERIVED == []
 
 
-def test_changes_by_one_evaluator_do_not_reach_another() -> None:
-    trace = only(config(words("first"), words("second")), "one two")
+def test_data_changed_by_one_evaluator_does_not_change_for_another() -> None:
+    trace = score_text(config_with(words_evaluator("first"), words_evaluator("second")), "one two")
     assert [verdict.score for verdict in trace.verdicts] == [0.5, 0.5]
     assert trace.material[0].data == ["one", "two"]
 
 
 def test_a_deriver_that_reads_data_waits_for_it_too() -> None:
-    stated = config(words("reads", reads_data=False, needs=["counted"]), derivers=("Structured", "Counted"))
-    trace = only(stated, "one two three")
+    config = config_with(
+        words_evaluator("reads", reads_data=False, needs=["counted"]), derivers=("Structured", "Counted")
+    )
+    trace = score_text(config, "one two three")
     assert {one.name: one.data for one in trace.material} == {"counted": 3, "data": ["one", "two", "three"]}
     assert verdict_on(trace, "reads").reason == "['counted']"
 
 
 @pytest.mark.parametrize(("text", "cause"), [("Exception", "infrastructure"), ("TimeLimitExceeded", "response")])
-def test_where_it_cannot_be_derived_those_who_read_it_fail_for_its_cause(text: str, cause: str) -> None:
-    trace = only(config(words("reads"), words("blind", reads_data=False)), text)
+def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(text: str, cause: str) -> None:
+    trace = score_text(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), text)
     failed = verdict_on(trace, "reads")
     assert (failed.status, failed.failure and (failed.failure.cause, failed.failure.kind)) == (
         "failed",
@@ -122,6 +124,6 @@ def test_where_it_cannot_be_derived_those_who_read_it_fail_for_its_cause(text: s
     assert verdict_on(trace, "blind").status == "ok"
 
 
-def test_a_variant_keeps_data_of_its_own_and_else_is_shown_that_of_its_response() -> None:
-    trace = only(config(words("reads", material="longer"), derivers=("Structured", "Longer")), "one two")
+def test_a_variant_without_data_gets_the_data_of_its_response() -> None:
+    trace = score_text(config_with(words_evaluator("reads", material="longer"), derivers=("Structured", "Longer")), "one two")
     assert {verdict.responses: verdict.score for verdict in trace.verdicts} == {("own",): 1.0, ("bare",): 0.5}

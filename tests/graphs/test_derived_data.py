@@ -1,4 +1,4 @@
-"""Data that a deriver made of a response's text stands as its own, for those who read data and for nobody else."""
+"""Derived data: it takes the place of a response's data for evaluators that read data, and only for them."""
 
 import sys
 from types import ModuleType
@@ -56,7 +56,7 @@ class ReadsText(Counting):
 
 
 @pytest.fixture(autouse=True)
-def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+def _evaluators_module(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("planted")
     for one in (Reader, ByModel, ReadsData, ReadsText):
         setattr(module, one.__name__, one)
@@ -64,7 +64,7 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
     Reader.asked.clear()
 
 
-def scored(*responses: Response, deriver: str = "Reader") -> dict[str, Trace]:
+def score_with(*responses: Response, deriver: str = "Reader") -> dict[str, Trace]:
     config = {
         "evaluators": ["planted.ReadsData", "planted.ReadsText"],
         "derivers": [f"planted.{deriver}"],
@@ -75,43 +75,43 @@ def scored(*responses: Response, deriver: str = "Reader") -> dict[str, Trace]:
         return {trace.response_id: trace for trace in jury.score(TASK, responses)}
 
 
-def verdict(trace: Trace, evaluator: str) -> RecordedVerdict:
+def verdict_by(trace: Trace, evaluator: str) -> RecordedVerdict:
     return next(one for one in trace.verdicts if one.evaluator.endswith(evaluator))
 
 
-def test_who_reads_data_is_shown_what_was_made_of_the_text_and_nobody_else_is() -> None:
-    trace = scored(PROSE)["prose"]
-    assert verdict(trace, "ReadsData").score == 0.3
-    assert verdict(trace, "ReadsText").reason == "None"
+def test_only_evaluators_that_read_data_get_the_derived_data() -> None:
+    trace = score_with(PROSE)["prose"]
+    assert verdict_by(trace, "ReadsData").score == 0.3
+    assert verdict_by(trace, "ReadsText").reason == "None"
 
 
 def test_a_response_with_data_keeps_it_and_no_deriver_runs() -> None:
     own = Response(id="own", text="Lunch at Roma.", data=["a"])
-    assert verdict(scored(own)["own"], "ReadsData").score == 0.1
+    assert verdict_by(score_with(own)["own"], "ReadsData").score == 0.1
     assert Reader.asked == []
 
 
 def test_a_response_keeps_its_data_without_a_model_too() -> None:
     own = Response(id="own", text="Lunch at Roma.", data=["a"])
-    traces = scored(own, PROSE, deriver="ByModel")
-    assert verdict(traces["own"], "ReadsData").score == 0.1
-    lacking = verdict(traces["prose"], "ReadsData")
+    traces = score_with(own, PROSE, deriver="ByModel")
+    assert verdict_by(traces["own"], "ReadsData").score == 0.1
+    lacking = verdict_by(traces["prose"], "ReadsData")
     assert (lacking.status, lacking.failure and lacking.failure.kind) == ("abstained", "no-model")
 
 
-def test_where_no_data_can_be_made_those_who_read_it_have_nothing_to_judge() -> None:
-    trace = scored(Response(id="r", text="crash"))["r"]
-    assert verdict(trace, "ReadsData").status == "failed"
-    assert verdict(trace, "ReadsText").status == "ok"
+def test_without_derived_data_the_evaluators_that_read_data_cannot_judge() -> None:
+    trace = score_with(Response(id="r", text="crash"))["r"]
+    assert verdict_by(trace, "ReadsData").status == "failed"
+    assert verdict_by(trace, "ReadsText").status == "ok"
 
 
-def test_quotations_behind_data_are_searched_in_the_response() -> None:
-    (true,) = scored(PROSE)["prose"].material
+def test_quotations_of_derived_data_are_searched_in_the_response() -> None:
+    (true,) = score_with(PROSE)["prose"].material
     assert [(one.quote, one.start, one.end, one.verified) for one in true.evidence] == [("Roma", 9, 13, True)]
-    (false,) = scored(Response(id="r", text="shout it"))["r"].material
+    (false,) = score_with(Response(id="r", text="shout it"))["r"].material
     assert [one.verified for one in false.evidence] == [False]
 
 
 def test_data_changed_by_one_evaluator_is_unchanged_for_others() -> None:
-    trace = scored(PROSE)["prose"]
+    trace = score_with(PROSE)["prose"]
     assert trace.material[0].data == ["Lunch", "at", "Roma."]

@@ -29,7 +29,7 @@ def invalid(task: TaskView, response: Response) -> Any:
 
 
 class Raises(Evaluator):
-    """Raises what it was told to, from a thread or from a coroutine."""
+    """Raises the exception that its parameter names, from a thread or from a coroutine."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -75,7 +75,7 @@ class Unready(Deriver):
 HERE = __name__
 
 
-def beside(*uses: Any, **config: Any) -> list[Trace]:
+def score_with_sibling(*uses: Any, **config: Any) -> list[Trace]:
     """Two responses, judged by these and by a sibling whose verdicts must not suffer."""
     evaluators = [{"use": use, "name": f"odd{i}"} if isinstance(use, str) else use for i, use in enumerate(uses)]
     settings = {"reward": {"tone": 1.0}, "evaluators": [told("tone"), *evaluators], **config}
@@ -89,7 +89,7 @@ def beside(*uses: Any, **config: Any) -> list[Trace]:
 @pytest.mark.parametrize("use", [f"{HERE}:Raises", f"{HERE}:RaisesLater"])
 def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> None:
     what = what if use.endswith("Raises") or what != "StopIteration" else "Exception"
-    for trace in beside({"use": use, "name": "odd", "params": {"what": what}}):
+    for trace in score_with_sibling({"use": use, "name": "odd", "params": {"what": what}}):
         verdict = verdict_on(trace, "odd")
         assert (verdict.status, verdict.score, verdict.about) == ("failed", None, trace.response_id)
         assert verdict.failure is not None
@@ -105,7 +105,7 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
 @pytest.mark.parametrize("use", [f"{HERE}:RaisesDeriving", f"{HERE}:RaisesDerivingLater"])
 @pytest.mark.parametrize("what", sorted(set(RAISED) - {"StopIteration"}))
 def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what: str) -> None:
-    for trace in beside(derivers=[{"use": use, "params": {"what": what}}]):
+    for trace in score_with_sibling(derivers=[{"use": use, "params": {"what": what}}]):
         (material,) = trace.material
         assert (material.name, material.response, material.status) == ("nothing", trace.response_id, "failed")
         assert material.failure is not None
@@ -114,7 +114,7 @@ def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what:
 
 @pytest.mark.parametrize(("what", "given"), [("none", "NoneType"), ("number", "float"), ("another", "'another'")])
 def test_a_deriver_that_gives_no_such_material_has_failed(what: str, given: str) -> None:
-    for trace in beside(derivers=[{"use": f"{HERE}:Unready", "params": {"what": what}}]):
+    for trace in score_with_sibling(derivers=[{"use": f"{HERE}:Unready", "params": {"what": what}}]):
         (material,) = trace.material
         assert material.failure is not None
         assert material.failure.message.startswith(f"expected material 'nothing', got {given}")
@@ -148,14 +148,17 @@ async def swallows_its_own_cancellation(task: TaskView, response: Response) -> f
 
 @pytest.mark.parametrize("name", ["cancels_itself", "cancels_itself_at_the_last"])
 def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
-    for trace in beside(f"{HERE}.{name}"):
+    for trace in score_with_sibling(f"{HERE}.{name}"):
         failure = verdict_on(trace, "odd0").failure
         assert failure is not None
         assert (failure.cause, failure.kind) == ("infrastructure", "CancelledError")
 
 
 def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
-    assert [verdict_on(t, "odd0").score for t in beside(f"{HERE}.swallows_its_own_cancellation")] == [0.5, 0.5]
+    assert [verdict_on(t, "odd0").score for t in score_with_sibling(f"{HERE}.swallows_its_own_cancellation")] == [
+        0.5,
+        0.5,
+    ]
 
 
 def unprintable(task: TaskView, response: Response) -> float:
@@ -166,8 +169,8 @@ def long_winded(task: TaskView, response: Response) -> float:
     raise RuntimeError("x" * 100_000)
 
 
-def test_an_error_without_a_message_or_with_too_much_of_one_is_still_a_verdict() -> None:
-    for trace in beside(f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"):
+def test_an_error_without_a_message_or_with_a_huge_one_is_a_failed_verdict() -> None:
+    for trace in score_with_sibling(f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"):
         assert "no message" in verdict_on(trace, "odd0").reason
         assert 0 < len(verdict_on(trace, "odd1").reason) < 1000
         assert "number" in verdict_on(trace, "odd2").reason
@@ -209,7 +212,7 @@ class GivesLater(Gives):
 @pytest.mark.parametrize("use", [f"{HERE}:Gives", f"{HERE}:GivesLater"])
 @pytest.mark.parametrize("what", sorted(GIVEN))
 def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -> None:
-    for trace in beside({"use": use, "name": "odd", "params": {"what": what}}):
+    for trace in score_with_sibling({"use": use, "name": "odd", "params": {"what": what}}):
         verdict = verdict_on(trace, "odd")
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.failure is not None
@@ -230,7 +233,7 @@ TRUE: dict[str, Any] = {
 def test_numbers_and_booleans_of_any_make_are_scores() -> None:
     GIVEN.update(TRUE)
     for what in TRUE:
-        for trace in beside({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": what}}):
+        for trace in score_with_sibling({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": what}}):
             verdict = verdict_on(trace, "odd")
             assert verdict.score == 1.0
             assert RecordedVerdict.model_validate_json(verdict.model_dump_json()) == verdict
@@ -240,7 +243,7 @@ def test_computing_a_verdicts_digest_does_not_change_it() -> None:
     verdict = Verdict(score=0.5)
     assert verdict.digest
     GIVEN["digested"] = verdict
-    for trace in beside({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": "digested"}}):
+    for trace in score_with_sibling({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": "digested"}}):
         assert verdict_on(trace, "odd").score == 0.5
 
 
@@ -255,17 +258,17 @@ class GivesGroup(Evaluator):
 
 
 @pytest.mark.parametrize("what", [[0.5], [0.5, 0.5, 0.5], [], 0.5, None, {"a": 0.5, "b": 0.5}])
-def test_a_group_wants_one_verdict_for_each_of_it(what: Any) -> None:
-    for trace in beside({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": what}}):
+def test_a_group_question_requires_one_verdict_for_each_response(what: Any) -> None:
+    for trace in score_with_sibling({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": what}}):
         verdict = verdict_on(trace, "odd")
         assert verdict.status == "failed"
         assert "2 verdicts" in verdict.reason
 
 
-def test_one_bad_verdict_of_a_group_spoils_no_other() -> None:
+def test_an_invalid_verdict_in_a_group_affects_no_other() -> None:
     statuses = [
         verdict_on(t, "odd").status
-        for t in beside({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": [0.5, "ab"]}})
+        for t in score_with_sibling({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": [0.5, "ab"]}})
     ]
     assert sorted(statuses) == ["failed", "ok"]
 
@@ -282,8 +285,8 @@ async def breaks_on_a_later(task: TaskView, response: Response) -> float:
 
 
 @pytest.mark.parametrize("name", ["breaks_on_a", "breaks_on_a_later"])
-def test_one_bad_response_spoils_no_other(name: str) -> None:
-    assert [verdict_on(t, "odd0").status for t in beside(f"{HERE}.{name}")] == ["failed", "ok"]
+def test_a_failing_response_affects_no_other(name: str) -> None:
+    assert [verdict_on(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == ["failed", "ok"]
 
 
 MAIN_THREADS: list[int] = []
@@ -342,13 +345,13 @@ async def interrupts_later(task: TaskView, response: Response) -> float:
 
 
 @pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
-def test_an_interrupt_passes(name: str) -> None:
+def test_an_interrupt_is_raised_to_the_caller(name: str) -> None:
     with jury(f"{HERE}.{name}") as made, pytest.raises(KeyboardInterrupt):
         asyncio.run(made.ascore(task(), [response("a")]))
 
 
 @pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
-def test_an_interrupt_passes_to_a_caller_without_a_loop_and_the_jury_goes_on(name: str) -> None:
+def test_an_interrupt_is_raised_to_a_synchronous_caller_and_the_jury_stays_usable(name: str) -> None:
     with jury(told("tone"), f"{HERE}.{name}", reward={"tone": 1.0}) as made:
         with pytest.raises(KeyboardInterrupt):
             made.score(task(), [response("a", tone=1.0)])
@@ -382,7 +385,7 @@ class SetsField(Evaluator):
 
 
 @pytest.mark.parametrize("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
-def test_an_evaluator_that_sets_a_field_of_the_record_fails_and_reads_why(field: str) -> None:
+def test_an_evaluator_that_sets_a_recorded_field_fails_with_a_reason(field: str) -> None:
     (trace,) = scored(
         {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}, task(), response("a")
     )
@@ -410,9 +413,9 @@ def test_jurygraph_sets_the_identity_of_a_verdict_not_the_evaluator() -> None:
     assert (verdict.about, verdict.responses, verdict.sample, verdict.gated_by) == ("a", ("a",), 0, None)
 
 
-def test_without_a_model_its_questions_abstain_unasked_and_the_reward_says_how_much_was_judged() -> None:
-    asked = {"layer": "model", "uses_model": True}
-    config = {"evaluators": [told("judge", **asked), told("tone")], "reward": {"judge": 0.25, "tone": 0.75}}
+def test_without_a_model_its_questions_abstain_and_the_reward_has_the_coverage() -> None:
+    by_model = {"layer": "model", "uses_model": True}
+    config = {"evaluators": [told("judge", **by_model), told("tone")], "reward": {"judge": 0.25, "tone": 0.75}}
     (trace,) = scored({**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0))
     verdict = verdict_on(trace, "judge")
     assert (verdict.status, verdict.layer) == ("abstained", "model")

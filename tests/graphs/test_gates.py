@@ -1,4 +1,4 @@
-"""Gates before any model: what they stop is answered without asking, no better than the worst that could be said."""
+"""Response gates: a stopped response gets the worst verdict on each model question, without a model call."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,32 +39,34 @@ HONEST = "We go to York, by bus."
 RULES = ("conservative", "gear", "strict")
 
 
-def model(name: str, **params: Any) -> dict[str, Any]:
+def model_evaluator(name: str, **params: Any) -> dict[str, Any]:
     """An evaluator of layer `model`: gates answer for it."""
     return told(name, layer="model", **params)
 
 
-def stopped(name: str, **script: Any) -> Response:
+def empty_response(name: str, **script: Any) -> Response:
     return response(name, "", **script)
 
 
-def only(config: Mapping[str, Any], about: Any, *group: Response) -> Trace:
+def first_trace(config: Mapping[str, Any], about: Any, *group: Response) -> Trace:
     """The trace of the first of a group."""
     return by_id(scored(config, about, *group))[group[0].id]
 
 
-def broken(trace: Trace) -> dict[str, tuple[str, float | None, str | None]]:
-    """What became of each question."""
+def outcomes_of(trace: Trace) -> dict[str, tuple[str, float | None, str | None]]:
+    """Return status, score and gate of each question's verdict."""
     return {one.question: (one.status, one.score, one.gated_by) for one in trace.verdicts}
 
 
-# What a stopped response gets
+# Verdicts on a stopped response
 
 
 @pytest.mark.parametrize("gate", RESPONSE_GATES)
 def test_each_gate_answers_questions_to_models_in_their_place(gate: str) -> None:
-    config = {"evaluators": [model("tone")]}
-    trace = only(config, task(reference=REFERENCE), response("a", STOPPED[gate]), response("b", HONEST, tone=1.0))
+    config = {"evaluators": [model_evaluator("tone")]}
+    trace = first_trace(
+        config, task(reference=REFERENCE), response("a", STOPPED[gate]), response("b", HONEST, tone=1.0)
+    )
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, verdict.met, verdict.gated_by) == ("ok", 0.0, False, gate)
     assert (verdict.question, verdict.evaluator, verdict.layer) == ("tone", "tone", "model")
@@ -77,27 +79,27 @@ def test_each_gate_answers_questions_to_models_in_their_place(gate: str) -> None
 @pytest.mark.parametrize("gate", RESPONSE_GATES)
 def test_a_gate_that_is_switched_off_stops_nothing(gate: str) -> None:
     others = [name for name in RESPONSE_GATES if name != gate]
-    config = {"evaluators": [model("tone")], "safety": {"gates": others}}
-    trace = only(config, task(reference=REFERENCE), response("a", STOPPED[gate], tone=0.75))
-    assert broken(trace) == {"tone": ("ok", 0.75, None)}
+    config = {"evaluators": [model_evaluator("tone")], "safety": {"gates": others}}
+    trace = first_trace(config, task(reference=REFERENCE), response("a", STOPPED[gate], tone=0.75))
+    assert outcomes_of(trace) == {"tone": ("ok", 0.75, None)}
 
 
 @pytest.mark.parametrize(
     ("layer", "is_asked"), [("model", False), ("residual", False), ("fact", True), ("check", True)]
 )
-def test_facts_and_checks_are_decided_as_ever(layer: str, is_asked: bool) -> None:
-    trace = only({"evaluators": [told("tone", layer=layer)]}, task(), stopped("a", tone=0.75))
-    assert broken(trace)["tone"] == (("ok", 0.75, None) if is_asked else ("ok", 0.0, "empty-response"))
+def test_facts_and_checks_of_a_stopped_response_are_judged(layer: str, is_asked: bool) -> None:
+    trace = first_trace({"evaluators": [told("tone", layer=layer)]}, task(), empty_response("a", tone=0.75))
+    assert outcomes_of(trace)["tone"] == (("ok", 0.75, None) if is_asked else ("ok", 0.0, "empty-response"))
 
 
-def test_they_may_look_at_the_same_criterion() -> None:
-    uses = [model("judge", audience="criterion"), told("check", audience="criterion")]
-    trace = only({"evaluators": uses}, task(criterion("c")), stopped("a", **{"check@c": 1.0}))
-    assert broken(trace) == {"check@c": ("ok", 1.0, None), "judge@c": ("ok", 0.0, "empty-response")}
+def test_a_check_and_a_model_question_may_share_a_criterion() -> None:
+    uses = [model_evaluator("judge", audience="criterion"), told("check", audience="criterion")]
+    trace = first_trace({"evaluators": uses}, task(criterion("c")), empty_response("a", **{"check@c": 1.0}))
+    assert outcomes_of(trace) == {"check@c": ("ok", 1.0, None), "judge@c": ("ok", 0.0, "empty-response")}
     assert trace.reward.value == 0.5
 
 
-def test_no_model_is_called_for_it() -> None:
+def test_no_model_is_called_for_a_stopped_response() -> None:
     texts = [*(STOPPED[gate] for gate in RESPONSE_GATES), HONEST]
     about = rubric("short", "kind").model_copy(update={"reference": REFERENCE})
     with serving(lambda body, number: judged(body)) as server:
@@ -107,8 +109,8 @@ def test_no_model_is_called_for_it() -> None:
     assert [len(trace.calls) for trace in traces] == [0] * 5 + [1]
 
 
-def test_without_a_model_too_it_is_answered() -> None:
-    trace, other = scored({"evaluators": ["criteria"]}, rubric("short"), stopped("a"), response("b", HONEST))
+def test_gates_answer_without_a_model_as_well() -> None:
+    trace, other = scored({"evaluators": ["criteria"]}, rubric("short"), empty_response("a"), response("b", HONEST))
     assert [one.status for one in (*trace.verdicts, *other.verdicts)] == ["ok", "abstained"]
     assert (trace.reward.value, other.reward.value) == (0.0, None)
 
@@ -119,9 +121,9 @@ def test_without_a_model_too_it_is_answered() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_a_penalty_counts_in_full_under_every_rule(rule: str) -> None:
     about = task(criterion("good", 2.0), criterion("bad", -1.0))
-    config = {"evaluators": [model("judge", audience="criterion")], "failure": {"rule": rule}}
-    trace = only(config, about, stopped("a"))
-    assert broken(trace) == {
+    config = {"evaluators": [model_evaluator("judge", audience="criterion")], "failure": {"rule": rule}}
+    trace = first_trace(config, about, empty_response("a"))
+    assert outcomes_of(trace) == {
         "judge@good": ("ok", 0.0, "empty-response"),
         "judge@bad": ("ok", 1.0, "empty-response"),
     }
@@ -132,17 +134,17 @@ def test_a_penalty_counts_in_full_under_every_rule(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 @pytest.mark.parametrize("aggregation", ["gear", "hard-local", "hard-transitive"])
 @pytest.mark.parametrize("kind", ["weak", "strong", "activation"])
-def test_in_a_graph_too_where_its_parents_are_not_met(kind: str, aggregation: str, rule: str) -> None:
+def test_a_stopped_penalty_counts_in_full_under_unmet_parents(kind: str, aggregation: str, rule: str) -> None:
     """Judged, an unmet parent lessens the penalty that rests on it; a stopped response is not to gain by that."""
     about = task(criterion("good"), criterion("bad", -1.0), edges=[("good", "bad", kind)])
     config = {
-        "evaluators": [model("judge", audience="criterion")],
+        "evaluators": [model_evaluator("judge", audience="criterion")],
         "rubric": {"aggregation": aggregation},
         "failure": {"rule": rule},
     }
     worst = {"judge@good": 0.0, "judge@bad": 1.0}
-    honest = only(config, about, response("b", HONEST, **worst))
-    trace = only(config, about, stopped("a"))
+    honest = first_trace(config, about, response("b", HONEST, **worst))
+    trace = first_trace(config, about, empty_response("a"))
     assert {one.question: one.score for one in trace.verdicts} == worst
     assert trace.reward.parts["rubric"] == {"bad": 1.0, "good": 0.0}
     assert trace.reward.value == -1.0
@@ -155,11 +157,11 @@ def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> 
     """That a penalty counts is no prerequisite that holds."""
     about = task(criterion("bad", -1.0), criterion("seen"), edges=[("bad", "seen", "activation")])
     uses = [
-        model("judge", audience="criterion", members=["bad"]),
+        model_evaluator("judge", audience="criterion", members=["bad"]),
         told("check", audience="criterion", members=["seen"]),
     ]
-    trace = only(
-        {"evaluators": uses, "rubric": {"aggregation": aggregation}}, about, stopped("a", **{"check@seen": 1.0})
+    trace = first_trace(
+        {"evaluators": uses, "rubric": {"aggregation": aggregation}}, about, empty_response("a", **{"check@seen": 1.0})
     )
     assert trace.reward.parts["rubric"] == {"bad": 1.0, "seen": 0.0}
 
@@ -167,9 +169,9 @@ def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
     """Nothing says of its question that it is bad, but its component does."""
-    uses = [model("tone"), told("length")]
+    uses = [model_evaluator("tone"), told("length")]
     config = {"evaluators": uses, "reward": {"length": 1.0, "tone": -0.5}, "failure": {"rule": rule}}
-    trace = only(config, task(), stopped("a", length=1.0))
+    trace = first_trace(config, task(), empty_response("a", length=1.0))
     assert trace.reward.components == {"length": 1.0, "tone": 1.0}
     assert (trace.reward.value, trace.reward.status) == (0.5, "ok")
     assert verdict_on(trace, "tone").score == 0.0
@@ -177,22 +179,22 @@ def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
 
 def test_a_single_question_has_full_weight_in_any_position() -> None:
     config = {
-        "evaluators": [model("tone")],
+        "evaluators": [model_evaluator("tone")],
         "components": {"gain": {"inputs": {"t": {"verdicts_of": "tone"}}}, "harm": {"inputs": {"t": {"verdicts_of": "tone"}}}},
         "reward": {"gain": 1.0, "harm": -1.0},
     }
-    assert only(config, task(), stopped("a")).reward.components == {"gain": 0.0, "harm": 1.0, "tone": 0.0}
+    assert first_trace(config, task(), empty_response("a")).reward.components == {"gain": 0.0, "harm": 1.0, "tone": 0.0}
 
 
 def test_a_hard_constraint_that_is_stopped_is_violated() -> None:
     need = [{"id": "need", "kind": "hard"}, {"id": "wish", "kind": "soft"}]
     ann = Stakeholder.model_validate({"id": "ann", "constraints": need})
-    uses = [model("asks", audience="stakeholder", subjects=["need"]), told("seen", audience="stakeholder")]
+    uses = [model_evaluator("asks", audience="stakeholder", subjects=["need"]), told("seen", audience="stakeholder")]
     config = {"evaluators": uses, "weights": {"method": "uniform", "cap": 0.25}}
     about = task(stakeholders=[ann])
-    trace = only(config, about, stopped("a", **{"seen@ann": 1.0}))
+    trace = first_trace(config, about, empty_response("a", **{"seen@ann": 1.0}))
     assert trace.reward.parts["stakeholders"] == {"ann": 0.0}
-    assert only(config, about, response("b", HONEST, asks=1.0, seen=1.0)).reward.value == 1.0
+    assert first_trace(config, about, response("b", HONEST, asks=1.0, seen=1.0)).reward.value == 1.0
 
 
 # Whoever is compared with others
@@ -203,19 +205,19 @@ PAIRS = ("ordered", "unordered")
 
 @pytest.mark.parametrize("pairs", PAIRS)
 def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs: str) -> None:
-    config = {"evaluators": [model("better", scope="pair", pairs=pairs)]}
-    group = [stopped("a"), response("b", HONEST, better=1.0), response("c", HONEST, better=0.0)]
+    config = {"evaluators": [model_evaluator("better", scope="pair", pairs=pairs)]}
+    group = [empty_response("a"), response("b", HONEST, better=1.0), response("c", HONEST, better=0.0)]
     traces = by_id(scored(config, task(), *group))
     shown = {one.responses for trace in traces.values() for one in trace.verdicts}
     assert shown == {(), ("b", "c"), *([("c", "b")] if pairs == "ordered" else [])}
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.0, "b": 1.0, "c": 0.0}
     assert {trace.reward.status for trace in traces.values()} == {"ok"}
-    assert broken(traces["a"]) == {"better": ("ok", 0.0, "empty-response")}
+    assert outcomes_of(traces["a"]) == {"better": ("ok", 0.0, "empty-response")}
 
 
 def test_a_stopped_response_is_not_shown_in_a_group() -> None:
-    config = {"evaluators": [model("rank", scope="group")]}
-    group = [stopped("a"), response("b", HONEST, rank=0.25), response("c", HONEST, rank=0.75)]
+    config = {"evaluators": [model_evaluator("rank", scope="group")]}
+    group = [empty_response("a"), response("b", HONEST, rank=0.25), response("c", HONEST, rank=0.75)]
     traces = by_id(scored(config, task(), *group))
     assert {one.responses for trace in traces.values() for one in trace.verdicts} == {(), tuple(in_order(*group[1:]))}
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.0, "b": 0.25, "c": 0.75}
@@ -223,40 +225,46 @@ def test_a_stopped_response_is_not_shown_in_a_group() -> None:
 
 @pytest.mark.parametrize(("scope", "pairs"), [("pair", "ordered"), ("pair", "unordered"), ("group", "ordered")])
 def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> None:
-    config = {"evaluators": [model("rank", scope=scope, pairs=pairs), told("tone")], "reward": {"rank": 1, "tone": 1}}
-    group = [stopped("a", tone=1.0), stopped("b", tone=1.0), response("c", HONEST, rank=1.0, tone=1.0)]
+    config = {
+        "evaluators": [model_evaluator("rank", scope=scope, pairs=pairs), told("tone")],
+        "reward": {"rank": 1, "tone": 1},
+    }
+    group = [empty_response("a", tone=1.0), empty_response("b", tone=1.0), response("c", HONEST, rank=1.0, tone=1.0)]
     traces = by_id(scored(config, task(), *group))
-    assert broken(traces["c"])["rank"] == ("not_applicable", None, "group-of-one")
+    assert outcomes_of(traces["c"])["rank"] == ("not_applicable", None, "group-of-one")
     assert (traces["c"].reward.value, traces["c"].reward.status, traces["c"].reward.coverage) == (1.0, "degraded", 1.0)
     for name in "ab":
-        assert broken(traces[name])["rank"] == ("ok", 0.0, "empty-response")
+        assert outcomes_of(traces[name])["rank"] == ("ok", 0.0, "empty-response")
         assert (traces[name].reward.value, traces[name].reward.status) == (1.0, "ok")
 
 
-def test_where_another_went_missing_for_our_own_trouble_it_is_that() -> None:
+def test_the_last_remaining_response_fails_if_another_failed_by_infrastructure() -> None:
     config = {
-        "evaluators": [model("rank", scope="pair", needs=["measure"])],
+        "evaluators": [model_evaluator("rank", scope="pair", needs=["measure"])],
         "derivers": ["tests.graphs.cast:Measure"],
     }
-    group = [stopped("a"), response("b", HONEST, measure="Exception"), response("c", HONEST, measure=1.0)]
+    group = [empty_response("a"), response("b", HONEST, measure="Exception"), response("c", HONEST, measure=1.0)]
     traces = by_id(scored(config, task(), *group))
     assert {name: traces[name].verdicts[0].status for name in "abc"} == {"a": "ok", "b": "failed", "c": "failed"}
 
 
 def test_a_failure_of_one_response_does_not_affect_one_judged_alone() -> None:
-    config = {"evaluators": [model("tone"), model("same", samples=2)], "reward": {"tone": 1.0, "same": 1.0}}
+    config = {
+        "evaluators": [model_evaluator("tone"), model_evaluator("same", samples=2)],
+        "reward": {"tone": 1.0, "same": 1.0},
+    }
     good = response("b", HONEST, tone=0.5, same=[0.25, 0.75])
     (alone,) = scored(config, task(), good)
-    beside = by_id(scored(config, task(), stopped("a"), good))["b"]
-    assert (alone.reward, alone.verdicts) == (beside.reward, beside.verdicts)
+    in_company = by_id(scored(config, task(), empty_response("a"), good))["b"]
+    assert (alone.reward, alone.verdicts) == (in_company.reward, in_company.verdicts)
 
 
 # Samples, variants, material, and staged screening
 
 
-def test_for_all_samples_it_is_answered_once() -> None:
-    config = {"evaluators": [model("tone", samples=3)]}
-    trace = only(config, task(), stopped("a"))
+def test_a_gate_answers_all_samples_at_once() -> None:
+    config = {"evaluators": [model_evaluator("tone", samples=3)]}
+    trace = first_trace(config, task(), empty_response("a"))
     assert [one.sample for one in trace.verdicts] == [0]
     assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.judged) == (0.0, 1.0, 1)
 
@@ -265,18 +273,22 @@ def test_for_all_samples_it_is_answered_once() -> None:
 def test_a_penalty_in_samples_counts_in_full_however_they_are_folded(reduce: str | None) -> None:
     harm = {"inputs": {"t": {"verdicts_of": "tone", "reduce": reduce}}}
     config = {
-        "evaluators": [model("tone", samples=3), told("x")],
+        "evaluators": [model_evaluator("tone", samples=3), told("x")],
         "components": {"harm": harm},
         "reward": {"harm": -1.0, "x": 1.0},
     }
-    trace = only(config, task(), stopped("a", x=1.0))
+    trace = first_trace(config, task(), empty_response("a", x=1.0))
     assert (trace.reward.components["harm"], trace.reward.value) == (1.0, 0.0)
 
 
 def test_variants_of_a_stopped_response_have_no_questions() -> None:
-    config = {"evaluators": [model("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
+    config = {"evaluators": [model_evaluator("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
     versions = [["v1", {"same": 0.5}], ["v2", {"same": 1.0}]]
-    group = [stopped("a", versions=versions), response("b", HONEST, versions=versions), stopped("c", versions=[])]
+    group = [
+        empty_response("a", versions=versions),
+        response("b", HONEST, versions=versions),
+        empty_response("c", versions=[]),
+    ]
     traces = by_id(scored(config, task(), *group))
     assert {name: [one.responses for one in traces[name].verdicts] for name in "abc"} == {
         "a": [()],
@@ -288,19 +300,21 @@ def test_variants_of_a_stopped_response_have_no_questions() -> None:
 
 @pytest.mark.parametrize("measure", [1.0, "Exception", "TimeLimitExceeded"])
 def test_material_that_a_model_would_need_changes_nothing(measure: Any) -> None:
-    uses = [model("tone", needs=["measure"]), told("check", needs=["measure"])]
+    uses = [model_evaluator("tone", needs=["measure"]), told("check", needs=["measure"])]
     config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Measure"], "reward": {"tone": 1.0, "check": 1.0}}
-    trace = only(config, task(), stopped("a", measure=measure, check=1.0))
-    assert broken(trace)["tone"] == ("ok", 0.0, "empty-response")
+    trace = first_trace(config, task(), empty_response("a", measure=measure, check=1.0))
+    assert outcomes_of(trace)["tone"] == ("ok", 0.0, "empty-response")
     assert verdict_on(trace, "check").status == ("ok" if measure == 1.0 else "failed")
 
 
-def staged(threshold: float, op: str = ">=", gated: str = "missing", on: str = "score", **late: Any) -> dict[str, Any]:
-    """A question to a model, `late`, which is asked where the first one passes."""
-    use = {**model("late", **late), "when": {"question": "first", "threshold": threshold, "op": op, "on": on}}
+def staged_config(
+    threshold: float, op: str = ">=", gated: str = "missing", on: str = "score", **late: Any
+) -> dict[str, Any]:
+    """Return a config with a model question, `late`, behind the first question."""
+    use = {**model_evaluator("late", **late), "when": {"question": "first", "threshold": threshold, "op": op, "on": on}}
     inputs = {"first": {"verdicts_of": "first", "if_skipped": gated}, "late": {"verdicts_of": "late", "if_skipped": gated}}
     return {
-        "evaluators": [model("first"), use],
+        "evaluators": [model_evaluator("first"), use],
         "components": {"own": {"inputs": inputs}},
         "reward": {"own": 1.0},
     }
@@ -308,23 +322,23 @@ def staged(threshold: float, op: str = ">=", gated: str = "missing", on: str = "
 
 @pytest.mark.parametrize("on", ["score", "native"])
 @pytest.mark.parametrize("op", [">=", "<"])
-def test_what_would_be_asked_of_a_model_after_screening_is_stopped_too(op: str, on: str) -> None:
-    trace = only(staged(0.5, op, on=on), task(), stopped("a"))
-    assert broken(trace) == dict.fromkeys(("first", "late"), ("ok", 0.0, "empty-response"))
+def test_gates_stop_model_questions_behind_a_screen(op: str, on: str) -> None:
+    trace = first_trace(staged_config(0.5, op, on=on), task(), empty_response("a"))
+    assert outcomes_of(trace) == dict.fromkeys(("first", "late"), ("ok", 0.0, "empty-response"))
     assert (trace.reward.value, trace.reward.coverage) == (0.0, 1.0)
 
 
 def test_a_penalty_behind_a_screen_counts_in_full() -> None:
     """Else a stopped response would be better off than one that passes the screen and does what is punished."""
-    use = {**model("harm"), "when": {"question": "first", "threshold": 0.5}}
+    use = {**model_evaluator("harm"), "when": {"question": "first", "threshold": 0.5}}
     config = {
-        "evaluators": [model("first"), use],
+        "evaluators": [model_evaluator("first"), use],
         "components": {"harm": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "zero"}}}},
         "reward": {"first": 0.25, "harm": -1.0},
     }
-    assert only(config, task(), stopped("a")).reward.value == -1.0
-    assert only(config, task(), response("b", HONEST, first=1.0, harm=1.0)).reward.value == -0.75
-    assert only(config, task(), response("b", HONEST, first=0.0)).reward.value == 0.0
+    assert first_trace(config, task(), empty_response("a")).reward.value == -1.0
+    assert first_trace(config, task(), response("b", HONEST, first=1.0, harm=1.0)).reward.value == -0.75
+    assert first_trace(config, task(), response("b", HONEST, first=0.0)).reward.value == 0.0
 
 
 def test_a_check_after_a_skipped_question_runs_depending_on_the_value_that_the_skip_counts() -> None:
@@ -332,21 +346,25 @@ def test_a_check_after_a_skipped_question_runs_depending_on_the_value_that_the_s
         return {**told("late"), "when": {"question": "first", "threshold": 0.5, "op": op}}
 
     for op, outcome in ((">=", ("not_applicable", None, "first")), ("<", ("ok", 0.75, None))):
-        config = {"evaluators": [model("first"), check(op)], "reward": {"first": 1.0}}
-        assert broken(only(config, task(), stopped("a", late=0.75)))["late"] == outcome
+        config = {"evaluators": [model_evaluator("first"), check(op)], "reward": {"first": 1.0}}
+        assert outcomes_of(first_trace(config, task(), empty_response("a", late=0.75)))["late"] == outcome
 
 
 def test_a_stopped_response_stays_stopped_regardless_of_a_check() -> None:
     for found in (0.0, 1.0):
-        use = {**model("late"), "when": {"question": "check", "threshold": 0.5}}
+        use = {**model_evaluator("late"), "when": {"question": "check", "threshold": 0.5}}
         config = {"evaluators": [told("check"), use], "reward": {"check": 1.0}}
-        assert broken(only(config, task(), stopped("a", check=found)))["late"] == ("ok", 0.0, "empty-response")
+        assert outcomes_of(first_trace(config, task(), empty_response("a", check=found)))["late"] == (
+            "ok",
+            0.0,
+            "empty-response",
+        )
 
 
 # The plan
 
 
-def test_a_plan_states_its_gates_where_they_answer_anything_in_one_order() -> None:
+def test_a_plan_lists_its_gates_in_one_order_if_any_question_can_be_gated() -> None:
     def gates(layer: str, *named: str) -> Survey:
         return planned({"evaluators": [told("x", layer=layer)], "safety": {"gates": named}}, task()).survey
 
@@ -366,7 +384,7 @@ def test_no_question_has_the_name_of_a_gate(name: str) -> None:
 
 
 def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
-    survey = planned({"evaluators": [model("tone")]}, task()).survey
+    survey = planned({"evaluators": [model_evaluator("tone")]}, task()).survey
     (question,) = survey.questions
     known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
     recalled = KnownResults({("tone", "a", ("a",), 0): known}, {})
@@ -381,17 +399,17 @@ def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
 
 @st.composite
 def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
-    """A scene in which models and checks are asked, and the verdicts as they are where response `a` is stopped."""
+    """Draw a scene with model questions and checks, and the verdicts if response `a` is stopped."""
     about = draw(rubrics())
     seen = [one.id for one in about.rubric.criteria if draw(st.booleans())] if about.rubric else []
     evaluators = [
-        model("judge", audience="criterion"),
+        model_evaluator("judge", audience="criterion"),
         told("check", audience="criterion", members=seen),
-        {**model("tone"), "samples": draw(st.integers(1, 3))},
+        {**model_evaluator("tone"), "samples": draw(st.integers(1, 3))},
         told("fact"),
     ]
     if about.stakeholders:
-        evaluators += [model("kind", audience="stakeholder"), told("real", audience="stakeholder")]
+        evaluators += [model_evaluator("kind", audience="stakeholder"), told("real", audience="stakeholder")]
     homes = {"judge": "rubric", "check": "rubric", "kind": "stakeholders", "real": "stakeholders"}
     names = dict.fromkeys(homes.get(use["name"], use["name"]) for use in evaluators)
     product = {"inputs": {"t": {"verdicts_of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))}, "f": "fact"}}
@@ -410,7 +428,7 @@ def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
     said = judgements()
     verdicts = {place: draw(said) for one in plan.survey.questions for place in places(one, ("a",))}
     verdicts = {place: verdict for place, verdict in verdicts.items() if verdict.status != "not_applicable"}
-    return Scene(config, about, plan, verdicts), as_stopped(plan.survey, verdicts)
+    return Scene(config, about, plan, verdicts), verdicts_when_stopped(plan.survey, verdicts)
 
 
 FACTUAL = [
@@ -420,12 +438,12 @@ FACTUAL = [
 """Gates of the recipe that look at nothing a model says."""
 
 
-def as_stopped(survey: Survey, verdicts: Mapping[Place, RecordedVerdict]) -> dict[Place, RecordedVerdict]:
-    """The same verdicts of checks, and those of a gate for all that is asked of models."""
-    work, _ = next_work(survey, 0, [stopped("a")], [], [])
-    asked = {task.question.id for tasks in work.evaluator_tasks.values() for task in tasks}
-    assert asked == {question.id for question in survey.questions if question.layer == "check"}
-    kept = {place: verdict for place, verdict in verdicts.items() if place[0] in asked}
+def verdicts_when_stopped(survey: Survey, verdicts: Mapping[Place, RecordedVerdict]) -> dict[Place, RecordedVerdict]:
+    """Return the same verdicts of checks, and those of a gate for all model questions."""
+    work, _ = next_work(survey, 0, [empty_response("a")], [], [])
+    question_ids = {task.question.id for tasks in work.evaluator_tasks.values() for task in tasks}
+    assert question_ids == {question.id for question in survey.questions if question.layer == "check"}
+    kept = {place: verdict for place, verdict in verdicts.items() if place[0] in question_ids}
     return kept | {(one.question, "a", (), 0): one for one in work.settled_verdicts}
 
 
@@ -443,8 +461,8 @@ def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
     honest, worst = (scene.rewards(("a",), verdicts)["a"] for verdicts in (scene.verdicts, stopped_verdicts))
     if worst.value is not None and honest.value is not None:
         assert worst.value <= honest.value + 1e-12
-    asked = {question.id for question in scene.plan.survey.questions if question.layer == "model"}
-    assert worst.counts.judged >= len(asked)
+    question_ids = {question.id for question in scene.plan.survey.questions if question.layer == "model"}
+    assert worst.counts.judged >= len(question_ids)
 
 
 @settings(max_examples=at_most(100), deadline=None)

@@ -1,4 +1,4 @@
-"""What to ask, of whom and in which order, from the task alone."""
+"""Planning: views, questions and waves from the task alone."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_waves_follow_needs_variants_and_gates() -> None:
     ]
 
 
-def refused(config: dict[str, Any]) -> str:
+def refusal_message(config: dict[str, Any]) -> str:
     with pytest.raises(PlanError) as error:
         planned({"reward": {"first": 1.0}, **config}, task())
     return str(error.value)
@@ -50,7 +50,7 @@ def refused(config: dict[str, Any]) -> str:
 def test_a_cycle_of_gates_is_named() -> None:
     first = {**told("first"), "when": {"question": "second", "threshold": 0.5}}
     second = {**told("second"), "when": {"question": "first", "threshold": 0.5}}
-    message = refused({"evaluators": [first, second]})
+    message = refusal_message({"evaluators": [first, second]})
     assert "wait for each other" in message
     assert message.endswith("; leave out one `when`, `needs` or `of` of them")
     assert "first -> second -> first" in message or "second -> first -> second" in message
@@ -66,47 +66,54 @@ class Hen(Measure):
 
 def test_a_cycle_of_materials_is_named() -> None:
     config = {"evaluators": [told("first")], "derivers": [f"{__name__}:Egg", f"{__name__}:Hen"]}
-    message = refused(config)
+    message = refusal_message(config)
     assert "egg -> hen -> egg" in message or "hen -> egg -> hen" in message
 
 
 def test_a_question_that_waits_for_itself_is_refused() -> None:
-    assert "first -> first" in refused({"evaluators": [told("first", when={"question": "first", "threshold": 0.5})]})
+    assert "first -> first" in refusal_message(
+        {"evaluators": [told("first", when={"question": "first", "threshold": 0.5})]}
+    )
 
 
 def test_an_unknown_gate_names_the_nearest_question() -> None:
     late = {**told("late"), "when": {"question": "frist", "threshold": 0.5}}
-    message = refused({"evaluators": [told("first"), late]})
+    message = refusal_message({"evaluators": [told("first"), late]})
     assert "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?" in message
     late["when"]["question"] = "zzz"
-    message = refused({"evaluators": [told("first"), late]})
+    message = refusal_message({"evaluators": [told("first"), late]})
     assert "question 'zzz', which no evaluator asks; there are first, late" in message
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"material": "mesure"}])
 def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
     config = {"evaluators": [told("first", **how)], "derivers": ["tests.graphs.cast:Measure"]}
-    assert "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?" in refused(config)
+    assert "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?" in refusal_message(config)
 
 
 def test_a_deriver_that_needs_the_unknown_is_refused() -> None:
-    message = refused({"evaluators": [told("first")], "derivers": ["tests.graphs.cast:Half"]})
+    message = refusal_message({"evaluators": [told("first")], "derivers": ["tests.graphs.cast:Half"]})
     assert "'half' needs material 'measure', which no deriver gives; list one that does under `derivers`" in message
 
 
 def test_two_derivers_of_one_material_are_refused() -> None:
     twice = ["tests.graphs.cast:Measure", {"use": "tests.graphs.cast:Measure", "name": "again"}]
-    assert "'measure', which another source gives already; leave it out, or let it give another name" in refused(
-        {"evaluators": [told("first")], "derivers": twice}
+    assert (
+        "'measure', which another source gives already; leave it out, or let it give another name"
+        in refusal_message({"evaluators": [told("first")], "derivers": twice})
     )
 
 
 def test_two_questions_of_one_id_are_refused() -> None:
-    assert "two questions have the id 'first/x'" in refused({"evaluators": [told("first", subjects=["x", "x"])]})
+    assert "two questions have the id 'first/x'" in refusal_message(
+        {"evaluators": [told("first", subjects=["x", "x"])]}
+    )
 
 
-def test_no_question_has_the_name_that_marks_a_response_alone() -> None:
-    assert "no question may be called 'group-of-one'" in refused({"evaluators": [told("first"), told("group-of-one")]})
+def test_no_question_may_be_called_group_of_one() -> None:
+    assert "no question may be called 'group-of-one'" in refusal_message(
+        {"evaluators": [told("first"), told("group-of-one")]}
+    )
 
 
 def test_variants_are_not_compared() -> None:
@@ -114,7 +121,7 @@ def test_variants_are_not_compared() -> None:
         "evaluators": [told("first", material="versions", scope="pair")],
         "derivers": ["tests.graphs.cast:Versions"],
     }
-    assert "scope is response, not pair" in refused(config)
+    assert "scope is response, not pair" in refusal_message(config)
 
 
 class Impostor(Told):
@@ -133,9 +140,9 @@ class Spy(Told):
         return [self.question(view).model_copy(update={"view": self.seen.digest})]
 
 
-def test_a_question_in_anothers_name_is_refused() -> None:
+def test_a_question_of_another_evaluator_is_refused() -> None:
     config = {"evaluators": [{"use": f"{__name__}:Impostor", "name": "first"}]}
-    assert "lists a question of 'somebody.else'; make each with `self.question`" in refused(config)
+    assert "lists a question of 'somebody.else'; make each with `self.question`" in refusal_message(config)
 
 
 def test_a_question_with_the_view_of_another_member_is_refused() -> None:
@@ -144,7 +151,7 @@ def test_a_question_with_the_view_of_another_member_is_refused() -> None:
         planned(config, task(stakeholders=PEOPLE))
 
 
-def test_a_view_holds_one_member_and_no_other() -> None:
+def test_a_view_contains_only_its_own_member() -> None:
     about = task(criterion("clear"), criterion("short"), stakeholders=PEOPLE, reviewers=["r2", "r1"])
     config = {
         "evaluators": [told(a, audience=a) for a in ("task", "stakeholder", "criterion", "reviewer")],
@@ -163,7 +170,7 @@ def test_a_view_holds_one_member_and_no_other() -> None:
     assert members["task"].about is None
 
 
-def test_the_config_says_when_and_how_often_over_the_evaluators_own_word() -> None:
+def test_when_and_samples_of_the_config_override_the_evaluator() -> None:
     use = {"use": TOLD, "name": "tone", "params": {"samples": 2, "when": {"question": "x", "threshold": 0.1}}}
     own = {"question": "gate", "threshold": 0.9}
     config = {"evaluators": [told("gate"), {**use, "samples": 5, "when": own}], "reward": {"gate": 1.0}}
@@ -180,47 +187,57 @@ def test_a_view_shows_only_the_sign_of_a_weight() -> None:
     assert [getattr(view.about, "weight", None) for view in view_task(heavy, ["criterion"])] == [1.0, -1.0]
 
 
-class StandsBy(Told):
+class StandbyEvaluator(Told):
     """Asks only where nobody else does."""
 
     def _question(self, view: TaskView, subject: str | None) -> Question:
         return super()._question(view, subject).model_copy(update={"standby": True})
 
 
-def stands_by(*subjects: str, **params: Any) -> dict[str, Any]:
+def standby_evaluator(*subjects: str, **params: Any) -> dict[str, Any]:
     own = {"audience": "stakeholder", "subjects": list(subjects), **params}
-    return {"use": f"{__name__}:StandsBy", "name": "stands-by", "params": own}
+    return {"use": f"{__name__}:StandbyEvaluator", "name": "stands-by", "params": own}
 
 
-def asked_of(*uses: Any, **fields: Any) -> set[str]:
+def planned_questions(*uses: Any, **fields: Any) -> set[str]:
     config = {"evaluators": list(uses), "weights": {"method": "uniform"}}
     return {question.id for question in planned(config, task(stakeholders=PEOPLE, **fields)).survey.questions}
 
 
 def test_a_standby_question_runs_if_no_other_question_covers_the_same_member_and_subject() -> None:
-    assert asked_of(stands_by("tea")) == {"stands-by/tea@ann", "stands-by/tea@bob"}
+    assert planned_questions(standby_evaluator("tea")) == {"stands-by/tea@ann", "stands-by/tea@bob"}
     other = told("other", audience="stakeholder", subjects=["tea"], members=["ann"])
-    assert asked_of(stands_by("tea", "fish"), other) == {
+    assert planned_questions(standby_evaluator("tea", "fish"), other) == {
         "other/tea@ann",
         *("stands-by/fish@ann", "stands-by/fish@bob", "stands-by/tea@bob"),
     }
 
 
 def test_two_standby_questions_both_run() -> None:
-    again = {**stands_by("tea"), "name": "again"}
-    assert asked_of(stands_by("tea"), again) == {f"{who}/tea@{one}" for who in ("again", "stands-by") for one in NAMES}
+    again = {**standby_evaluator("tea"), "name": "again"}
+    assert planned_questions(standby_evaluator("tea"), again) == {
+        f"{who}/tea@{one}" for who in ("again", "stands-by") for one in NAMES
+    }
 
 
 def test_a_question_about_a_whole_member_differs_from_one_about_a_subject_of_that_name() -> None:
     whole = told("whole", audience="stakeholder")
-    assert asked_of(stands_by("ann", "tea"), whole) >= {"whole@ann", "stands-by/ann@ann", "stands-by/tea@ann"}
+    assert planned_questions(standby_evaluator("ann", "tea"), whole) >= {
+        "whole@ann",
+        "stands-by/ann@ann",
+        "stands-by/tea@ann",
+    }
 
 
-def test_the_same_subject_for_another_audience_is_another() -> None:
+def test_a_standby_question_is_not_covered_by_another_audience() -> None:
     other = told("other", subjects=["clear"])
-    config = {"evaluators": [stands_by("clear"), other], "weights": {"method": "uniform"}, "reward": {"other": 1.0}}
-    asked = {question.id for question in planned(config, task(stakeholders=PEOPLE)).survey.questions}
-    assert asked == {"other/clear", "stands-by/clear@ann", "stands-by/clear@bob"}
+    config = {
+        "evaluators": [standby_evaluator("clear"), other],
+        "weights": {"method": "uniform"},
+        "reward": {"other": 1.0},
+    }
+    question_ids = {question.id for question in planned(config, task(stakeholders=PEOPLE)).survey.questions}
+    assert question_ids == {"other/clear", "stands-by/clear@ann", "stands-by/clear@bob"}
 
 
 PEOPLE = (
@@ -231,7 +248,7 @@ PEOPLE = (
 )
 
 
-def test_one_view_shows_everyone_sorted_by_id_without_weights() -> None:
+def test_the_view_of_everyone_is_sorted_by_id_and_has_no_weights() -> None:
     about = task(stakeholders=PEOPLE)
     (whole, view) = view_task(about, ["task", "everyone"])[::-1]
     assert (view.audience, view.about, whole.people) == ("everyone", None, ())
@@ -241,7 +258,7 @@ def test_one_view_shows_everyone_sorted_by_id_without_weights() -> None:
     assert view_task(turned, ["everyone"]) == (view,)
 
 
-def test_only_a_reviewers_view_says_of_which_group_the_task_is() -> None:
+def test_only_the_view_of_a_reviewer_contains_the_group_of_the_task() -> None:
     about = task(group="patent 1", reviewers=["r"], stakeholders=PEOPLE)
     views = view_task(about, ["task", "everyone", "stakeholder", "reviewer"])
     assert {view.audience: view.group for view in views} == {

@@ -36,8 +36,8 @@ class Text(TypedDict, total=False):
 SEEN: list[dict[str, Any]] = []
 
 
-def overheard() -> dict[str, Any]:
-    """What code can find out of the graph that it runs in."""
+def visible_context() -> dict[str, Any]:
+    """Return the context that code can find of the graph that it runs in."""
     found: dict[str, Any] = {"tracing": tracing_is_enabled()}
     try:
         found["config"] = get_config()
@@ -51,16 +51,16 @@ def overheard() -> dict[str, Any]:
 
 
 async def measure(state: Text) -> Text:
-    SEEN.append(overheard())
+    SEEN.append(visible_context())
     return {"score": len(state["text"]) / 10}
 
 
 def measure_sync(state: Text) -> Text:
-    SEEN.append(overheard())
+    SEEN.append(visible_context())
     return {"score": len(state["text"]) / 10}
 
 
-def nested(node: Any) -> Any:
+def subgraph_of(node: Any) -> Any:
     graph = StateGraph(Text)
     graph.add_node("inner", node)
     graph.add_edge(START, "inner")
@@ -68,19 +68,19 @@ def nested(node: Any) -> Any:
     return graph.compile()
 
 
-SUBGRAPH = nested(measure)
-SYNC_SUBGRAPH = nested(measure_sync)
+SUBGRAPH = subgraph_of(measure)
+SYNC_SUBGRAPH = subgraph_of(measure_sync)
 RUNNABLE = RunnableLambda(lambda state: {"score": len(state["response"].text) / 10, "reason": state["query"]})
 
 
 def invokes(task: TaskView, response: Response) -> float:
     """A plain function that runs a graph of its own."""
-    SEEN.append(overheard())
+    SEEN.append(visible_context())
     return float(SYNC_SUBGRAPH.invoke({"text": response.text})["score"])
 
 
 async def invokes_later(task: TaskView, response: Response) -> float:
-    SEEN.append(overheard())
+    SEEN.append(visible_context())
     return float((await SUBGRAPH.ainvoke({"text": response.text}))["score"])
 
 
@@ -125,12 +125,12 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
         assert "jurygraph" not in str([seen["config"]["configurable"][key] for key in names])
 
 
-def test_a_node_of_the_package_sees_the_context_and_the_plan() -> None:
+def test_a_node_of_the_package_has_the_context_and_the_plan() -> None:
     """So that the test above can fail: a node of ours does see the context and our plan's node."""
     found: list[dict[str, Any]] = []
 
     async def node(state: Text) -> Text:
-        found.append(overheard())
+        found.append(visible_context())
         return {}
 
     graph = StateGraph(Text, context_schema=RunContext)
@@ -189,7 +189,7 @@ class Ear(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening() -> Iterator[ThreadingHTTPServer]:
+def listening_server() -> Iterator[ThreadingHTTPServer]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Ear)
     server.heard = []  # type: ignore[attr-defined]
     thread = threading.Thread(target=server.serve_forever)
@@ -230,7 +230,7 @@ wait_for_all_tracers()
 @pytest.mark.parametrize("langsmith", [False, True])
 @pytest.mark.slow
 def test_no_request_leaves_the_machine_unless_the_config_asks_for_it(langsmith: bool) -> None:
-    with listening() as server:
+    with listening_server() as server:
         surroundings = {
             **os.environ,
             "LANGSMITH_TRACING": "true",

@@ -29,31 +29,31 @@ BY_HAND: dict[str, Any] = {
 JUDGE = told("kind", audience="stakeholder")
 
 
-def line(**change: Any) -> ProfilesLine:
+def profiles_line(**change: Any) -> ProfilesLine:
     return ProfilesLine.model_validate({**BY_HAND, **change})
 
 
-def plan_of(about: Task, stated: ProfilesLine | None = None, asked: int | None = None, **fields: Any) -> Plan:
-    """The plan before a model that reads well; `asked` is how often it must be asked."""
+def plan_of(about: Task, by_hand: ProfilesLine | None = None, requests: int | None = None, **fields: Any) -> Plan:
+    """Return the plan made with a model that reads profiles; `requests` is the expected number of requests."""
     with serving(parsing(tensions=TENSIONS)) as server:
         with jg.Jury.from_config({**settings(server.url), **fields}) as jury:
-            plan = jury.prepare(about, stated)
-        assert asked in (None, server.count)
+            plan = jury.prepare(about, by_hand)
+        assert requests in (None, server.count)
     return plan
 
 
-def read(plan: Plan) -> Profiles:
+def profiles_of(plan: Plan) -> Profiles:
     assert plan.profiles is not None
     return plan.profiles
 
 
 def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     about = trip(ANN, BEN)
-    plan = plan_of(about, asked=3)
-    whole = with_profiles(about, read(plan))
-    stated = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
-    assert plan.survey == stated.survey
-    ((spec,), (other,)) = (one.decision.specs for one in (plan, stated))
+    plan = plan_of(about, requests=3)
+    whole = with_profiles(about, profiles_of(plan))
+    by_hand = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
+    assert plan.survey == by_hand.survey
+    ((spec,), (other,)) = (one.decision.specs for one in (plan, by_hand))
     assert {name: one.input_weight for name, one in spec.inputs.items()} == {
         n: one.input_weight for n, one in other.inputs.items()
     }
@@ -76,16 +76,16 @@ def test_views_contain_parsed_constraints_without_their_quotations() -> None:
     }
 
 
-def test_a_plan_is_frozen_with_it_and_comes_back_from_json() -> None:
+def test_a_plan_contains_its_profiles_and_survives_json() -> None:
     plan = plan_of(trip(ANN, BEN))
     again = Plan.model_validate_json(plan.model_dump_json())
     assert again.digest == plan.digest
     assert with_profiles(trip(ANN, BEN), again.profiles) == with_profiles(trip(ANN, BEN), plan.profiles)
-    other = plan.model_copy(update={"profiles": read(plan).model_copy(update={"tensions": ()})})
+    other = plan.model_copy(update={"profiles": profiles_of(plan).model_copy(update={"tensions": ()})})
     assert other.digest != plan.digest
 
 
-def test_where_nothing_was_read_a_plan_is_what_it_was_before_there_were_profiles() -> None:
+def test_a_plan_without_read_profiles_has_no_field_for_them() -> None:
     with serving(parsing()) as server:
         about = trip(stakeholders=[{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}])
         plan = planned(settings(server.url), about)
@@ -95,23 +95,23 @@ def test_where_nothing_was_read_a_plan_is_what_it_was_before_there_were_profiles
     assert plan.digest == planned({"evaluators": [JUDGE]}, about).digest
 
 
-def test_only_those_in_text_alone_are_read() -> None:
+def test_only_profiles_in_text_alone_are_read() -> None:
     people = [
         {"id": "ann", "profile": ANN, "constraints": [{"id": "own", "text": "Its own.", "kind": "soft"}]},
         {"id": "ben", "profile": BEN},
         {"id": "cy"},
     ]
-    plan = plan_of(trip(stakeholders=people), asked=2)
-    assert read(plan).by == {"ben": "tiny, prompt profile 1"}
+    plan = plan_of(trip(stakeholders=people), requests=2)
+    assert profiles_of(plan).by == {"ben": "tiny, prompt profile 1"}
 
 
 @pytest.mark.parametrize("method", [{"method": "uniform"}, {"method": "fixed", "fixed": {"ann": 1.0}}], ids=str)
-def test_they_are_read_whatever_the_weights_so_that_other_weights_change_no_question(method: dict[str, Any]) -> None:
+def test_profiles_are_read_under_every_weighting_method(method: dict[str, Any]) -> None:
     assert plan_of(trip(ANN), weights=method).survey == plan_of(trip(ANN)).survey
 
 
 def test_profiles_are_not_parsed_without_questions_about_stakeholders() -> None:
-    plan = plan_of(trip(ANN, BEN), line(), asked=0, evaluators=[told("tone")])
+    plan = plan_of(trip(ANN, BEN), profiles_line(), requests=0, evaluators=[told("tone")])
     assert plan.profiles is None
 
 
@@ -122,30 +122,30 @@ def test_a_profile_without_constraints_or_model_is_an_error_with_a_remedy() -> N
 
 
 class TestByHand:
-    def test_what_somebody_wrote_down_takes_the_place_of_the_model(self) -> None:
+    def test_written_profiles_replace_the_model(self) -> None:
         for model in ({}, {"model": "none"}):
-            found = read(plan_of(trip(ANN, BEN), line(), asked=0, **model))
+            found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(), requests=0, **model))
             assert found.by == {"ann": READ_FROM_FILE, "ben": READ_FROM_FILE}
             assert [[one.id for one in each.constraints] for each in found.stakeholders] == [["nuts"], ["aa", "zz"]]
             assert [(one.between, one.strength) for one in found.tensions] == [(("ann", "ben"), 0.75)]
 
-    def test_the_order_of_its_file_changes_nothing(self) -> None:
-        turned = line(stakeholders=BY_HAND["stakeholders"][::-1])
-        assert plan_of(trip(ANN, BEN), turned).digest == plan_of(trip(ANN, BEN), line()).digest
+    def test_the_order_in_a_profiles_file_changes_nothing(self) -> None:
+        turned = profiles_line(stakeholders=BY_HAND["stakeholders"][::-1])
+        assert plan_of(trip(ANN, BEN), turned).digest == plan_of(trip(ANN, BEN), profiles_line()).digest
 
-    def test_the_others_are_read_by_the_model_which_is_asked_for_tensions_unless_they_are_stated(self) -> None:
+    def test_missing_profiles_and_tensions_are_requested_from_the_model(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
-        found = read(plan_of(trip(ANN, BEN), line(**own), asked=1))
+        found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own), requests=1))
         assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 1"}
         assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_FILE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
-        found = read(plan_of(trip(ANN, BEN), line(**own, tensions=None), asked=2))
+        found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2))
         assert (found.tensions[0].strength, found.tensions_by) == (1.5, "tiny, prompt tensions 1")
-        assert read(plan_of(trip(ANN, BEN), line(**own, tensions=[]), asked=1)).tensions == ()
+        assert profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=[]), requests=1)).tensions == ()
 
-    def test_under_model_none_the_others_are_an_error(self) -> None:
+    def test_missing_profiles_are_an_error_under_model_none(self) -> None:
         with pytest.raises(PlanError, match="'ann' has a profile in text alone"):
-            plan_of(trip(ANN, BEN), line(stakeholders=BY_HAND["stakeholders"][:1]), model="none")
+            plan_of(trip(ANN, BEN), profiles_line(stakeholders=BY_HAND["stakeholders"][:1]), model="none")
 
     @pytest.mark.parametrize(
         ("change", "wrong"),
@@ -158,12 +158,12 @@ class TestByHand:
         ],
         ids=["another task", "nobody"],
     )
-    def test_what_does_not_fit_the_task_is_refused(self, change: dict[str, Any], wrong: str) -> None:
+    def test_profiles_that_do_not_fit_the_task_are_refused(self, change: dict[str, Any], wrong: str) -> None:
         with pytest.raises(InputError, match=f"^profiles of task 'trip', {wrong}"):
-            plan_of(trip(ANN, BEN), line(**change))
+            plan_of(trip(ANN, BEN), profiles_line(**change))
 
-    def test_why_there_is_a_tension_stands_among_the_terms_of_the_weights(self) -> None:
-        (spec,) = plan_of(trip(ANN, BEN), line()).decision.specs
+    def test_the_terms_of_the_weights_contain_the_reason_of_a_tension(self) -> None:
+        (spec,) = plan_of(trip(ANN, BEN), profiles_line()).decision.specs
         assert spec.params["difficulty"]["ann"]["tensions"] == {  # type: ignore[index, call-overload]
             "ben": {"strength": 0.75, "why": ["the sea is dear"]}
         }
@@ -173,7 +173,7 @@ def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
     about = trip(ANN, BEN, ZOE)
     plan = plan_of(about)
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
-    whole = with_profiles(about, read(plan))
+    whole = with_profiles(about, profiles_of(plan))
     seats = {"kind": EvaluatorRecord(version="1", audience="stakeholder")}
     again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()), find_tensions)
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
@@ -181,7 +181,7 @@ def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
 
 
 class TestBeforeAnythingIsSent:
-    def test_what_would_be_asked_first_is_told_and_nothing_is_sent(self) -> None:
+    def test_a_dry_run_lists_the_first_requests_and_sends_nothing(self) -> None:
         with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
             plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
             assert plan is None
@@ -190,7 +190,9 @@ class TestBeforeAnythingIsSent:
             assert asyncio.run(jg.Planner(jury).aestimate_requests(trip(ANN, BEN), group)) == first
             assert server.count == 0
 
-    def test_what_is_known_is_no_question(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    def test_a_dry_run_lists_no_request_for_known_profiles(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+    ) -> None:
         monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
         with serving(parsing()) as server:
             config = settings(server.url, calls={"cache": True})
@@ -203,10 +205,10 @@ class TestBeforeAnythingIsSent:
                 _, (request,) = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
                 assert ZOE in request.messages[1].content
 
-    def test_without_a_model_it_is_the_plan(self) -> None:
+    def test_a_dry_run_without_a_model_returns_the_plan(self) -> None:
         with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
-            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), line()))
-            assert (plan, first) == (jury.prepare(trip(ANN, BEN), line()), [])
+            plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), profiles_line()))
+            assert (plan, first) == (jury.prepare(trip(ANN, BEN), profiles_line()), [])
 
 
 def test_a_task_is_scored_by_a_profile_alone() -> None:

@@ -1,4 +1,4 @@
-"""What is known already is not asked again and changes nothing; what it rests on, and screening, are seen anew."""
+"""Recall: known results are not requested again; material that they depend on and screening are checked anew."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Sequence
@@ -15,21 +15,21 @@ from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
 
 HERE = __name__
-ASKED: list[tuple[str, tuple[str, ...], int]] = []
+REQUESTED: list[tuple[str, tuple[str, ...], int]] = []
 DERIVED: list[tuple[str, str]] = []
 
 
 @pytest.fixture(autouse=True)
-def _nothing_was_asked_yet() -> None:
-    ASKED.clear()
+def _clear_records() -> None:
+    REQUESTED.clear()
     DERIVED.clear()
 
 
 class Counted(Told):
-    """Keeps what it was asked."""
+    """Records its inputs."""
 
     def answer(self, inputs: EvaluatorInput) -> Any:
-        ASKED.append((inputs.question.id, tuple(r.id for r in inputs.responses), inputs.sample))
+        REQUESTED.append((inputs.question.id, tuple(r.id for r in inputs.responses), inputs.sample))
         return super().answer(inputs)
 
 
@@ -51,19 +51,19 @@ class CountedVersions(Versions):
         return super().derive(inputs)
 
 
-def counted(name: str, **params: Any) -> dict[str, Any]:
+def counted_evaluator(name: str, **params: Any) -> dict[str, Any]:
     return {"use": f"{HERE}:Counted", "name": name, "params": params}
 
 
 CONFIG = {
     "evaluators": [
-        counted("tone", samples=2),
-        {**counted("late"), "when": {"question": "tone", "threshold": 0.5}},
-        counted("better", scope="pair"),
-        counted("once", scope="pair", pairs="unordered"),
-        counted("rank", scope="group"),
-        counted("same", material="versions"),
-        counted("sized", needs=["half"]),
+        counted_evaluator("tone", samples=2),
+        {**counted_evaluator("late"), "when": {"question": "tone", "threshold": 0.5}},
+        counted_evaluator("better", scope="pair"),
+        counted_evaluator("once", scope="pair", pairs="unordered"),
+        counted_evaluator("rank", scope="group"),
+        counted_evaluator("same", material="versions"),
+        counted_evaluator("sized", needs=["half"]),
     ],
     "derivers": [f"{HERE}:{name}" for name in ("CountedMeasure", "CountedHalf", "CountedVersions")],
     "components": {"late": {"inputs": {"late": {"verdicts_of": "late", "if_skipped": "zero"}}}},
@@ -82,131 +82,145 @@ GROUP = [
 ]
 
 
-def known(traces: Sequence[Trace]) -> KnownResults:
+def results_of(traces: Sequence[Trace]) -> KnownResults:
     """All verdicts and material of traces."""
     verdicts = {(v.question, v.about, v.responses, v.sample): v for t in traces for v in t.verdicts}
     return KnownResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
 
 
-def again(config: dict[str, Any], recalled: KnownResults, group: Sequence[Response] = GROUP) -> list[Trace]:
-    """The traces with what is recalled; what is asked for them is counted anew."""
-    ASKED.clear()
+def score_again(config: dict[str, Any], recalled: KnownResults, group: Sequence[Response] = GROUP) -> list[Trace]:
+    """Return the traces with recalled results, after clearing the records of requests."""
+    REQUESTED.clear()
     DERIVED.clear()
     with Jury.from_config(config) as made:
         return asyncio.run(made.ascore(task(), group, known_results=recalled))
 
 
-def without(recalled: KnownResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> KnownResults:
+def drop_results(
+    recalled: KnownResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()
+) -> KnownResults:
     return KnownResults(
         {place: v for place, v in recalled.verdicts.items() if place not in verdicts},
         {place: m for place, m in recalled.material.items() if place not in material},
     )
 
 
-def test_where_all_is_known_nobody_is_called_and_the_traces_are_the_same() -> None:
+def test_with_all_results_known_nothing_is_called_and_the_traces_are_equal() -> None:
     first = scored(CONFIG, task(), *GROUP)
-    assert {question for question, _, _ in ASKED} == {use["name"] for use in CONFIG["evaluators"]}
-    assert [t.model_dump_json() for t in again(CONFIG, known(first))] == [t.model_dump_json() for t in first]
-    assert (ASKED, DERIVED) == ([], [])
+    assert {question for question, _, _ in REQUESTED} == {use["name"] for use in CONFIG["evaluators"]}
+    assert [t.model_dump_json() for t in score_again(CONFIG, results_of(first))] == [t.model_dump_json() for t in first]
+    assert (REQUESTED, DERIVED) == ([], [])
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-@given(st.data())
-def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal(data: st.DataObject) -> None:
-    first = again(CONFIG, NO_KNOWN_RESULTS)
-    whole, slots = known(first), list(ASKED)
-    gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
-    lost = data.draw(st.sets(st.sampled_from(sorted(whole.material)), max_size=3))
-    traces = again(CONFIG, without(whole, gone, lost))
-    assert [t.digest for t in traces] == [t.digest for t in first]
-    assert sorted(ASKED) == sorted(slot for slot in slots if set(places(slot)) & gone or set(rests_on(slot)) & lost)
-    assert set(DERIVED) == {
-        (name, of) for name, of in whole.material if {(name, of), *((need, of) for need in NEEDS[name])} & lost
-    }
+def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal() -> None:
+    first = score_again(CONFIG, NO_KNOWN_RESULTS)
+    whole, slots = results_of(first), list(REQUESTED)
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(st.data())
+    def check(data: st.DataObject) -> None:
+        gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
+        lost = data.draw(st.sets(st.sampled_from(sorted(whole.material)), max_size=3))
+        traces = score_again(CONFIG, drop_results(whole, gone, lost))
+        assert [t.digest for t in traces] == [t.digest for t in first]
+        assert sorted(REQUESTED) == sorted(
+            slot for slot in slots if set(places(slot)) & gone or set(material_of(slot)) & lost
+        )
+        assert set(DERIVED) == {
+            (name, of) for name, of in whole.material if {(name, of), *((need, of) for need in NEEDS[name])} & lost
+        }
+
+    check()
 
 
 def places(slot: tuple[str, tuple[str, ...], int]) -> Iterator[Any]:
-    """Where the verdicts of a slot stand: a group's about every one, a variant's about its parent, a pair's first."""
+    """Yield the keys of a slot's verdicts: of a group about each response, of a variant about its parent."""
     question, shown, sample = slot
     for about in shown if question == "rank" else (shown[0][0],):
         yield question, about, shown, sample
 
 
-def rests_on(slot: tuple[str, tuple[str, ...], int]) -> list[tuple[str, str]]:
+def material_of(slot: tuple[str, tuple[str, ...], int]) -> list[tuple[str, str]]:
     question, shown, _ = slot
     return [(name, shown[0][0]) for name in RESTS.get(question, ())]
 
 
-def test_one_sample_more_asks_that_sample_alone() -> None:
-    config = {"evaluators": [counted("tone", samples=2)]}
+def test_one_more_sample_requests_only_that_sample() -> None:
+    config = {"evaluators": [counted_evaluator("tone", samples=2)]}
     first = scored(config, task(), *GROUP)
-    more = {"evaluators": [{**counted("tone", samples=2), "samples": 3}]}
+    more = {"evaluators": [{**counted_evaluator("tone", samples=2), "samples": 3}]}
     group = [r.model_copy(update={"data": {"tone": [0.1, 0.2, 0.3]}}) for r in GROUP]
-    again(more, known(first), group)
-    assert sorted(ASKED) == [("tone", (name,), 2) for name in "abc"]
+    score_again(more, results_of(first), group)
+    assert sorted(REQUESTED) == [("tone", (name,), 2) for name in "abc"]
 
 
 def test_a_group_verdict_is_requested_again_if_one_of_its_verdicts_is_missing() -> None:
-    config = {"evaluators": [counted("rank", scope="group")]}
-    recalled = known(scored(config, task(), *GROUP))
-    again(config, without(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
-    assert [question for question, _, _ in ASKED] == ["rank"]
+    config = {"evaluators": [counted_evaluator("rank", scope="group")]}
+    recalled = results_of(scored(config, task(), *GROUP))
+    score_again(config, drop_results(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
+    assert [question for question, _, _ in REQUESTED] == ["rank"]
 
 
-def test_a_verdict_on_another_group_is_none_on_this_one() -> None:
-    config = {"evaluators": [counted("rank", scope="group"), counted("better", scope="pair")], "reward": {"rank": 1.0}}
-    recalled = known(scored(config, task(), *GROUP[:2]))
-    again(config, recalled)
-    assert {shown for question, shown, _ in ASKED if question == "better"} == {
+def test_a_verdict_on_another_group_is_not_recalled() -> None:
+    config = {
+        "evaluators": [counted_evaluator("rank", scope="group"), counted_evaluator("better", scope="pair")],
+        "reward": {"rank": 1.0},
+    }
+    recalled = results_of(scored(config, task(), *GROUP[:2]))
+    score_again(config, recalled)
+    assert {shown for question, shown, _ in REQUESTED if question == "better"} == {
         ("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")
     }  # fmt: skip
-    assert [len(shown) for question, shown, _ in ASKED if question == "rank"] == [3]
+    assert [len(shown) for question, shown, _ in REQUESTED if question == "rank"] == [3]
 
 
 def test_screening_is_computed_again() -> None:
-    """What was asked may now be left out, and what was left out is asked; that it was left out is not recalled."""
+    """Screening may now skip a question that was requested, or request one that was skipped."""
     first = scored(CONFIG, task(), *GROUP)
-    assert late(first) == {"a": "ok", "b": "ok", "c": "ok"}
+    assert late_statuses(first) == {"a": "ok", "b": "ok", "c": "ok"}
     strict = {**CONFIG, "evaluators": [use for use in CONFIG["evaluators"] if use["name"] != "late"]}
-    strict["evaluators"].append({**counted("late"), "when": {"question": "tone", "threshold": 0.7}})
-    second = again(strict, known(first))
-    assert (ASKED, late(second)) == ([], {"a": "not_applicable", "b": "not_applicable", "c": "ok"})
-    third = again(CONFIG, known(second))
-    assert (sorted(ASKED), late(third)) == ([("late", ("a",), 0), ("late", ("b",), 0)], late(first))
+    strict["evaluators"].append({**counted_evaluator("late"), "when": {"question": "tone", "threshold": 0.7}})
+    second = score_again(strict, results_of(first))
+    assert (REQUESTED, late_statuses(second)) == ([], {"a": "not_applicable", "b": "not_applicable", "c": "ok"})
+    third = score_again(CONFIG, results_of(second))
+    assert (sorted(REQUESTED), late_statuses(third)) == (
+        [("late", ("a",), 0), ("late", ("b",), 0)],
+        late_statuses(first),
+    )
 
 
-def late(traces: Sequence[Trace]) -> dict[str, str]:
+def late_statuses(traces: Sequence[Trace]) -> dict[str, str]:
     return {t.response_id: next(v.status for v in t.verdicts if v.question == "late") for t in traces}
 
 
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
-    config = {"evaluators": [counted("tone")]}
+    config = {"evaluators": [counted_evaluator("tone")]}
     old = RecordedVerdict(
         question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
     )
-    (trace,) = again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    (trace,) = score_again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
     assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
-    assert ASKED == []
+    assert REQUESTED == []
 
 
-def test_material_that_comes_out_otherwise_takes_its_verdicts_with_it() -> None:
+def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:
     config = {
         "evaluators": [{"use": DATA, "name": "reads", "params": {"needs": ["half"]}}],
         "derivers": CONFIG["derivers"],
     }
-    recalled = known(scored(config, task(), *GROUP))
+    recalled = results_of(scored(config, task(), *GROUP))
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
     spoiled = KnownResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
-    lost = without(spoiled, material=[("measure", "a")])
-    assert by_id(again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
+    lost = drop_results(spoiled, material=[("measure", "a")])
+    assert by_id(score_again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
     assert DERIVED == [("measure", "a"), ("half", "a")]
-    assert by_id(again(config, recalled))["a"].reward.value == 0.05
+    assert by_id(score_again(config, recalled))["a"].reward.value == 0.05
 
 
-def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
-    config = {"evaluators": [counted("tone")]}
+def test_each_of_many_groups_recalls_its_own_results() -> None:
+    config = {"evaluators": [counted_evaluator("tone")]}
     groups = [(task(id=name), [said("a", {"tone": 0.5})]) for name in ("first", "second")]
     turns: list[str] = []
 
@@ -222,4 +236,4 @@ def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
             return [traces[0].reward.value async for traces in made.ascore_all(work)]
 
     assert asyncio.run(rewards()) == [0.5, 1.0]
-    assert (turns, len(ASKED)) == (["first", "second"], 1)
+    assert (turns, len(REQUESTED)) == (["first", "second"], 1)

@@ -1,4 +1,4 @@
-"""What user code gives and raises is redacted where it is taken in; what a plan would keep for good is refused."""
+"""Redaction: results and exceptions of user code are redacted, and a plan with a secret is refused."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ SHORT = "k3y-c4n4"
 
 
 @pytest.fixture(autouse=True)
-def _a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+def _set_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAME, SECRET)
 
 
@@ -112,7 +112,7 @@ def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:
     return trace.verdicts[0]
 
 
-def test_all_that_a_verdict_says_is_redacted() -> None:
+def test_every_text_of_a_verdict_is_redacted() -> None:
     verdict = verdict_of("Says")
     assert (verdict.score, verdict.reason, verdict.native) == (0.5, "it says [redacted]", "[redacted]")
     assert verdict.call == "[redacted]"
@@ -138,7 +138,7 @@ def test_a_failure_is_redacted_before_it_is_cut(evaluator: str, kind: str, messa
     assert failure.message.startswith(message[:500])
 
 
-def test_a_verdict_that_cannot_be_redacted_is_a_failed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_verdict_that_cannot_be_redacted_is_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(NAME, SHORT)
     verdict = verdict_of("FailsAtLength")
     assert verdict.failure is not None
@@ -163,7 +163,7 @@ def test_material_is_redacted_before_anybody_reads_it() -> None:
     assert trace.verdicts[0].reason == "{'a': ['[redacted]']}"
 
 
-def test_variants_that_only_a_secret_tells_apart_are_failed_material() -> None:
+def test_variants_that_differ_only_in_a_secret_are_failed_material() -> None:
     config = {"evaluators": [f"{HERE}:Reads"], "derivers": [f"{HERE}:LeaksOneName"]}
     (trace,) = scored(config, task(), response("a"))
     assert trace.material[0].failure is not None

@@ -1,4 +1,4 @@
-"""What to ask next is a pure function of the plan, the group and what was answered: no graph, no clock, no state."""
+"""Routing: the next work is a pure function of the plan, the group and the verdicts so far."""
 
 import inspect
 from typing import Any
@@ -20,17 +20,17 @@ def survey_of(config: dict[str, Any]) -> Survey:
     return planned(config, task()).survey
 
 
-def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
+def requested(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
     tasks = [task for branch in sorted(work.evaluator_tasks) for task in work.evaluator_tasks[branch]]
     return [(task.question.id, tuple(r.id for r in task.responses), task.sample) for task in tasks]
 
 
-def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
-    asked_ = next(q for q in survey.questions if q.id == question)
-    return make_stamp(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
+def recorded_verdict(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> RecordedVerdict:
+    question_ = next(q for q in survey.questions if q.id == question)
+    return make_stamp(question_, survey.views[question_.view])(Verdict(score=score), about, (about,), sample)
 
 
-def test_routing_knows_no_graph() -> None:
+def test_routing_does_not_import_langgraph() -> None:
     assert "langgraph" not in inspect.getsource(routing)
 
 
@@ -46,27 +46,27 @@ def test_a_group_is_sorted_by_content_then_id() -> None:
 def test_a_wave_asks_every_response_every_sample() -> None:
     survey = survey_of({"evaluators": [told("tone", samples=2)]})
     work, wave = next_work(survey, 0, [response("a"), response("b")], [], [])
-    assert asked(work) == [("tone", ("a",), 0), ("tone", ("a",), 1), ("tone", ("b",), 0), ("tone", ("b",), 1)]
+    assert requested(work) == [("tone", ("a",), 0), ("tone", ("a",), 1), ("tone", ("b",), 0), ("tone", ("b",), 1)]
     assert (wave, work.branches) == (1, ["checks"])
     after, wave = next_work(survey, wave, [response("a")], [], [])
     assert (after.branches, after.settled_verdicts, wave) == ([], [], 1)
 
 
 @pytest.mark.parametrize(("pairs", "n"), [("ordered", 12), ("unordered", 6)])
-def test_the_policy_says_which_pairs(pairs: str, n: int) -> None:
+def test_the_pairs_policy_decides_which_pairs_are_requested(pairs: str, n: int) -> None:
     survey = survey_of({"evaluators": [told("better", scope="pair", pairs=pairs)]})
     work, _ = next_work(survey, 0, [response(name) for name in "abcd"], [], [])
-    assert len(asked(work)) == len(set(asked(work))) == n
+    assert len(requested(work)) == len(set(requested(work))) == n
 
 
-def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
+def test_a_wave_that_screening_settles_completely_is_skipped() -> None:
     survey = survey_of(
         {
             "evaluators": [*GATED["evaluators"], {**told("last"), "when": {"question": "then", "threshold": 0.0}}],
             "reward": {"gate": 1.0},
         }
     )
-    work, wave = next_work(survey, 1, [response("a")], [], [judged(survey, "gate", "a", 0.0)])
+    work, wave = next_work(survey, 1, [response("a")], [], [recorded_verdict(survey, "gate", "a", 0.0)])
     assert (work.branches, wave) == ([], 3)
     assert [(v.question, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("then", "not_applicable", "gate"),
@@ -81,11 +81,11 @@ def test_a_threshold_compares_with_its_operator(op: str, passing: tuple[float, .
     use = {"use": TOLD, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
     for score in (0.2, 0.3, 0.4):
-        work, _ = next_work(survey, 1, [response("a")], [], [judged(survey, "gate", "a", score)])
-        assert bool(asked(work)) == (score in passing)
+        work, _ = next_work(survey, 1, [response("a")], [], [recorded_verdict(survey, "gate", "a", score)])
+        assert bool(requested(work)) == (score in passing)
 
 
-def test_a_gate_sums_its_samples_as_everything_else_is_summed() -> None:
+def test_a_gate_averages_its_samples_with_total() -> None:
     """Left to right: the builtin sum gives other bits from Python 3.12 on, and so would ask other questions."""
     scores = [0.1] * 10
     exact, left_to_right = 1.0 / 10, 0.9999999999999999 / 10
@@ -93,63 +93,63 @@ def test_a_gate_sums_its_samples_as_everything_else_is_summed() -> None:
     for threshold, asks in ((exact, False), (left_to_right, True)):
         use = {**told("then"), "when": {"question": "gate", "threshold": threshold}}
         survey = survey_of({"evaluators": [told("gate", samples=10), use], "reward": {"gate": 1.0}})
-        verdicts = [judged(survey, "gate", "a", s, i) for i, s in enumerate(scores)]
+        verdicts = [recorded_verdict(survey, "gate", "a", s, i) for i, s in enumerate(scores)]
         work, _ = next_work(survey, 1, [response("a")], [], verdicts)
-        assert bool(asked(work)) == asks
+        assert bool(requested(work)) == asks
 
 
 def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
     survey = survey_of(GATED)
-    verdicts = [judged(survey, "gate", "a", 1.0), judged(survey, "gate", "b", 0.0)]
+    verdicts = [recorded_verdict(survey, "gate", "a", 1.0), recorded_verdict(survey, "gate", "b", 0.0)]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts)
-    assert asked(work) == [("then", ("a",), 0)]
+    assert requested(work) == [("then", ("a",), 0)]
     assert [v.about for v in work.settled_verdicts] == ["b"]
     again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
-    assert (asked(again), again.settled_verdicts) == (asked(work), work.settled_verdicts)
+    assert (requested(again), again.settled_verdicts) == (requested(work), work.settled_verdicts)
 
 
 # Gates that are pairs
 
 
-def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> RecordedVerdict:
-    asked_ = next(q for q in survey.questions if q.id == "gate")
-    return make_stamp(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
+def pair_verdict(survey: Survey, first: str, second: str, verdict: Verdict) -> RecordedVerdict:
+    question_ = next(q for q in survey.questions if q.id == "gate")
+    return make_stamp(question_, survey.views[question_.view])(verdict, first, (first, second), 0)
 
 
-def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
-    """Who of a, b and c is asked next, and what settles the others, where an unordered pair question is the gate."""
+def route_after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
+    """Return which of a, b and c have a next question behind an unordered pair as gate, and the settled verdicts."""
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
     survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
-    given = [paired(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
+    given = [pair_verdict(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
     work, _ = next_work(survey, 1, [response(name) for name in "abc"], [], given)
-    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled_verdicts}
+    return [shown[0] for _, shown, _ in requested(work)], {v.about: v for v in work.settled_verdicts}
 
 
 def test_an_unordered_pair_opens_the_gate_of_its_second_response_by_1_minus_its_score() -> None:
-    passing, settled = after_pairs(Verdict(score=0.9), Verdict(score=0.9), Verdict(score=0.1), reduce="max")
+    passing, settled = route_after_pairs(Verdict(score=0.9), Verdict(score=0.9), Verdict(score=0.1), reduce="max")
     assert passing == ["a", "c"]  # c is 0.1 against a, and 0.9 against b
     assert settled["b"].reason == "gate is 0.1, and >= 0.6 is asked for"
 
 
 def test_a_pair_that_was_not_judged_is_no_verdict_on_its_second_response_either() -> None:
-    passing, settled = after_pairs(Verdict(score=0.9), BY_RESPONSE, BY_RESPONSE, reduce="min")
+    passing, settled = route_after_pairs(Verdict(score=0.9), BY_RESPONSE, BY_RESPONSE, reduce="min")
     assert passing == ["a"]
     assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
     assert settled["c"].failure is not None
     assert (settled["c"].failure.cause, settled["c"].failure.kind) == ("response", "gate")
 
 
-def test_a_judges_own_value_of_a_pair_says_nothing_of_the_second_response() -> None:
+def test_the_native_value_of_a_pair_does_not_count_for_the_second_response() -> None:
     own = Verdict(score=0.9, native=0.9)
-    passing, settled = after_pairs(own, own, own, reduce="min", on="native")
+    passing, settled = route_after_pairs(own, own, own, reduce="min", on="native")
     assert passing == ["a"]
     assert {settled[name].status for name in "bc"} == {"abstained"}
     assert {settled[name].reason for name in "bc"} == {"gate, which it depends on, was not judged"}
 
 
 def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
-    passing, settled = after_pairs(Verdict(score=0.9))
+    passing, settled = route_after_pairs(Verdict(score=0.9))
     assert passing == ["a"]
     assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
     assert "was not judged" in settled["c"].reason
@@ -164,9 +164,9 @@ def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
 ) -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
     survey = survey_of({"evaluators": [told("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
-    verdicts = [judged(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
+    verdicts = [recorded_verdict(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
     work, _ = next_work(survey, 1, [response("a")], [], verdicts)
-    assert bool(asked(work)) == is_asked
+    assert bool(requested(work)) == is_asked
 
 
 def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
@@ -176,15 +176,15 @@ def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
     stamp = make_stamp(gate, survey.views[gate.view])
     given = [stamp(Verdict(score=score), name, ("a", "b"), 0) for name, score in (("a", 1.0), ("b", 0.0))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
-    assert asked(work) == [("then", ("a",), 0)]
+    assert requested(work) == [("then", ("a",), 0)]
 
 
 def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
     survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="ordered"), use], "reward": {"gate": 1.0}})
-    given = [paired(survey, first, second, Verdict(score=0.0)) for first, second in (("a", "b"), ("b", "a"))]
+    given = [pair_verdict(survey, first, second, Verdict(score=0.0)) for first, second in (("a", "b"), ("b", "a"))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
-    assert asked(work) == []
+    assert requested(work) == []
     assert [(v.about, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("a", "not_applicable", "gate"),
         ("b", "not_applicable", "gate"),
@@ -200,7 +200,7 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
         (Verdict.abstain("no idea"), "abstained", None),
     ],
 )
-def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verdict, status: str, failure: Any) -> None:
+def test_a_question_behind_an_unjudged_gate_is_not_judged(gate: Verdict, status: str, failure: Any) -> None:
     survey = survey_of(GATED)
     question = next(q for q in survey.questions if q.id == "gate")
     given = make_stamp(question, survey.views[question.view])(gate, "a", ("a",), 0)
@@ -214,38 +214,38 @@ def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verd
 # The only one left
 
 
-def compared(*missing: Verdict) -> RecordedVerdict:
-    """What settles a comparison of a with others about whom their gate has these verdicts."""
+def settled_comparison(*missing: Verdict) -> RecordedVerdict:
+    """Return the settled verdict on a comparison of a with others whose gates have these verdicts."""
     use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
     stamp = make_stamp(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
     given = [stamp(one, name, (name,), 0) for name, one in zip("abc", [Verdict(score=1.0), *missing], strict=False)]
     group = [response(name) for name in "abc"[: 1 + len(missing)]]
     work, _ = next_work(survey, 1, group, [], given)
-    assert asked(work) == []
+    assert requested(work) == []
     (settled,) = (verdict for verdict in work.settled_verdicts if verdict.about == "a")
     return settled
 
 
 @pytest.mark.parametrize("others", [(), (Verdict(score=0.0),)], ids=["alone", "screened out"])
 def test_a_comparison_does_not_apply_to_the_only_remaining_response(others: tuple[Verdict, ...]) -> None:
-    settled = compared(*others)
+    settled = settled_comparison(*others)
     assert (settled.status, settled.gated_by) == ("not_applicable", "group-of-one")
     assert settled.reason == "there is nothing to compare with"
 
 
 @pytest.mark.parametrize("scope", ["pair", "group"])
-def test_where_all_are_screened_out_nobody_is_compared(scope: str) -> None:
+def test_no_pair_is_requested_if_all_responses_are_screened_out(scope: str) -> None:
     use = {**told("better", scope=scope), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
-    given = [judged(survey, "gate", name, 0.0) for name in "ab"]
+    given = [recorded_verdict(survey, "gate", name, 0.0) for name in "ab"]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert work.branches == []
     assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
 
 
 def test_a_missing_opponent_is_a_failure() -> None:
-    settled = compared(Verdict(score=0.0), BY_RESPONSE)
+    settled = settled_comparison(Verdict(score=0.0), BY_RESPONSE)
     assert settled.failure is not None
     assert (settled.status, settled.failure.kind, settled.failure.cause) == ("failed", "group", "infrastructure")
     assert settled.reason == "there is nothing left to compare with: the others could not be asked about"
@@ -257,7 +257,7 @@ def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions
     survey = planned({"evaluators": judges, "reward": {"tone": 1.0, "same": 1.0}}, about).survey
     work, _ = next_work(survey, 0, [response("a", "😂"), response("b", "?"), response("c", " ")], [], [])
     assert [(v.about, v.gated_by, v.score) for v in work.settled_verdicts] == [("c", "empty-response", 0.0)] * 2
-    assert [shown for _, shown, _ in asked(work)] == [("a",), ("b",)] * 2
+    assert [shown for _, shown, _ in requested(work)] == [("a",), ("b",)] * 2
     plain = planned({"evaluators": [told("tone", layer="model")]}, task()).survey
     work, _ = next_work(plain, 0, [response("a", "😂")], [], [])
     assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "punctuation-only")]
@@ -272,8 +272,8 @@ CHAINED = {
 }
 
 
-def with_material(config: dict[str, Any], wave: int, *material: Material) -> WaveWork:
-    """The work of a wave of this config on response `a`, where this material is there."""
+def work_with_material(config: dict[str, Any], wave: int, *material: Material) -> WaveWork:
+    """Return the work of a wave of this config on response `a` with this material."""
     work, _ = next_work(survey_of(config), wave, [response("a")], material, [])
     return work
 
@@ -293,7 +293,7 @@ def with_material(config: dict[str, Any], wave: int, *material: Material) -> Wav
 )
 def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, missing: Failure) -> None:
     measure = Material(name="measure", response="a", status="failed", failure=failed)
-    work = with_material(CHAINED, 1, measure)
+    work = work_with_material(CHAINED, 1, measure)
     assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
     assert work.derivation_tasks == []
 
@@ -322,15 +322,15 @@ def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, m
 def test_a_question_with_missing_material_is_skipped(
     material: list[Material], status: str, cause: str, kind: str, reason: str
 ) -> None:
-    work = with_material(CHAINED, 2, *material)
-    assert asked(work) == []
+    work = work_with_material(CHAINED, 2, *material)
+    assert requested(work) == []
     (settled,) = work.settled_verdicts
     assert settled.failure is not None
     assert (settled.status, settled.failure.cause, settled.failure.kind) == (status, cause, kind)
     assert settled.reason == settled.failure.message == reason
 
 
-def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> None:
+def test_data_of_a_response_is_material_at_once_and_other_data_is_derived() -> None:
     config = {
         "evaluators": ["tests.graphs.test_data_routing:Words"],
         "derivers": ["tests.graphs.test_data_routing:Structured"],
@@ -345,9 +345,9 @@ def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> N
     ("note", "reason"),
     [("all were too long", "all were too long"), ("", "material 'versions' holds no variant to ask about")],
 )
-def test_a_response_without_variants_gains_nothing_and_its_verdict_says_why(note: str, reason: str) -> None:
+def test_a_response_without_variants_gets_the_worst_verdict_with_a_reason(note: str, reason: str) -> None:
     config = {"evaluators": [told("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
-    work = with_material(config, 1, Material(name="versions", response="a", note=note))
+    work = work_with_material(config, 1, Material(name="versions", response="a", note=note))
     (settled,) = work.settled_verdicts
     assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
 
@@ -359,7 +359,7 @@ def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     }
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
     measure = Material(name="measure", response="a", data=0.5)
-    work = with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
+    work = work_with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
     (tasks,) = work.evaluator_tasks.values()
     assert [(it.responses[0].id, it.about, it.material) for it in tasks] == [
         ("v", ("a",), ({"measure": measure},)),

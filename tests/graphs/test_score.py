@@ -1,4 +1,4 @@
-"""Task → plan → material → verdicts → rewards → trace, through the real machine, for everything that can be asked."""
+"""The score graph: task → plan → material → verdicts → rewards → trace, for every kind of question."""
 
 import pytest
 
@@ -33,8 +33,8 @@ def test_ordered_pairs_are_requested_in_both_orders() -> None:
     config = {"evaluators": [told("better", scope="pair")]}
     traces = by_id(scored(config, task(), *(response(n, better=s) for n, s in (("a", 1.0), ("b", 0.5), ("c", 0.0)))))
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.875, "b": 0.5, "c": 0.125}
-    asked = {v.responses for trace in traces.values() for v in trace.verdicts}
-    assert len(asked) == 6
+    is_requested = {v.responses for trace in traces.values() for v in trace.verdicts}
+    assert len(is_requested) == 6
     assert all(v.about == v.responses[0] for trace in traces.values() for v in trace.verdicts)
     assert traces["a"].reward.counts.total == 2
 
@@ -67,12 +67,12 @@ def test_a_group_of_one_has_nothing_to_compare_and_says_so(scope: str) -> None:
     assert any("one response" in note for note in trace.reward.notes)
 
 
-def test_a_group_of_one_with_nothing_else_to_go_by_fails() -> None:
+def test_a_group_of_one_without_another_question_fails() -> None:
     (reward,) = rewarded({"evaluators": [told("rank", scope="group")]}, task(), response("a", rank=1.0))
     assert (reward.status, reward.value, reward.coverage, reward.partial) == ("failed", None, 0.0, None)
 
 
-def test_a_group_of_none_is_refused() -> None:
+def test_an_empty_group_is_refused() -> None:
     with pytest.raises(InputError, match="group of none"):
         scored({"evaluators": [told("tone")]}, task())
 
@@ -198,23 +198,26 @@ def test_a_gate_may_read_the_native_value() -> None:
     assert [verdict_on(t, "why").status for t in traces] == ["ok", "not_applicable", "abstained"]
 
 
-@pytest.mark.parametrize(("reduce", "asked"), [("mean", False), ("min", False), ("max", True)])
-def test_a_gate_reduces_its_samples(reduce: str, asked: bool) -> None:
+@pytest.mark.parametrize(("reduce", "is_requested"), [("mean", False), ("min", False), ("max", True)])
+def test_a_gate_reduces_its_samples(reduce: str, is_requested: bool) -> None:
     when = {"question": "gate", "threshold": 0.6, "reduce": reduce}
     config = {"evaluators": [{**told("gate"), "samples": 2}, {**told("then"), "when": when}], "reward": {"gate": 1.0}}
     (trace,) = scored(config, task(), response("a", gate=[0.0, 1.0], then=1.0))
-    assert (verdict_on(trace, "then").status == "ok") == asked
+    assert (verdict_on(trace, "then").status == "ok") == is_requested
 
 
 @pytest.mark.parametrize(
-    ("gate", "asked"), [([0.0, 0.7, 1.0], True), ([0.0, 0.5, 1.0], False), ([0.2, 1.0], True), ([0.1, 1.0], False)]
+    ("gate", "is_requested"),
+    [([0.0, 0.7, 1.0], True), ([0.0, 0.5, 1.0], False), ([0.2, 1.0], True), ([0.1, 1.0], False)],
 )
-def test_the_median_of_its_samples_is_the_middle_one_or_the_mean_of_the_two(gate: list[float], asked: bool) -> None:
+def test_the_median_of_its_samples_is_the_middle_one_or_the_mean_of_the_two(
+    gate: list[float], is_requested: bool
+) -> None:
     when = {"question": "gate", "threshold": 0.6, "reduce": "median"}
     use = {**told("gate"), "samples": len(gate)}
     config = {"evaluators": [use, {**told("then"), "when": when}], "reward": {"gate": 1.0}}
     (trace,) = scored(config, task(), response("a", gate=gate, then=1.0))
-    assert (verdict_on(trace, "then").status == "ok") == asked
+    assert (verdict_on(trace, "then").status == "ok") == is_requested
 
 
 def test_both_of_an_unordered_pair_can_pass_a_gate_on_it() -> None:
@@ -308,7 +311,7 @@ def test_a_failed_deriver_of_variants_leaves_one_failed_verdict_about_the_parent
     assert trace.reward.coverage == 0.5
 
 
-def test_a_response_without_variants_is_not_quietly_let_off_the_question() -> None:
+def test_a_response_without_variants_is_not_excused_from_the_question() -> None:
     (trace,) = scored(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = verdict_on(trace, "same")
     assert (verdict.score, verdict.gated_by) == (0.0, "no-variant")

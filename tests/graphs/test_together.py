@@ -1,4 +1,4 @@
-"""An evaluator that answers all that it is asked at a time: each answer is its own, and breaks alone."""
+"""Batch evaluators: each of the answers is validated alone."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 
 class Together(Evaluator):
-    """Answers all that it is asked at a time."""
+    """Answers all its inputs in one call."""
 
     name = "own"
     version = "1"
@@ -33,7 +33,7 @@ class Together(Evaluator):
 
 
 def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[RecordedVerdict]:
-    """What became of the answers about these criteria, in the order of their ids."""
+    """Return the verdicts on these criteria, in the order of their ids."""
     body = {} if answer_all is None else {"answer_all": answer_all}
     planted.it = type("Own", (Together,), body)  # type: ignore[attr-defined]
     with Jury.from_config({"evaluators": ["planted.it"]}) as jury:
@@ -53,7 +53,7 @@ def test_a_batched_evaluator_gets_all_inputs_at_once_and_answers_in_order(plante
     ]
 
 
-def test_it_may_be_a_plain_function(planted: ModuleType) -> None:
+def test_answer_all_may_be_a_plain_function(planted: ModuleType) -> None:
     verdicts = verdicts_of(planted, lambda self, asks: tuple(0.5 for _ in asks))
     assert [one.score for one in verdicts] == [0.5, 0.5, 0.5]
 
@@ -96,7 +96,7 @@ class Longer(Broken):
     [[], [0.5], [0.5] * 4, None, 0.5, True, {0.1, 0.2, 0.3}, {"a": 1, "b": 1, "c": 1}, iter([0.5] * 3), Longer()],
     ids=lambda given: type(given).__name__,
 )
-def test_where_there_is_not_one_answer_for_each_ask_all_of_them_fail(planted: ModuleType, given: Any) -> None:
+def test_a_batch_with_another_number_of_answers_fails_completely(planted: ModuleType, given: Any) -> None:
     for verdict in verdicts_of(planted, lambda self, asks: given):
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.reason == "expected 3 answers from `answer_all`, one for each input"
@@ -105,7 +105,7 @@ def test_where_there_is_not_one_answer_for_each_ask_all_of_them_fail(planted: Mo
 
 
 @pytest.mark.parametrize("given", [Broken(), Unmeasured()], ids=["that cannot be read", "without a length"])
-def test_a_sequence_that_breaks_fails_them_all(planted: ModuleType, given: Any) -> None:
+def test_a_sequence_that_raises_fails_the_whole_batch(planted: ModuleType, given: Any) -> None:
     for verdict in verdicts_of(planted, lambda self, asks: given):
         assert verdict.status == "failed"
         assert verdict.failure is not None
@@ -113,14 +113,14 @@ def test_a_sequence_that_breaks_fails_them_all(planted: ModuleType, given: Any) 
 
 
 @pytest.mark.parametrize("given", ["abc", b"abc", range(1, 4), [2.0, -0.5, "x"], [None] * 3], ids=repr)
-def test_answers_that_are_no_scores_fail_one_by_one(planted: ModuleType, given: Any) -> None:
+def test_invalid_answers_in_a_batch_fail_individually(planted: ModuleType, given: Any) -> None:
     verdicts = verdicts_of(planted, lambda self, asks: given)
     ok = [verdict.score for verdict in verdicts if verdict.status == "ok"]
     assert ok == ([1.0] if given == range(1, 4) else [])
     assert {one.failure.kind for one in verdicts if one.failure} == {"malformed"}
 
 
-def test_one_answer_that_is_none_leaves_the_others(planted: ModuleType) -> None:
+def test_an_invalid_answer_in_a_batch_leaves_the_others_valid(planted: ModuleType) -> None:
     verdicts = verdicts_of(planted, lambda self, asks: [0.5, ValueError("lost"), 0.7])
     assert [(one.status, one.score, one.reason) for one in verdicts] == [
         ("ok", 0.5, ""),

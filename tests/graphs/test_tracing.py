@@ -1,4 +1,4 @@
-"""A trace holds what is needed to argue about a reward a year later, and reads back as it was written."""
+"""Traces: complete records of a reward that survive a round trip through JSON."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_trace_that_was_tampered_with_is_refused() -> None:
         Trace.model_validate_json(trace.model_dump_json().replace('"value":0.2', '"value":0.9', 1))
 
 
-def test_the_groups_statistics_stand_in_every_trace() -> None:
+def test_every_trace_has_the_statistics_of_its_group() -> None:
     for trace in traces():
         assert trace.statistics == {
             "questions": {
@@ -48,7 +48,7 @@ def test_an_unanswered_question_has_empty_statistics() -> None:
     assert trace.statistics == {"questions": {"tone": {"judged": 0, "mean": None, "low": None, "high": None}}}
 
 
-def test_the_group_is_known_by_its_members_in_any_order_and_by_nothing_else_of_them() -> None:
+def test_the_group_digest_depends_only_on_the_ids_and_contents_of_its_members() -> None:
     config = {"evaluators": [told("tone")]}
     one, two = response("a", tone=0.0), response("b", tone=1.0)
     labelled = Response(id="a", text=one.text, data=one.data, agent="gpt", labels={"x": 1})

@@ -1,4 +1,4 @@
-"""What user code raises where nothing but an error can come of it names whose it is."""
+"""Exceptions of user code that end a run: the error names the owner."""
 
 import sys
 from collections.abc import Mapping
@@ -14,8 +14,8 @@ TASK = jg.Task(id="t", query="q")
 RESPONSES = [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]
 
 
-class Own(jg.Combiner):
-    """Does what `does` says where it is asked to freeze or to combine."""
+class UserCombiner(jg.Combiner):
+    """Does in `freeze` and `combine` as `does` says."""
 
     name = "own"
     frozen: Any = staticmethod(dict)
@@ -30,7 +30,7 @@ class Own(jg.Combiner):
         return result
 
 
-class Asker(jg.Evaluator):
+class UserEvaluator(jg.Evaluator):
     def questions(self, view: jg.TaskView) -> list[jg.Question]:
         raise KeyError("nobody")
 
@@ -45,24 +45,24 @@ def half(task: jg.TaskView, response: jg.Response) -> float:
 @pytest.fixture(autouse=True)
 def planted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = ModuleType("planted")
-    module.Own, module.Asker, module.half = Own, Asker, half  # type: ignore[attr-defined]
+    module.Own, module.Asker, module.half = UserCombiner, UserEvaluator, half  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "planted", module)
     return module
 
 
-def score(**config: Any) -> list[jg.Trace]:
+def score_task(**config: Any) -> list[jg.Trace]:
     with jg.Jury.from_config({"evaluators": ["planted.half"], **config}) as jury:
         return list(jury.score(TASK, RESPONSES))
 
 
-def combined() -> list[jg.Trace]:
+def score_with_combiner() -> list[jg.Trace]:
     inputs = {"half": {"verdicts_of": "planted.half"}}
-    return score(components={"it": {"combiner": "planted.Own", "inputs": inputs}}, reward={"it": 1.0})
+    return score_task(components={"it": {"combiner": "planted.Own", "inputs": inputs}}, reward={"it": 1.0})
 
 
-def test_a_combiner_that_gives_a_number_for_each_response_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Own, "combined", staticmethod(lambda value, some: jg.Component(value, some, {})))
-    assert [trace.reward.value for trace in combined()] == [0.5, 0.5]
+def test_a_combiner_that_returns_a_number_for_each_response_is_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(UserCombiner, "combined", staticmethod(lambda value, some: jg.Component(value, some, {})))
+    assert [trace.reward.value for trace in score_with_combiner()] == [0.5, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -77,19 +77,19 @@ def test_a_combiner_that_gives_a_number_for_each_response_is_taken(monkeypatch: 
 def test_an_exception_in_a_combiner_ends_scoring_and_names_it(
     made: Any, wrong: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Own, "combined", staticmethod(made))
+    monkeypatch.setattr(UserCombiner, "combined", staticmethod(made))
     with pytest.raises(PlanError, match=rf"combiner 'planted\.Own' failed: .*{wrong}"):
-        combined()
+        score_with_combiner()
 
 
 def test_a_combiner_that_raises_in_freeze_is_named_with_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Own, "frozen", staticmethod(lambda: {}["weights"]))
+    monkeypatch.setattr(UserCombiner, "frozen", staticmethod(lambda: {}["weights"]))
     with pytest.raises(
         PlanError, match=r"task 't', component 'it': combiner 'planted\.Own' failed: KeyError: 'weights'"
     ):
-        combined()
+        score_with_combiner()
 
 
 def test_an_evaluator_that_raises_during_planning_is_named() -> None:
     with pytest.raises(PlanError, match=r"evaluator 'planted\.Asker' failed: KeyError: 'nobody'"):
-        score(evaluators=["planted.Asker"])
+        score_task(evaluators=["planted.Asker"])

@@ -1,4 +1,4 @@
-"""STABLEVAL's Algorithm 1 as it is written, item by item and label by label, and votes to try it on."""
+"""STABLEVAL's Algorithm 1 in plain Python, item by item and label by label, and random votes."""
 
 from math import exp, log
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(rows: list[Row], k: int, steps: int, gold: dict[int, int], alpha: float = 1.01) -> Estimate:
-    """So many steps of the paper's preset, in plain Python. What annotators say of gold items counts at the start."""
+    """Run `steps` steps of the paper's preset. The labels of gold items count at the start."""
     items = list(dict.fromkeys(item for item, _, _ in rows))
     annotators = list(dict.fromkeys(annotator for _, annotator, _ in rows))
     prior = [0.0] * k

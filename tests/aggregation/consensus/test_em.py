@@ -20,7 +20,7 @@ expect = Problem.e_step
 
 
 @cache
-def cut_short(preset: Preset) -> list[consensus.Consensus]:
+def truncated_estimates(preset: Preset) -> list[consensus.Consensus]:
     """Estimates after one step, two steps, and so on."""
     item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
     return [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
@@ -28,7 +28,7 @@ def cut_short(preset: Preset) -> list[consensus.Consensus]:
 
 def stopped_after(preset: Preset, changed: Any, tol: float) -> int:
     """The first step after the first in which the quantity changes by less than `tol`, from estimates cut short."""
-    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(cut_short(preset))]
+    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(truncated_estimates(preset))]
     return 2 + next(place for place, change in enumerate(changes) if change < tol)
 
 
@@ -46,14 +46,14 @@ def test_paper_stops_by_its_posteriors_and_paper_synthetic_by_its_confusions(pre
 
 
 @pytest.mark.parametrize("preset", consensus.PRESETS)
-def test_a_change_of_tol_is_one_too_many(preset: Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_of_exactly_tol_does_not_converge(preset: Preset, monkeypatch: pytest.MonkeyPatch) -> None:
     changes: list[float] = []
 
-    def measured(new: np.ndarray, old: np.ndarray) -> float:
+    def record_change(new: np.ndarray, old: np.ndarray) -> float:
         changes.append(float(np.abs(new - old).max()))
         return changes[-1]
 
-    monkeypatch.setattr(em, "_largest_change", measured)
+    monkeypatch.setattr(em, "_largest_change", record_change)
     item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
     until = consensus.fit(item, annotator, label, preset, max_iter=9, tol=1e-300).iterations
     middle, last = changes[2], changes[-1]
@@ -70,7 +70,7 @@ def test_a_change_of_tol_is_one_too_many(preset: Preset, monkeypatch: pytest.Mon
 def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
     preset: Preset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A leap and the step in its place come between two checks, so that the limit may be passed by them."""
+    """An extrapolation and the step that replaces it lie between two checks, so they may exceed the limit."""
     counted: list[Model] = []
     monkeypatch.setattr(Problem, "e_step", lambda self, model: counted.append(model) or expect(self, model))
     item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
@@ -82,7 +82,7 @@ def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
         assert consensus.fit(item, annotator, label, preset, max_iter=once, tol=1e-300).iterations == once
 
 
-def models(distance: float, ratio: float, steps: int) -> list[Model]:
+def converging_models(distance: float, ratio: float, steps: int) -> list[Model]:
     """So many models on their way to a limit, each nearer to it by the same ratio."""
     limit = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
     prior, confusion = np.array([1.0, -1.0]), np.array([[1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]])
@@ -91,23 +91,23 @@ def models(distance: float, ratio: float, steps: int) -> list[Model]:
 
 
 @given(st.floats(-0.05, 0.05).filter(lambda far: abs(far) > 1e-3), st.floats(0.1, 0.9))
-def test_a_leap_along_steps_that_shrink_evenly_lands_where_they_lead(distance: float, ratio: float) -> None:
+def test_extrapolating_geometric_steps_reaches_their_limit(distance: float, ratio: float) -> None:
     """A geometric series: the leap of scheme S3 ends at its limit, at once."""
-    leapt = _extrapolate(*models(distance, ratio, 3))
-    (limit,) = models(0.0, 1.0, 1)
+    leapt = _extrapolate(*converging_models(distance, ratio, 3))
+    (limit,) = converging_models(0.0, 1.0, 1)
     assert leapt is not None
     np.testing.assert_allclose(leapt.prior, limit.prior, atol=1e-9)
     np.testing.assert_allclose(leapt.confusion, limit.confusion, atol=1e-9)
 
 
 @pytest.mark.parametrize("ratio", [1.0, -0.5, -1.0])
-def test_there_is_no_leap_along_steps_that_do_not_shrink_or_that_turn_back(ratio: float) -> None:
+def test_steps_that_do_not_shrink_are_not_extrapolated(ratio: float) -> None:
     """Without a bend there is no limit to leap to; where the steps turn back, the plain ones are nearer to it."""
-    steps = models(0.04, ratio, 3) if ratio < 0 else [*models(0.0, 1.0, 1)] * 3
+    steps = converging_models(0.04, ratio, 3) if ratio < 0 else [*converging_models(0.0, 1.0, 1)] * 3
     assert _extrapolate(*steps) is None
 
 
-def test_what_would_fall_below_0_stays_where_the_second_step_has_it() -> None:
+def test_an_entry_extrapolated_below_0_keeps_its_value_after_the_second_step() -> None:
     first, second, third = (
         Model(np.array([0.5, 0.5]), np.array([[share, 1.0 - share], [0.3, 0.7]])) for share in (0.2, 0.1, 0.06)
     )
@@ -150,7 +150,7 @@ def test_without_priors_the_objective_is_the_log_likelihood() -> None:
     assert found.objective == found.log_likelihood
 
 
-def test_a_start_that_excludes_a_class_or_a_label_is_no_end_under_priors() -> None:
+def test_a_start_with_zeros_is_left_under_priors() -> None:
     """Nobody votes for class 2, so that its share at the start is 0; so are cells of what is known without a prior."""
     rows = np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.tile([0, 0, 1, 1, 1, 1], 3)
     fitted = consensus.fit(*rows, n_classes=3, prior_mu=2.0)
@@ -165,6 +165,6 @@ def test_a_start_that_excludes_a_class_or_a_label_is_no_end_under_priors() -> No
 
 
 def test_the_first_step_is_compared_with_the_vote_that_it_started_from() -> None:
-    """Where everybody agrees, the first posterior is all but the vote, and nothing is left to do."""
+    """If all annotators agree, the first posterior nearly equals the vote, so that one step converges."""
     item, annotator = np.repeat(np.arange(20), 5), np.tile(np.arange(5), 20)
     assert consensus.fit(item, annotator, item % 2, "paper", n_classes=2, tol=0.01).iterations == 1

@@ -20,9 +20,7 @@ def columns(rows: list[Row]) -> tuple[list[int], list[int], list[int]]:
 
 
 @given(votes(), st.integers(1, 8), st.one_of(st.just({}), st.dictionaries(st.integers(0, 9), st.integers(0, 2))))
-def test_so_many_steps_are_those_of_the_algorithm_as_it_is_written(
-    rows: list[Row], steps: int, gold: dict[int, int]
-) -> None:
+def test_steps_equal_a_plain_implementation_of_the_algorithm(rows: list[Row], steps: int, gold: dict[int, int]) -> None:
     gold = {item: truth for item, truth in gold.items() if item in columns(rows)[0]}
     fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300, gold=gold)
     plain = estimate(rows, 3, fitted.iterations, gold)
@@ -69,7 +67,7 @@ def test_the_same_rows_give_the_same_bits() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_leaps_end_where_plain_steps_end(seed: int) -> None:
+def test_accelerated_and_plain_steps_reach_the_same_estimate(seed: int) -> None:
     item, annotator, label, _ = drawn(120, 4, 3, seed, right=0.6)
     fast = consensus.fit(item, annotator, label, tol=1e-11)
     slow = consensus.fit(item, annotator, label, tol=1e-11, accelerated=False, max_iter=100_000)
@@ -99,7 +97,7 @@ def test_no_step_lets_the_objective_fall() -> None:
     assert (np.diff(fits) >= -1e-9).all()
 
 
-def test_it_finds_confusions_that_it_was_drawn_from() -> None:
+def test_fit_recovers_the_confusions_of_simulated_votes() -> None:
     item, annotator, label, truth = drawn(4000, 5, 3, seed=7, right=0.75)
     fitted = consensus.fit(item, annotator, label)
     diagonal = np.einsum("acc->ac", fitted.confusion)
@@ -107,7 +105,7 @@ def test_it_finds_confusions_that_it_was_drawn_from() -> None:
     assert (fitted.likeliest_labels() == truth).mean() > 0.9
 
 
-def test_the_priors_stand_in_every_m_step() -> None:
+def test_the_priors_count_in_every_m_step() -> None:
     """μ_c = (Σ γ + α-1) / (N + K(α-1)), and so for each row of π (Algorithm 1, lines 8-10)."""
     item, annotator, label = [0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 0, 1]
     fitted = consensus.fit(
@@ -146,13 +144,13 @@ class TestGold:
         assert fitted.posterior[0].tolist() == [1.0, 0.0]
         assert fitted.posterior[1, 1] > 0.0
 
-    def test_it_is_certain_without_a_label_too_and_the_rest_is_none(self) -> None:
+    def test_a_gold_item_without_labels_is_certain(self) -> None:
         rows = [0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 1], [1, 1, 0, 1, None, None]
         fitted = consensus.fit(*rows, n_classes=2, gold={2: 0, 3: 1, 1: 1})
         assert fitted.gold.tolist() == [-1, 1, 0, 1]
         assert fitted.posterior[2:].tolist() == [[1.0, 0.0], [0.0, 1.0]]
 
-    def test_annotators_start_from_what_they_say_of_gold_items(self) -> None:
+    def test_annotators_start_from_their_labels_of_gold_items(self) -> None:
         """Beside the near-identity confusions, which weigh one label a row."""
         item, annotator, label = [0, 1, 2, 0, 1, 2, 3], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 0]
         fitted = consensus.fit(
@@ -167,19 +165,19 @@ class TestGold:
         ("gold", "wrong"),
         [({"x": 0}, "gold: there is no item 'x'"), ({0: 7}, "gold: 7 of item 0 is none of the classes")],
     )
-    def test_what_does_not_fit_is_named(self, gold: dict[object, int], wrong: str) -> None:
+    def test_an_unknown_gold_item_or_class_is_named(self, gold: dict[object, int], wrong: str) -> None:
         with pytest.raises(PlanError, match=wrong):
             consensus.fit([0, 1], [0, 0], [0, 1], gold=gold)
 
 
 class TestWarmStart:
-    def test_known_annotators_start_from_what_is_known_of_them(self) -> None:
+    def test_a_warm_start_uses_the_confusions_of_known_annotators(self) -> None:
         item, annotator, label, _ = drawn(300, 4, 3, seed=2)
         whole = consensus.fit(item, annotator, label)
         warm = consensus.fit(item, annotator, label, start=whole)
         assert warm.iterations < whole.iterations
 
-    def test_strangers_start_near_the_identity_and_shares_from_what_is_known(self) -> None:
+    def test_a_warm_start_gives_new_annotators_near_identity_confusions(self) -> None:
         item, annotator, label, _ = drawn(50, 3, 3, seed=2)
         whole = consensus.fit(item, annotator, label)
         more = consensus.fit([7, 7, 8], [99, 2, 1], [0, 1, 2], "paper", classes=range(3), start=whole, max_iter=1)
@@ -217,7 +215,7 @@ def test_settings_out_of_range_are_named(settings: dict[str, object], wrong: str
         consensus.fit([0, 1], [0, 0], [0, 1], **settings)  # type: ignore[arg-type]
 
 
-def test_what_is_given_takes_the_place_of_the_presets_settings() -> None:
+def test_arguments_override_the_settings_of_the_preset() -> None:
     rows = [0, 1, 1], [0, 0, 1], [0, 1, 0]
     own = {"prior_mu": 1.5, "prior_confusion": 1.0, "tol": 0.25, "max_iter": 1, "accelerated": False}
     fitted = consensus.fit(*rows, n_classes=2.0, diagonal=0.625, **own)  # type: ignore[arg-type]
@@ -254,7 +252,7 @@ def test_paper_synthetic_starts_from_uniform_shares() -> None:
     assert uniform.posterior[0, 0] == pytest.approx(0.2)
 
 
-def test_an_estimate_that_was_cut_short_says_so() -> None:
+def test_an_estimate_that_did_not_converge_has_a_warning() -> None:
     item, annotator, label, _ = drawn(100, 3, 3, seed=4, right=0.5)
     fitted = consensus.fit(item, annotator, label, max_iter=2)
     assert not fitted.converged

@@ -1,4 +1,4 @@
-"""What votes cannot tell is said in words."""
+"""Warnings about panels whose confusions are not identifiable."""
 
 import numpy as np
 import pytest
@@ -11,35 +11,35 @@ from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
 
 
-def warned(item: object, annotator: object, label: object, k: int = 3) -> str:
+def warnings_of(item: object, annotator: object, label: object, k: int = 3) -> str:
     return "; ".join(consensus.fit(item, annotator, label, n_classes=k).warnings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("annotators", "cells", "unknowns"), [(1, 2, 8), (2, 8, 14)])
-def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells: int, unknowns: int) -> None:
+def test_fewer_than_three_annotators_are_not_identifiable(annotators: int, cells: int, unknowns: int) -> None:
     item, annotator, label, _ = drawn(50, annotators, 3, seed=0)
     who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
     sentence = f"{who} not identifiable: {cells} free cells for {unknowns} unknowns"
-    assert sentence in warned(item, annotator, label)
+    assert sentence in warnings_of(item, annotator, label)
     assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
 
 
 @pytest.mark.parametrize(("classes", "unknowns"), [(2, "3 free cells for 5 unknowns"), (4, "15 free cells for 27")])
 def test_free_cells_grow_with_the_classes_and_unknowns_with_their_square(classes: int, unknowns: str) -> None:
-    told = consensus.too_small(encode([0, 0], [0, 1], [0, 1], range(classes)))
-    assert told is not None
-    assert unknowns in told
-    assert told.endswith("; the estimate depends on its start")
+    warning = consensus.too_small(encode([0, 0], [0, 1], [0, 1], range(classes)))
+    assert warning is not None
+    assert unknowns in warning
+    assert warning.endswith("; the estimate depends on its start")
 
 
 @pytest.mark.parametrize(
-    ("items", "told"),
+    ("items", "warning"),
     [(149, "the panel's depth is 74.5, and below 75 the majority is the better guess"), (150, None)],
 )
-def test_a_depth_of_75_is_enough(items: int, told: str | None) -> None:
+def test_a_depth_of_75_is_enough(items: int, warning: str | None) -> None:
     """Three labels of each item for six free cells, times one label beyond two."""
     item, annotator, label, _ = drawn(items, 3, 2, seed=0)
-    assert consensus.too_small(encode(item, annotator, label, range(2))) == told
+    assert consensus.too_small(encode(item, annotator, label, range(2))) == warning
 
 
 @pytest.mark.parametrize("classes", [1, 2, 4])
@@ -57,27 +57,27 @@ def test_depth_is_labels_a_cell_times_labels_of_an_item_beyond_two(
     ("annotators", "items", "small"),
     [(3, 50, True), (3, 200, True), (5, 50, True), (9, 50, True), (3, 1000, False), (5, 200, False), (9, 1000, False)],
 )
-def test_the_majority_stands_in_where_it_is_the_better_guess(annotators: int, items: int, small: bool) -> None:
+def test_too_small_recommends_the_majority_below_the_depth_limit(annotators: int, items: int, small: bool) -> None:
     """The declared panels: what is better there is measured in tests/studies/simulate."""
     item, annotator, label, _ = drawn(items, annotators, 3, seed=0)
-    told = consensus.too_small(encode(item, annotator, label, range(3)))
-    assert ("depth" in str(told)) == small
+    warning = consensus.too_small(encode(item, annotator, label, range(3)))
+    assert ("depth" in str(warning)) == small
 
 
-def test_three_that_share_their_items_are_told_apart() -> None:
+def test_three_annotators_that_share_items_are_identifiable() -> None:
     item, annotator, label, _ = drawn(500, 3, 3, seed=0, right=0.8)
-    assert warned(item, annotator, label) == ""
+    assert warnings_of(item, annotator, label) == ""
     assert consensus.too_small(encode(item, annotator, label, range(3))) is None
 
 
-def test_whom_no_item_connects_with_the_rest_are_named_and_the_part_with_most_labels_counts() -> None:
+def test_unconnected_annotators_are_named_and_the_largest_part_counts() -> None:
     item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
     stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
     assert panel(encode(*stray, range(3))).parts.tolist() == [0, 0, 0, 0, 1, 1]
-    assert "no item connects the others with s, t: only the class shares join them" in warned(*stray)
+    assert "no item connects the others with s, t: only the class shares join them" in warnings_of(*stray)
     assert consensus.too_small(encode(*stray, range(3))) is None
     apart = np.where(annotator < 2, item, item + 1000)
-    assert "2 annotators are not identifiable" in warned(apart, annotator, label)
+    assert "2 annotators are not identifiable" in warnings_of(apart, annotator, label)
 
 
 def test_the_part_with_most_labels_comes_first_whoever_labelled_first() -> None:
@@ -93,7 +93,7 @@ def test_annotators_are_joined_through_others_however_far() -> None:
     assert panel(encode(item, annotator, item % 2, range(2))).parts.tolist() == [0] * 41
 
 
-def test_neither_repeats_nor_silence_change_how_deep_a_panel_is() -> None:
+def test_repeated_rows_and_abstentions_do_not_change_the_depth() -> None:
     item, annotator, label, _ = drawn(60, 3, 3, seed=2)
     depth = panel(encode(item, annotator, label, range(3))).depth
     assert depth == pytest.approx(180 / (3 * 6) * 1)
@@ -104,37 +104,40 @@ def test_neither_repeats_nor_silence_change_how_deep_a_panel_is() -> None:
     assert panel(encode(*silent, range(3))).parts.tolist() == [0, 0, 0, -1, -1]
 
 
-def test_who_gave_fewer_labels_than_there_are_classes_is_named() -> None:
+def test_annotators_with_fewer_labels_than_classes_are_named() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
-    assert warned([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
+    assert warnings_of([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
     for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14 and 1 more"), (5, "13, 14")):
-        told = warned([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
-        assert told.endswith(named)
-    assert warned([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
+        warning = warnings_of([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
+        assert warning.endswith(named)
+    assert warnings_of([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
 
 
 def test_the_first_five_without_a_link_to_the_others_are_named() -> None:
     item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
     for many, named in ((7, "10, 11, 12, 13, 14 and 2 more:"), (5, "10, 11, 12, 13, 14:")):
         apart = np.arange(many).repeat(3)
-        told = warned([*item, *(9000 + apart)], [*annotator, *(10 + apart)], [*label, *[0, 1, 2] * many])
-        assert f"no item connects the others with {named} only" in told
+        warning = warnings_of([*item, *(9000 + apart)], [*annotator, *(10 + apart)], [*label, *[0, 1, 2] * many])
+        assert f"no item connects the others with {named} only" in warning
 
 
-def test_whoever_labels_more_weighs_more_in_what_a_class_is_called() -> None:
+def test_annotators_count_by_their_labels_in_the_usual_label_of_a_class() -> None:
     votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
     own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
-    for many, told in (([own, other], []), ([other, own], ["what the model takes for class 0 is called 1 more often"])):
+    for many, warning in (
+        ([own, other], []),
+        ([other, own], ["what the model takes for class 0 is called 1 more often"]),
+    ):
         confusion = np.array(many).transpose(1, 0, 2).reshape(2, -1)
         fitted = Fitted(Model(np.array([0.5, 0.5]), confusion), np.empty((2, 0)), 0.0, 0.0, True, 1)
         found = [one.partition(":")[0] for one in fitting.doubts(votes, fitted, consensus.PRESETS["paper"])]
-        assert [one for one in found if "the model takes" in one] == told
+        assert [one for one in found if "the model takes" in one] == warning
 
 
-def test_a_class_that_most_call_otherwise_is_named() -> None:
+def test_a_class_that_is_mostly_labelled_otherwise_is_named() -> None:
     draw = np.random.default_rng(3)
     truth = draw.integers(3, size=2000)
     item, annotator = np.repeat(np.arange(2000), 5), np.tile(np.arange(5), 2000)
     of = np.array([[0.9, 0.05, 0.05], [0.55, 0.4, 0.05], [0.05, 0.05, 0.9]])
     label = np.array([draw.choice(3, p=of[one]) for one in truth[item]])
-    assert "what the model takes for class 1 is called 0 more often" in warned(item, annotator, label)
+    assert "what the model takes for class 1 is called 0 more often" in warnings_of(item, annotator, label)

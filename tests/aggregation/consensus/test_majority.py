@@ -13,7 +13,7 @@ from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
 
 
-def said(rows: list[Row]) -> dict[int, list[int]]:
+def labels_by_item(rows: list[Row]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for item, _, label in rows:
         found.setdefault(item, []).append(label)
@@ -21,9 +21,9 @@ def said(rows: list[Row]) -> dict[int, list[int]]:
 
 
 @given(votes())
-def test_the_leader_wins_and_ties_go_where_they_are_said_to(rows: list[Row]) -> None:
+def test_the_leader_wins_and_ties_follow_the_tie_rule(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
-    for place, own in enumerate(said(rows).values()):
+    for place, own in enumerate(labels_by_item(rows).values()):
         counts = Counter(own)
         leaders = [one for one, many in counts.items() if many == max(counts.values())]  # in the order of the rows
         expected = {"first": leaders[0], "lowest": min(leaders), "highest": max(leaders)}
@@ -42,14 +42,15 @@ def test_agreement_is_counted_over_all_pairs_of_rows(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     found = consensus.agreement(encode(item, annotator, label, range(3)))
     pairwise = [
-        np.mean([a == b for a, b in combinations(own, 2)]) if len(own) > 1 else 1.0 for own in said(rows).values()
+        np.mean([a == b for a, b in combinations(own, 2)]) if len(own) > 1 else 1.0
+        for own in labels_by_item(rows).values()
     ]
     assert found.pairwise == pytest.approx(np.mean(pairwise))
-    assert found.unanimous == pytest.approx(np.mean([len(set(own)) == 1 for own in said(rows).values()]))
+    assert found.unanimous == pytest.approx(np.mean([len(set(own)) == 1 for own in labels_by_item(rows).values()]))
 
 
 @given(votes())
-def test_an_item_that_one_vote_decides_turns_or_is_tied_without_it(rows: list[Row]) -> None:
+def test_without_one_vote_an_item_of_margin_one_changes_or_is_tied(rows: list[Row]) -> None:
     """Proposition 1, for items that nobody labelled twice."""
     once = list({(item, annotator): (item, annotator, label) for item, annotator, label in rows}.values())
     columns = [list(one) for one in zip(*once, strict=True)]
@@ -67,7 +68,7 @@ def test_an_item_that_one_vote_decides_turns_or_is_tied_without_it(rows: list[Ro
             assert turns == (item in voted.items_with_margin_one())
 
 
-def test_an_item_without_a_label_is_of_no_class() -> None:
+def test_an_item_without_a_label_has_equal_probabilities() -> None:
     voted = consensus.majority_vote([0, 1], [0, 0], [1, None], "first", classes=[0, 1])
     assert voted.posterior[1].tolist() == [0.5, 0.5]
     assert not voted.tied[1]
@@ -91,12 +92,12 @@ def test_other_ties_are_refused() -> None:
         consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
 
 
-def test_gold_is_certain_whatever_was_voted() -> None:
+def test_a_gold_class_overrides_the_votes() -> None:
     voted = consensus.majority_vote([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1})
     assert voted.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 
 
-def test_on_a_scale_of_one_class_every_vote_is_its_lead() -> None:
+def test_with_one_class_the_margin_is_the_number_of_votes() -> None:
     voted = consensus.majority_vote(["x", "x", "y"], [0, 1, 0], ["yes", "yes", "yes"])
     assert voted.margin.tolist() == [2, 1]
     assert voted.posterior.tolist() == [[1.0], [1.0]]

@@ -30,7 +30,7 @@ def test_items_that_are_kept_apart_share_no_pattern() -> None:
     assert made.weight.tolist() == [1.0, 1.0, 1.0]
 
 
-def test_what_weighs_nothing_is_left_out_and_its_items_are_of_no_pattern() -> None:
+def test_patterns_of_weight_0_are_left_out_and_their_items_have_none() -> None:
     rows = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     without_first = rows.with_weights(np.array([0.0, 3.0]))
     assert without_first.pattern_of_item.tolist() == [-1, -1, -1, 0]
@@ -42,10 +42,10 @@ def test_what_weighs_nothing_is_left_out_and_its_items_are_of_no_pattern() -> No
     assert (both.row.tolist(), both.start.tolist(), both.cells) == ([0, 0, 1, 1], [0, 2], 4)
 
 
-def test_items_whose_marks_coincide_are_not_taken_for_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_items_with_colliding_hashes_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where two patterns should share a sum, every item is a pattern of its own."""
-    marks = SimpleNamespace(integers=lambda low, high, size, dtype: np.zeros(size, dtype=dtype))
-    monkeypatch.setattr(np.random, "default_rng", lambda seed: marks)
+    hashes = SimpleNamespace(integers=lambda low, high, size, dtype: np.zeros(size, dtype=dtype))
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: hashes)
     made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     assert made.pattern_of_item.tolist() == [0, 1, -1, 2]
     assert made.code.tolist() == [0, 3, 0, 3, 1, 3]
@@ -60,13 +60,13 @@ def test_of_thousands_of_items_those_alike_are_one_pattern_each(groups: int) -> 
     item, annotator, label, _ = drawn(3000, 4, 4, seed=0)
     apart = np.arange(3000) % groups
     made = patterns(encode(item, annotator, label, range(4)), apart)
-    said = list(zip(*label.reshape(3000, 4).T.tolist(), apart.tolist(), strict=True))
-    place = {one: number for number, one in enumerate(dict.fromkeys(said))}
+    labels = list(zip(*label.reshape(3000, 4).T.tolist(), apart.tolist(), strict=True))
+    place = {one: number for number, one in enumerate(dict.fromkeys(labels))}
     assert len(place) < 2000
-    assert made.pattern_of_item.tolist() == [place[one] for one in said]
-    assert made.weight.tolist() == [said.count(one) for one in place]
+    assert made.pattern_of_item.tolist() == [place[one] for one in labels]
+    assert made.weight.tolist() == [labels.count(one) for one in place]
 
 
-def test_a_group_is_no_label() -> None:
+def test_a_group_is_not_confused_with_a_label() -> None:
     made = patterns(encode([0, 1, 2], [0, 0, 0], [2, 1, 1], range(3)), np.array([2, 1, 1]))
     assert made.pattern_of_item.tolist() == [0, 1, 1]

@@ -18,20 +18,20 @@ from jurygraph.errors import PlanError
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_results_stand_in_the_order_of_what_is_given_and_each_is_reported(jobs: int) -> None:
-    told: list[int] = []
-    assert run_each(math.factorial, [3, 0, 5, 1], jobs, told.append) == [6, 1, 120, 1]
-    assert told == [1, 1, 1, 1]
+def test_results_have_the_order_of_the_arguments_and_each_is_reported(jobs: int) -> None:
+    reports: list[int] = []
+    assert run_each(math.factorial, [3, 0, 5, 1], jobs, reports.append) == [6, 1, 120, 1]
+    assert reports == [1, 1, 1, 1]
 
 
-def test_many_more_than_there_are_processes_come_in_their_order_too() -> None:
+def test_many_more_arguments_than_processes_keep_their_order() -> None:
     assert run_each(math.factorial, list(range(70)), 2) == [math.factorial(number) for number in range(70)]
 
 
 @pytest.mark.parametrize(
     ("work", "jobs", "processes", "portion"), [(100, 2, 2, 3), (2, 4, 2, 1), (31, 2, 2, 1), (3, 1, None, None)]
 )
-def test_processes_are_started_anew_no_more_than_there_is_work_and_take_it_in_portions(
+def test_processes_are_spawned_at_most_one_per_argument_and_get_chunks(
     work: int, jobs: int, processes: int | None, portion: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sixteen portions for each process, so that none waits long for the others."""
@@ -53,7 +53,7 @@ def test_processes_are_started_anew_no_more_than_there_is_work_and_take_it_in_po
 
 @pytest.mark.parametrize("before", [None, "0"])
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_processes_may_import_is_restored(
+def test_the_import_setting_of_processes_is_restored(
     before: str | None, fails: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
@@ -65,7 +65,7 @@ def test_what_processes_may_import_is_restored(
     assert os.environ.get("PYTHONSAFEPATH") == before
 
 
-def test_no_jobs_are_refused() -> None:
+def test_less_than_one_job_is_refused() -> None:
     with pytest.raises(PlanError, match=r"^jobs is 0: at least 1 is needed"):
         run_each(math.factorial, [1], 0)
 

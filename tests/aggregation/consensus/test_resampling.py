@@ -33,7 +33,7 @@ def score_rows(many: int) -> st.SearchStrategy[list[float]]:
 
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
-def test_tau_b_is_kendalls(pairs: list[tuple[int, int]]) -> None:
+def test_tau_b_equals_scipys_kendalltau(pairs: list[tuple[int, int]]) -> None:
     first, second = (np.array(one, dtype=np.float64) for one in zip(*pairs, strict=True))
     np.testing.assert_allclose(tau_b(first, second), kendalltau(first, second).statistic, atol=1e-12)
 
@@ -72,7 +72,7 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
         ([[np.nan, np.nan], [np.nan, np.nan]], (np.nan, np.nan, np.nan, np.nan, 2)),
     ],
 )
-def test_what_no_subset_tells_is_not_a_number(scores: list[list[float]], figures: tuple[float, ...]) -> None:
+def test_statistics_that_no_subset_defines_are_nan(scores: list[list[float]], figures: tuple[float, ...]) -> None:
     np.testing.assert_allclose(_stability(np.array(scores), np.array([0.0, 1.0])), figures)
 
 
@@ -84,7 +84,7 @@ def test_what_no_subset_tells_is_not_a_number(scores: list[list[float]], figures
         (15, {"values": [0.0, 1.0, 5.0], "ties": "highest", "classes": [2, 0, 1], "gold": {3: 0, 40: 2, 41: 1}}),
     ],
 )
-def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int, own: dict[str, Any]) -> None:
+def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own: dict[str, Any]) -> None:
     item, annotator, label, agent = panel()
     agent = np.where((agent == "d") & (item >= 4 * items_of_d), "a", agent)
     found = consensus.ranking_stability(item, annotator, label, agent, subsets=7, preset="paper", seed=11, **own)
@@ -117,31 +117,31 @@ def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int, own: 
 
 def test_processes_change_nothing_and_report_each_subset() -> None:
     item, annotator, label, agent = panel()
-    told: list[int] = []
+    reports: list[int] = []
     one = consensus.ranking_stability(item, annotator, label, agent, subsets=6)
-    two = consensus.ranking_stability(item, annotator, label, agent, subsets=6, jobs=2, report=told.append)
+    two = consensus.ranking_stability(item, annotator, label, agent, subsets=6, jobs=2, report=reports.append)
     assert one == two
-    assert sum(told) == 6
+    assert sum(reports) == 6
 
 
-def test_unless_told_50_subsets_of_70_percent_are_drawn_by_seed_42_and_none_is_scored_twice() -> None:
+def test_by_default_50_subsets_of_70_percent_are_drawn_with_seed_42_and_scored_once() -> None:
     item, annotator, label, _ = drawn(12, 3, 2, seed=0, right=0.9)
-    told: list[int] = []
+    reports: list[int] = []
     rows = item, annotator, label, np.array(["a", "b"])[item % 2]
-    found = consensus.ranking_stability(*rows, report=told.append)
-    stated = {"subsets": 50, "fraction": 0.7, "seed": 42, "preset": "converged", "ties": "first", "jobs": 1}
-    np.testing.assert_equal(found, consensus.ranking_stability(*rows, **stated))  # type: ignore[arg-type]
-    assert told == [1, 1, 1, 47]  # there are three pairs of three annotators
+    found = consensus.ranking_stability(*rows, report=reports.append)
+    defaults = {"subsets": 50, "fraction": 0.7, "seed": 42, "preset": "converged", "ties": "first", "jobs": 1}
+    np.testing.assert_equal(found, consensus.ranking_stability(*rows, **defaults))  # type: ignore[arg-type]
+    assert reports == [1, 1, 1, 47]  # there are three pairs of three annotators
     assert {figures.subsets for figures in found.values()} == {50}
 
 
 @pytest.mark.parametrize("own", [{"subsets": 2}, {"subsets": 2, "fraction": 0.2}, {"subsets": 2, "seed": 2**32 - 1}])
-def test_the_least_that_can_be_drawn_has_figures(own: dict[str, Any]) -> None:
+def test_the_smallest_subsets_have_statistics(own: dict[str, Any]) -> None:
     item, annotator, label, agent = panel()
-    told: list[int] = []
-    found = consensus.ranking_stability(item, annotator, label, agent, **own, preset="paper", report=told.append)
+    reports: list[int] = []
+    found = consensus.ranking_stability(item, annotator, label, agent, **own, preset="paper", report=reports.append)
     assert {figures.subsets for figures in found.values()} == {2}
-    assert told == [1, 1]
+    assert reports == [1, 1]
 
 
 def test_all_annotators_every_time_is_perfectly_stable() -> None:
@@ -178,7 +178,7 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
         ({"seed": -1}, "seed is -1"),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(settings: dict[str, float], wrong: str) -> None:
+def test_invalid_subset_settings_are_refused(settings: dict[str, float], wrong: str) -> None:
     item, annotator, label, agent = panel()
     with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.ranking_stability(item, annotator, label, agent, **settings)  # type: ignore[arg-type]
@@ -191,7 +191,7 @@ def test_one_agent_has_no_ranking() -> None:
 
 
 class TestRefits:
-    def test_they_are_wider_than_the_bootstrap_of_items_where_confusions_are_unsure(self) -> None:
+    def test_refitted_intervals_are_wider_than_item_bootstraps_for_uncertain_confusions(self) -> None:
         item, annotator, label, agent = panel(seed=2)
         fitted = consensus.fit(item, annotator, label)
         alone = fitted.agent_scores(agent)
@@ -254,14 +254,14 @@ class TestRefits:
             each = [[one[name].accuracy, one[name].leniency, one[name].strictness] for one in again if name in one]
             np.testing.assert_allclose(np.transpose(intervals), np.percentile(each, [2.5, 97.5], axis=0), atol=1e-6)
 
-    def test_unless_told_there_are_200_of_items_by_seed_0(self) -> None:
+    def test_by_default_200_resamples_of_items_are_drawn_with_seed_0(self) -> None:
         item, annotator, label, agent = panel(items=8)
         fitted = consensus.fit(item, annotator, label, "paper", max_iter=1)
-        told: list[int] = []
-        found = consensus.refit_intervals(fitted, agent, report=told.append)
-        assert told == [1] * 200
-        stated = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
-        assert consensus.refit_intervals(fitted, agent, **stated) == found
+        reports: list[int] = []
+        found = consensus.refit_intervals(fitted, agent, report=reports.append)
+        assert reports == [1] * 200
+        defaults = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
+        assert consensus.refit_intervals(fitted, agent, **defaults) == found
 
     def test_items_of_one_prompt_are_drawn_together(self) -> None:
         """Of two prompts: both, or one of them twice."""
@@ -277,7 +277,7 @@ class TestRefits:
         assert found.agents["x"].low == pytest.approx(min(scores), abs=1e-6)
         assert found.agents["x"].high == pytest.approx(max(scores), abs=1e-6)
 
-    def test_who_is_in_no_resample_has_no_interval(self) -> None:
+    def test_an_agent_or_annotator_in_no_resample_has_no_interval(self) -> None:
         item, annotator, label, agent = panel(items=24)
         silent = [*item, 99], [*annotator, 7], [*label, None]
         fitted = consensus.fit(*silent, "paper", classes=range(3))

@@ -1,4 +1,4 @@
-"""What follows from posteriors: credit, agents with their intervals, annotators, new items."""
+"""Results from posteriors: credit, agent scores with intervals, annotators, new items."""
 
 from functools import cache
 
@@ -13,20 +13,20 @@ from tests.aggregation.consensus.reference import Row, drawn, votes
 
 
 @cache
-def fitted(items: int = 60, seed: int = 0) -> tuple[consensus.Consensus, np.ndarray]:
+def fit_panel(items: int = 60, seed: int = 0) -> tuple[consensus.Consensus, np.ndarray]:
     item, annotator, label, _ = drawn(items, 4, 3, seed)
     return consensus.fit(item, annotator, label), np.array(["a", "b", "c"])[item % 3]
 
 
 @given(st.lists(st.floats(-10, 10), min_size=3, max_size=3))
-def test_credit_is_the_posterior_mean_of_what_classes_are_worth(values: list[float]) -> None:
-    one, _ = fitted()
+def test_credit_is_the_posterior_mean_of_the_class_values(values: list[float]) -> None:
+    one, _ = fit_panel()
     by_hand = [sum(p * v for p, v in zip(row, values, strict=True)) for row in one.posterior]
     np.testing.assert_allclose(one.credit(values), by_hand, atol=1e-9)
     np.testing.assert_allclose(one.credit(), one.credit([0.0, 0.5, 1.0]), atol=1e-12)
 
 
-def test_words_without_an_order_have_no_credit_of_their_own() -> None:
+def test_unordered_text_labels_have_no_default_credit() -> None:
     one = consensus.fit([0, 1], [0, 0], ["red", "blue"], max_iter=1)
     with pytest.raises(PlanError, match=r"^the labels 'blue', 'red' have no order; name them from low to high"):
         one.credit()
@@ -38,7 +38,7 @@ def test_words_without_an_order_have_no_credit_of_their_own() -> None:
         one.credit([1.0, 0.0, 0.5])
 
 
-def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
+def test_a_scale_of_one_class_requires_values() -> None:
     one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
     with pytest.raises(PlanError, match=r"^every label is 'yes', which gives no credit; name all classes"):
         one.credit()
@@ -49,7 +49,7 @@ def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
 
 
 def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
-    one, agent = fitted()
+    one, agent = fit_panel()
     credit = one.credit()
     scores = one.agent_scores(agent)
     for place, name in enumerate("abc"):
@@ -61,7 +61,7 @@ def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
 
 def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
     """Against the normal one, which it comes near for many items."""
-    one, _ = fitted(900, seed=3)
+    one, _ = fit_panel(900, seed=3)
     score = one.agent_scores(["x"] * len(one.votes.item_of_row), bootstrap=4000)["x"]
     half = 1.96 * one.credit().std(ddof=1) / np.sqrt(len(one.items))
     assert score.low == pytest.approx(score.score - half, abs=0.1 * half)
@@ -72,7 +72,7 @@ def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
 def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Drawn at once or in portions, with as many resamples as are asked for."""
+    """Draw all resamples in one batch or in several."""
     monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
@@ -85,10 +85,10 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
         assert scores[name] == (pytest.approx(own.mean()), pytest.approx(low), pytest.approx(high), 8)
 
 
-def test_unless_told_there_are_1000_resamples_of_items_by_seed_0() -> None:
-    one, agent = fitted()
-    told = one.agent_scores(agent, None, 1000, 0, np.repeat(np.arange(60), 4))
-    assert one.agent_scores(agent) == told
+def test_by_default_1000_resamples_of_items_are_drawn_with_seed_0() -> None:
+    one, agent = fit_panel()
+    message = one.agent_scores(agent, None, 1000, 0, np.repeat(np.arange(60), 4))
+    assert one.agent_scores(agent) == message
 
 
 def test_prompts_that_differ_in_size_weigh_by_their_items() -> None:
@@ -101,7 +101,7 @@ def test_prompts_that_differ_in_size_weigh_by_their_items() -> None:
     assert score[1:3] == pytest.approx(tuple(np.percentile(means, [2.5, 97.5])))
 
 
-def test_items_of_one_prompt_stand_or_fall_together() -> None:
+def test_items_of_one_prompt_are_resampled_together() -> None:
     """Ten copies of every item tell no more than one of it."""
     item, annotator, label, _ = drawn(400, 4, 3, seed=5)
     prompt = item // 10
@@ -113,7 +113,7 @@ def test_items_of_one_prompt_stand_or_fall_together() -> None:
     assert 2.4 < ratio < 4.0  # √10, had every copy the same credit
 
 
-def test_one_item_has_no_interval_and_none_is_made_where_none_is_asked() -> None:
+def test_no_interval_for_one_item_or_without_resamples() -> None:
     one = consensus.fit([0, 0, 1], [0, 1, 0], [0, 1, 1], n_classes=2)
     scores = one.agent_scores(["a", "a", "b"])
     assert scores["a"][1:3] == (None, None)
@@ -133,19 +133,19 @@ def test_items_without_a_label_count_for_no_agent_by_any_interval() -> None:
 
 
 @pytest.mark.parametrize("resamples", [1, -1])
-def test_one_resample_tells_no_spread(resamples: int) -> None:
-    one, agent = fitted()
+def test_one_resample_is_refused_for_agent_scores(resamples: int) -> None:
+    one, agent = fit_panel()
     with pytest.raises(PlanError, match=f"^bootstrap is {resamples}: 0, for no interval, or at least 2 is needed"):
         one.agent_scores(agent, bootstrap=resamples)
 
 
 def test_two_resamples_are_enough() -> None:
-    one, agent = fitted()
+    one, agent = fit_panel()
     assert one.agent_scores(agent, bootstrap=2)["a"].low is not None
 
 
 def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
-    one, agent = fitted()
+    one, agent = fit_panel()
     assert one.agent_scores(agent, seed=4) == one.agent_scores(agent, seed=4)
     assert one.agent_scores(agent, seed=4)["a"] != one.agent_scores(agent, seed=5)["a"]
 
@@ -167,8 +167,8 @@ def test_columns_that_do_not_fit_are_refused(agent: list[str], wrong: str) -> No
         one.agent_scores(["x"] * 3, prompt=agent)
 
 
-def test_annotators_are_read_off_their_confusions() -> None:
-    one, _ = fitted()
+def test_annotator_rates_are_computed_from_the_confusions() -> None:
+    one, _ = fit_panel()
     for place, quality in enumerate(one.annotators().values()):
         matrix = one.confusion[place]
         assert quality[:3] == pytest.approx((np.diag(matrix).mean(), matrix[:, -1].mean(), matrix[:, 0].mean()))
@@ -186,7 +186,7 @@ def test_an_annotators_interval_is_that_of_the_mean_of_dirichlet_cells() -> None
         mass = np.sum(own, axis=0) + 3 * (2.0 - 1.0)
         cells = {"accuracy": [(c, c) for c in range(3)], "leniency": [(c, 2) for c in range(3)]}
         for name, places in (cells | {"strictness": [(c, 0) for c in range(3)]}).items():
-            shares = np.array([one.confusion[a, c, said] for c, said in places])
+            shares = np.array([one.confusion[a, c, label_names] for c, label_names in places])
             half = 1.959964 * np.sqrt((shares * (1 - shares) / (mass + 1)).sum()) / 3
             assert getattr(found, name) == pytest.approx(shares.mean())
             expected = max(0.0, shares.mean() - half), min(1.0, shares.mean() + half)
@@ -194,13 +194,13 @@ def test_an_annotators_interval_is_that_of_the_mean_of_dirichlet_cells() -> None
         assert found.labels == len(own)
 
 
-def test_an_annotator_without_a_label_is_as_likely_to_say_anything() -> None:
+def test_an_annotator_without_labels_has_uniform_confusions() -> None:
     item, annotator, label, _ = drawn(20, 3, 3, seed=2)
     mute = consensus.fit([*item, 0], [*annotator, 9], [*label, None], classes=range(3)).annotators()[9]
     assert mute[:4] == (pytest.approx(1 / 3), pytest.approx(1 / 3), pytest.approx(1 / 3), 0)
 
 
-def test_no_interval_leaves_the_shares_that_there_are() -> None:
+def test_intervals_stay_within_0_and_1() -> None:
     one = consensus.fit(np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.repeat([0, 1], 9), n_classes=2)
     for found in one.annotators().values():
         assert found.accuracy_interval[1] == 1.0
@@ -212,13 +212,13 @@ def test_no_interval_leaves_the_shares_that_there_are() -> None:
 def test_an_annotators_interval_narrows_with_its_labels() -> None:
     width = {}
     for items in (50, 5000):
-        quality = next(iter(fitted(items, seed=1)[0].annotators().values()))
+        quality = next(iter(fit_panel(items, seed=1)[0].annotators().values()))
         width[items] = quality.accuracy_interval[1] - quality.accuracy_interval[0]
     assert width[5000] == pytest.approx(width[50] / 10, rel=0.35)
 
 
-def test_ambiguity_is_what_the_likeliest_class_lacks() -> None:
-    one, _ = fitted()
+def test_ambiguity_is_1_minus_the_largest_posterior() -> None:
+    one, _ = fit_panel()
     np.testing.assert_allclose(one.ambiguity(), 1 - one.posterior.max(axis=1))
     np.testing.assert_array_equal(one.hard_labels().ambiguity(), 0.0)
     np.testing.assert_array_equal(one.hard_labels().likeliest_labels(), one.likeliest_labels())
@@ -233,14 +233,14 @@ class TestNewItems:
         again = one.predict(item, annotator, label)
         np.testing.assert_allclose(again.posterior, one.posterior, atol=1e-8)
 
-    def test_nothing_said_leaves_the_shares_of_the_classes(self) -> None:
-        one, _ = fitted()
+    def test_a_new_item_without_labels_has_the_class_shares(self) -> None:
+        one, _ = fit_panel()
         new = one.predict(["x", "y"], [0, 1], [None, 2])
         np.testing.assert_allclose(new.posterior[0], one.prior)
 
     @given(votes(most=12))
-    def test_it_is_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
-        one, _ = fitted()
+    def test_predict_applies_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
+        one, _ = fit_panel()
         rows = [row for row in rows if row[1] < 4]
         new = one.predict(*([row[column] for row in [*rows, (0, 2, 1)]] for column in range(3)))
         for place, item in enumerate(new.items):
@@ -250,8 +250,8 @@ class TestNewItems:
                     joint = joint * one.confusion[one.votes.annotators.index(annotator), :, label]
             np.testing.assert_allclose(new.posterior[place], joint / joint.sum(), rtol=1e-9)
 
-    def test_neither_many_labels_nor_one_that_cannot_be_end_in_nothing(self) -> None:
-        one, _ = fitted()
+    def test_predict_is_finite_for_many_and_for_impossible_labels(self) -> None:
+        one, _ = fit_panel()
         many = one.predict([0] * 5000, [0, 1] * 2500, [0, 1] * 2500)
         assert many.posterior.sum() == pytest.approx(1.0)
         rows = [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]
@@ -262,8 +262,8 @@ class TestNewItems:
         assert one_class.prior.tolist() == [1.0, 0.0]
         assert one_class.predict([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))
 
-    def test_a_stranger_is_refused(self) -> None:
-        one, _ = fitted()
+    def test_predict_refuses_an_unknown_annotator(self) -> None:
+        one, _ = fit_panel()
         with pytest.raises(PlanError, match=r"^nothing is known of annotator 'z': it was not in the fit"):
             one.predict(["x"], ["z"], [0])
         with pytest.raises(PlanError, match="is none of the classes"):

@@ -29,22 +29,22 @@ def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named
 ) -> None:
     rows = [*rows, (0, 0, 2)]
     named = [(NAMES[kind](item), NAMES[kind](annotator), label) for item, annotator, label in rows]
-    said = [row for row in named if row[2] is not None]
+    labelled = [row for row in named if row[2] is not None]
     coded = encode(*([row[column] for row in named] for column in range(3)), SCALE)  # type: ignore[arg-type]
     items, annotators = (list(dict.fromkeys(row[column] for row in named)) for column in range(2))
     assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (items, annotators, SCALE, True)
     assert coded.shape == (len(items), len(annotators), 3)
     assert coded.item_of_row.tolist() == [items.index(row[0]) for row in named]
-    assert coded.item.tolist() == [items.index(row[0]) for row in said]
-    assert coded.annotator.tolist() == [annotators.index(row[1]) for row in said]
-    assert coded.label.tolist() == [SCALE.index(row[2]) for row in said]  # type: ignore[arg-type]
-    assert coded.abstentions == len(rows) - len(said)
-    assert coded.repeated_rows == len(said) - len({row[:2] for row in said})
-    assert coded.counts.tolist() == [[said_of(said, one).count(c) for c in SCALE] for one in items]
-    assert coded.has_label.tolist() == [bool(said_of(said, one)) for one in items]
+    assert coded.item.tolist() == [items.index(row[0]) for row in labelled]
+    assert coded.annotator.tolist() == [annotators.index(row[1]) for row in labelled]
+    assert coded.label.tolist() == [SCALE.index(row[2]) for row in labelled]  # type: ignore[arg-type]
+    assert coded.abstentions == len(rows) - len(labelled)
+    assert coded.repeated_rows == len(labelled) - len({row[:2] for row in labelled})
+    assert coded.counts.tolist() == [[labels_of(labelled, one).count(c) for c in SCALE] for one in items]
+    assert coded.has_label.tolist() == [bool(labels_of(labelled, one)) for one in items]
 
 
-def said_of(rows: list[tuple[Any, Any, Any]], item: Hashable) -> list[Any]:
+def labels_of(rows: list[tuple[Any, Any, Any]], item: Hashable) -> list[Any]:
     return [label for own, _, label in rows if own == item]
 
 
@@ -80,7 +80,7 @@ def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
     made = patterns(coded, np.zeros(len(coded.items), dtype=int))
     ends = np.append(made.start, len(made.code))
     for place, one in enumerate(coded.items):
-        own = sorted(coded.annotators.index(by) * 3 + said for which, by, said in rows if which == one)
+        own = sorted(coded.annotators.index(by) * 3 + label for which, by, label in rows if which == one)
         pattern = made.pattern_of_item[place]
         assert made.code[ends[pattern] : ends[pattern + 1]].tolist() == own
     assert made.weight.tolist() == np.bincount(made.pattern_of_item).tolist()
@@ -88,7 +88,7 @@ def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
 
 
 @given(votes())
-def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> None:
+def test_select_annotators_keeps_exactly_their_rows(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
     kept = np.array([one % 2 == 0 for one in range(len(coded.annotators))])
@@ -108,9 +108,9 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
 
 
 @pytest.mark.parametrize("nothing", [None, float("nan"), ""])
-def test_nothing_said_is_an_abstention(nothing: object) -> None:
-    said = ["a", "b"] if nothing == "" else [0, 1]
-    fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [said[0], said[1], said[1], nothing], classes=said)  # type: ignore[list-item]
+def test_a_missing_label_is_an_abstention(nothing: object) -> None:
+    names = ["a", "b"] if nothing == "" else [0, 1]
+    fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [names[0], names[1], names[1], nothing], classes=names)  # type: ignore[list-item]
     assert fitted.votes.abstentions == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
@@ -137,7 +137,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, 1], [3, 3], "every label is 3: at least two classes are needed; name the whole scale"),
     ],
 )
-def test_rows_that_cannot_be_read_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]
+def test_invalid_columns_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]
     with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.fit(item, annotator, label)
 
@@ -160,10 +160,11 @@ def test_a_class_that_is_named_twice_is_refused() -> None:
         consensus.fit([1], [1], [0], classes=[0, 1, 0])
 
 
-def test_a_million_annotators_have_an_answer() -> None:
-    many = 1_000_000
-    item = np.arange(many) % 1000
-    fitted = consensus.fit(item, np.arange(many), (item + np.arange(many) // 1000 % 5 // 4) % 2, max_iter=2)
+def test_more_codes_than_32_bits_can_count_are_fitted() -> None:
+    many, items = 200_000, 10_000
+    assert many * 2 * items > 2**31
+    item = np.arange(many) % items
+    fitted = consensus.fit(item, np.arange(many), (item + np.arange(many) // items % 5 // 4) % 2, max_iter=2)
     assert fitted.confusion.shape == (many, 2, 2)
     assert np.isfinite(fitted.posterior).all()
     assert np.isfinite(fitted.confusion).all()
@@ -197,7 +198,7 @@ def test_a_panel_has_at_most_2_to_the_28_cells_of_confusion(annotators: int, cla
     ],
     ids=["one annotator", "an annotator with one label", "one row", "repeats alone"],
 )
-def test_hardly_any_rows_have_an_answer(rows: list[Row]) -> None:
+def test_one_or_two_rows_can_be_fitted(rows: list[Row]) -> None:
     fitted = consensus.fit(*zip(*rows, strict=True), n_classes=3)  # type: ignore[arg-type]
     for one in (fitted.posterior, fitted.prior, fitted.confusion, fitted.credit(), [fitted.log_likelihood]):
         assert np.isfinite(one).all()
@@ -220,13 +221,13 @@ def test_repeated_rows_are_counted_and_each_counts() -> None:
         ({"n_classes": 2, "classes": [0, 1]}, "n_classes and classes: both say what the labels are"),
     ],
 )
-def test_a_scale_that_is_none_is_refused(scale: dict[str, object], wrong: str) -> None:
+def test_an_invalid_scale_is_refused(scale: dict[str, object], wrong: str) -> None:
     with pytest.raises(PlanError, match=wrong):
         consensus.fit([0, 1], [0, 0], [0, 1], **scale)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("column", [list, np.array])
-def test_empty_bytes_say_nothing_as_empty_text_does(column: Callable[[Any], Any]) -> None:
+def test_empty_bytes_are_an_abstention_like_empty_text(column: Callable[[Any], Any]) -> None:
     fitted = consensus.fit([0, 1, 2], [0, 0, 0], column([b"a", b"", b"b"]))
     assert fitted.votes.abstentions == 1
     assert fitted.classes == [b"a", b"b"]
