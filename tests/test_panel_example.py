@@ -377,5 +377,7 @@ def test_who_is_less_sure_than_the_panel_asks_is_not_heard_in_the_consensus(judg
     own = copy.deepcopy(config)
     for name, of in own["components"]["reviewers"]["inputs"].items():
         own["components"]["reviewers"]["inputs"][name] = {"verdicts_of": of, "min_confidence": 0.0}
-    stated = scored({**own, "panel": {"min_confidence": 0.95}, "failure": {"min_coverage": 0.1}})["sandhaven/lavish"].reward
+    stated = scored({**own, "panel": {"min_confidence": 0.95}, "failure": {"min_coverage": 0.1}})[
+        "sandhaven/lavish"
+    ].reward
     assert stated.parts["reviewers"]["personalized-ivo"] == 1.0

@@ -189,8 +189,9 @@ class BatchEvaluator(Evaluator):
 class Deriver(ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
-    Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator; `uses_model` and
-    `reads_data` mean the same as there. Material `data` replaces the response's own data for those that read data.
+    Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator;
+    `uses_model` and `reads_data` mean the same as there. Material `data` replaces the response's own data for those
+    that read data.
     """
 
     name: str

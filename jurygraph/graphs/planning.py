@@ -158,7 +158,8 @@ def build_survey(
     questions: Sequence[Question],
     gates: Sequence[ResponseGate] = (),
 ) -> Survey:
-    """Return the survey: its waves follow from `needs`, `material` and `when`; `gates` are kept if any question can be gated.
+    """Return the survey: its waves follow from `needs`, `material` and `when`; `gates` are kept if any question can be
+    gated.
 
     Raises PlanError where questions or material wait for each other, or for something that does not exist.
     """

@@ -70,7 +70,8 @@ class DeriverUse(_PluginUse):
 class InputConfig(NamedModel):
     """An input of a component: the questions of an evaluator, or one question by its id (`verdicts_of`).
 
-    Verdicts of reviewers' judges with a confidence below `min_confidence` are discarded; the default is that of `panel`.
+    Verdicts of reviewers' judges with a confidence below `min_confidence` are discarded; the default is that of
+    `panel`.
     """
 
     verdicts_of: LongId
@@ -126,8 +127,8 @@ class RubricConfig(FrozenModel):
 class PanelConfig(FrozenModel):
     """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
 
-    Verdicts with less than `min_confidence` are discarded. `reduce` folds the samples of a question: with `majority`, more
-    than half of all samples must remain and agree. `if_skipped` says how a question skipped by its `when` counts.
+    Verdicts with less than `min_confidence` are discarded. `reduce` folds the samples of a question: with `majority`,
+    more than half of all samples must remain and agree. `if_skipped` says how a question skipped by its `when` counts.
     """
 
     min_confidence: Unit = 0.8

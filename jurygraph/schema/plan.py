@@ -33,10 +33,10 @@ class Condition(FrozenModel):
 class Question(FrozenModel):
     """One question about every response (or pair, or group) of the task.
 
-    `view` is the digest of the TaskView that the evaluator sees. `material` names the material whose variants are judged
-    instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each pair
-    once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is used
-    only if no other question covers the same member of its audience and the same subject.
+    `view` is the digest of the TaskView that the evaluator sees. `material` names the material whose variants are
+    judged instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each
+    pair once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is
+    used only if no other question covers the same member of its audience and the same subject.
     """
 
     id: LongId
@@ -94,8 +94,8 @@ class ComponentInput(FrozenModel):
 
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
     `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
-    verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well. `if_skipped` says if a verdict
-    skipped by staged screening counts as missing or as zero.
+    verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well. `if_skipped` says if a
+    verdict skipped by staged screening counts as missing or as zero.
     """
 
     questions: tuple[LongId, ...]

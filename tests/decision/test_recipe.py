@@ -436,7 +436,9 @@ def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confid
 
 def test_gated_is_required_for_a_screened_panel() -> None:
     screened = {**told("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
-    with pytest.raises(PlanError, match=r"panel\.if_skipped: question 'taste@r' may be left out by its `when`: say whether"):
+    with pytest.raises(
+        PlanError, match=r"panel\.if_skipped: question 'taste@r' may be left out by its `when`: say whether"
+    ):
         planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
 
 

@@ -42,7 +42,10 @@ def test_the_residual_limit_holds_for_every_stakeholder_and_configured_component
     config = config_with_layers("check", "check", "check", "check", "residual")
     own = {
         "combiner": "stakeholders",
-        "inputs": {"ann": {"verdicts_of": "e0", "input_weight": 0.5}, "bob": {"verdicts_of": "e4", "input_weight": 0.5}},
+        "inputs": {
+            "ann": {"verdicts_of": "e0", "input_weight": 0.5},
+            "bob": {"verdicts_of": "e4", "input_weight": 0.5},
+        },
     }
     planned(config, ANN)
     with pytest.raises(PlanError, match="hold 100 % of the weight of stakeholder 'bob'"):

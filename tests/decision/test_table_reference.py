@@ -169,7 +169,9 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any
         assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in requested])
 
         discarded, divided = table.count_discarded(spec_input)
-        unsure = [sum(cell.outcome in JUDGED and cell.sure < spec_input.min_confidence for cell in row) for row in given]
+        unsure = [
+            sum(cell.outcome in JUDGED and cell.sure < spec_input.min_confidence for cell in row) for row in given
+        ]
         without = [
             reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)
             for old, new in zip(given, counted, strict=True)

@@ -107,7 +107,12 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
     confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
     inputs = {
-        "tone": {"verdicts_of": "tone", "reduce": draw(reduce), "input_weight": draw(WEIGHTS), "min_confidence": confident},
+        "tone": {
+            "verdicts_of": "tone",
+            "reduce": draw(reduce),
+            "input_weight": draw(WEIGHTS),
+            "min_confidence": confident,
+        },
         "late": {"verdicts_of": "late", "if_skipped": draw(gated)},
         "same": {"verdicts_of": "same", "input_weight": draw(WEIGHTS)},
     }

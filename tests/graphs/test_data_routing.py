@@ -125,5 +125,7 @@ def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(text: s
 
 
 def test_a_variant_without_data_gets_the_data_of_its_response() -> None:
-    trace = score_text(config_with(words_evaluator("reads", material="longer"), derivers=("Structured", "Longer")), "one two")
+    trace = score_text(
+        config_with(words_evaluator("reads", material="longer"), derivers=("Structured", "Longer")), "one two"
+    )
     assert {verdict.responses: verdict.score for verdict in trace.verdicts} == {("own",): 1.0, ("bare",): 0.5}

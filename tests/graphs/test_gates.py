@@ -180,7 +180,10 @@ def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
 def test_a_single_question_has_full_weight_in_any_position() -> None:
     config = {
         "evaluators": [model_evaluator("tone")],
-        "components": {"gain": {"inputs": {"t": {"verdicts_of": "tone"}}}, "harm": {"inputs": {"t": {"verdicts_of": "tone"}}}},
+        "components": {
+            "gain": {"inputs": {"t": {"verdicts_of": "tone"}}},
+            "harm": {"inputs": {"t": {"verdicts_of": "tone"}}},
+        },
         "reward": {"gain": 1.0, "harm": -1.0},
     }
     assert first_trace(config, task(), empty_response("a")).reward.components == {"gain": 0.0, "harm": 1.0, "tone": 0.0}
@@ -312,7 +315,10 @@ def staged_config(
 ) -> dict[str, Any]:
     """Return a config with a model question, `late`, behind the first question."""
     use = {**model_evaluator("late", **late), "when": {"question": "first", "threshold": threshold, "op": op, "on": on}}
-    inputs = {"first": {"verdicts_of": "first", "if_skipped": gated}, "late": {"verdicts_of": "late", "if_skipped": gated}}
+    inputs = {
+        "first": {"verdicts_of": "first", "if_skipped": gated},
+        "late": {"verdicts_of": "late", "if_skipped": gated},
+    }
     return {
         "evaluators": [model_evaluator("first"), use],
         "components": {"own": {"inputs": inputs}},
@@ -412,7 +418,9 @@ def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
         evaluators += [model_evaluator("kind", audience="stakeholder"), told("real", audience="stakeholder")]
     homes = {"judge": "rubric", "check": "rubric", "kind": "stakeholders", "real": "stakeholders"}
     names = dict.fromkeys(homes.get(use["name"], use["name"]) for use in evaluators)
-    product = {"inputs": {"t": {"verdicts_of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))}, "f": "fact"}}
+    product = {
+        "inputs": {"t": {"verdicts_of": "tone", "reduce": draw(st.sampled_from(["mean", "min", "max"]))}, "f": "fact"}
+    }
     config = {
         "evaluators": evaluators,
         "components": {"own": {"combiner": draw(st.sampled_from(["mean", "product"])), **product}},

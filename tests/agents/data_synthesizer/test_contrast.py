@@ -203,7 +203,10 @@ def versions(second: Any, third: Any) -> list[list[Any]]:
 
 def test_unjudged_contrasts_may_not_count_as_zero() -> None:
     """Zero would be the best that a contrast can be for the response."""
-    inputs = {**SCREENED["components"]["enhanced"]["inputs"], "judge-of-versions": {"verdicts_of": "second", "if_skipped": "zero"}}
+    inputs = {
+        **SCREENED["components"]["enhanced"]["inputs"],
+        "judge-of-versions": {"verdicts_of": "second", "if_skipped": "zero"},
+    }
     config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
     with pytest.raises(PlanError, match="would be credit; write `if_skipped: missing`"):
         scored(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))

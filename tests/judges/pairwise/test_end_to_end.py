@@ -21,7 +21,9 @@ from tests.judges.pairwise.comparing import (
     scored,
 )
 
-RANKED = {"components": {"pairwise": {"combiner": "bradley-terry", "inputs": {"pairwise": {"verdicts_of": "pairwise"}}}}}
+RANKED = {
+    "components": {"pairwise": {"combiner": "bradley-terry", "inputs": {"pairwise": {"verdicts_of": "pairwise"}}}}
+}
 every_combiner = pytest.mark.parametrize("settings", [{}, RANKED], ids=["win-share", "bradley-terry"])
 both_judges = pytest.mark.parametrize("use", ["pairwise", "listwise"])
 
@@ -60,7 +62,11 @@ def test_pure_position_bias_gives_equal_scores_and_is_reported(settings: dict[st
 
 
 def test_listings_through_bradley_terry() -> None:
-    own = {"combiner": "bradley-terry", "params": {"shown": "lists"}, "inputs": {"listwise": {"verdicts_of": "listwise"}}}
+    own = {
+        "combiner": "bradley-terry",
+        "params": {"shown": "lists"},
+        "inputs": {"listwise": {"verdicts_of": "listwise"}},
+    }
     traces, _ = scored(judging_by(longest), use="listwise", settings={"components": {"listwise": own}})
     found = rewards(traces)
     assert found[0] < found[1] < found[2]
