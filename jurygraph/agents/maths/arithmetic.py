@@ -217,7 +217,7 @@ def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> St
         right = _read_right(text, equals + 1, high)  # first: before an annotation it ends at once
         left = _read_left(text, low, equals, complete)
         claimed, exact, how = _compare_sides(left, right)
-    except _NotArithmetic:
+    except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
     start, middle, end = left.tokens[0].start, left.tokens[-1].end, right.tokens[-1].end
     if text[end : end + 4].lstrip(" $").startswith("<<"):
