@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -31,6 +31,7 @@ from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.session import ScoringSession
     from jurygraph.schema import Config
@@ -118,78 +119,58 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
-    options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
-    _run(options, json)
-
-
-def _run(options: ScoreOptions, as_json: bool) -> NoReturn:
-    import asyncio
-
     from jurygraph.runs.reports.estimate import count_requests
 
-    path = options.config or find_config(options.files.tasks)
-    revise = _evaluation_purpose(options.rewards_from) if options.rewards_from else None
-    with (
-        redirect_stdout_to_stderr(),
-        open_jury(
-            path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
-        ) as jury,
-        _open_session(options, jury) as session,
-    ):
-        if options.dry_run:
-            with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
-                forecast = runner.run(session.forecast(report))
+    files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
+    options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    with redirect_stdout_to_stderr(), _open_session(options) as session:
+        if dry_run:
+            forecast = _estimate(session)
         else:
             _score_remaining(session)
-        summary, requests, task_count = session.summary, count_requests(jury), session.tasks
-    if options.dry_run:
-        print_forecast(forecast, session.tasks_needing_model, as_json)
-        raise typer.Exit
-    retry_command = options.retry_command if summary.infrastructure_failures else None
-    lines = [*result_lines(summary), *request_lines(requests)]
-    if summary.tasks < task_count:
-        lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
-    content = {"run": str(options.run), **summary.to_json(), "requests": requests_json(requests)}
-    print_report(as_json, {**content, "retry_command": retry_command}, lines)
-    if summary.lowest is not None:
-        run = shell_quote(options.run)
-        response = f"{run} --response {shell_quote(summary.lowest)}"
-        print_message(f"all rewards:     jurygraph show {run}")
-        print_message(f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}")
-        print_message(f"in sentences:    jurygraph explain {response}")
-    raise typer.Exit(_exit_code(summary, jury, retry_command))
+        summary, requests, task_count = session.summary, count_requests(session.jury), session.tasks
+    if dry_run:
+        print_forecast(forecast, session.tasks_needing_model, json)
+        return
+    _print_result(options, summary, requests, task_count, json)
+    raise typer.Exit(_exit_code(options, summary, session.jury))
 
 
 @contextmanager
-def _open_session(options: ScoreOptions, jury: "Jury") -> Iterator["ScoringSession"]:
-    """Open the files and the run; print the notes of evaluators, and what is taken from other files and runs."""
-    from jurygraph.runs.workflows.branch import Branch
-    from jurygraph.runs.workflows.session import ScoringSession
-    from jurygraph.sources import read_work
-    from jurygraph.sources.profiles import open_profiles
+def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
+    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
+    files = options.files
+    path = options.config or find_config(files.tasks)
+    revise = _evaluation_purpose(options.rewards_from) if options.rewards_from else None
+    with open_jury(
+        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
+    ) as jury:
+        # imported after the jury has disabled tracing, because imports may read the environment
+        from jurygraph.runs.workflows.branch import Branch
+        from jurygraph.runs.workflows.session import ScoringSession
+        from jurygraph.sources import read_work
+        from jurygraph.sources.profiles import open_profiles
 
-    for note in jury_notes(jury):
-        print_message(note)
-    files, branch = options.files, None if options.branch is None else Branch(options.branch)
-    with (
-        read_work(
-            files.tasks,
-            files.responses,
-            files.edges_from,
-            allow_files_outside=files.allow_files_outside,
-            checked=_checked_files(options.run),
-        ) as work,
-        open_profiles(files.profiles_from, work) as profiles,
-    ):
-        if work.graphs:
-            print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {files.edges_from}")
-        with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
-            yield session
-    if branch is not None and not options.dry_run:
-        print_message(
-            f"{branch.carried} verdicts were reused from {options.branch}, {branch.requested} were requested again"
-        )
+        for note in jury_notes(jury):
+            print_message(note)
+        branch = None if options.branch is None else Branch(options.branch)
+        with (
+            read_work(
+                files.tasks,
+                files.responses,
+                files.edges_from,
+                allow_files_outside=files.allow_files_outside,
+                checked=_checked_files(options.run),
+            ) as work,
+            open_profiles(files.profiles_from, work) as profiles,
+        ):
+            if work.graphs:
+                print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {files.edges_from}")
+            with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
+                yield session
+        if branch is not None and not options.dry_run:
+            reused = f"{branch.carried} verdicts were reused from {options.branch}"
+            print_message(f"{reused}, {branch.requested} were requested again")
 
 
 def _checked_files(folder: Path) -> "ValidatedFiles | None":
@@ -221,6 +202,13 @@ def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
         return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
 
     return as_evaluation
+
+
+def _estimate(session: "ScoringSession") -> "Forecast":
+    import asyncio
+
+    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
+        return runner.run(session.forecast(report))
 
 
 def _score_remaining(session: "ScoringSession") -> None:
@@ -270,7 +258,24 @@ def _exit_when_interrupted(session: "ScoringSession", scoring: bool) -> Iterator
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _exit_code(summary: "Summary", jury: "Jury", retry_command: str | None) -> ExitCode:
+def _print_result(
+    options: ScoreOptions, summary: "Summary", requests: "CallCosts | None", task_count: int, as_json: bool
+) -> None:
+    lines = [*result_lines(summary), *request_lines(requests)]
+    if summary.tasks < task_count:
+        lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
+    retry_command = options.retry_command if summary.infrastructure_failures else None
+    content = {"run": str(options.run), **summary.to_json(), "requests": requests_json(requests)}
+    print_report(as_json, {**content, "retry_command": retry_command}, lines)
+    if summary.lowest is not None:
+        run = shell_quote(options.run)
+        response = f"{run} --response {shell_quote(summary.lowest)}"
+        print_message(f"all rewards:     jurygraph show {run}")
+        print_message(f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}")
+        print_message(f"in sentences:    jurygraph explain {response}")
+
+
+def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
     """Return the exit code, and print why it is not 0 and what can be done."""
     code, max_error_rate = ExitCode.DONE, jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
@@ -289,6 +294,6 @@ def _exit_code(summary: "Summary", jury: "Jury", retry_command: str | None) -> E
     for row in summary.failures[:3]:
         example = shorten(row.message, 160)
         print_message(f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {example}")
-    if retry_command is not None:
-        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {retry_command}")
+    if summary.infrastructure_failures:
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {options.retry_command}")
     return code
