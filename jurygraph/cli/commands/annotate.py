@@ -23,6 +23,7 @@ from jurygraph.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from jurygraph.agents.graph_annotator.graph import GraphStatistics
     from jurygraph.jury import Jury
+    from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.schema import Rubric, Task
     from jurygraph.sources.tasks import TaskLines
 
@@ -62,7 +63,6 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.agents.graph_annotator.graph import graph_statistics
     from jurygraph.runs.reports.estimate import count_requests
     from jurygraph.sources.tasks import TaskLines
 
@@ -76,8 +76,6 @@ def annotate(
     ):
         if not len(lines):
             raise InputError(f"{lines.name}: no task has a `rubric` to annotate; add criteria")
-        if file == "-":
-            raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
         if dry_run:
             forecast = _estimate_requests(jury, lines, _read_existing_graphs(lines, edges_from, file))
         else:
@@ -87,19 +85,10 @@ def annotate(
         print_dry_run_note()
         print_report(json, *forecast)
         return
-    graphs = [(one.task, one.result) for one in outcomes if one.result is not None]
-    statistics = graph_statistics(graph for _, graph in graphs)
-    content = {
-        "tasks_file": file,
-        "statistics": statistics.to_json(),
-        "graphs": [_graph_json(task, graph) for task, graph in graphs],
-        "left_out": omitted_tasks_json(outcomes),
-        "requests": requests_json(tally),
-    }
-    print_report(json, content, [*_graph_tables(statistics, graphs), *request_lines(tally)])
+    _print_graphs(outcomes, file, tally, json)
     if tasks != "-":
         print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
-    missing = print_omitted_tasks(outcomes) + _print_missing(graphs)
+    missing = print_omitted_tasks(outcomes) + _print_missing(outcomes)
     raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
 
 
@@ -152,6 +141,23 @@ def _annotate_tasks(jury: "Jury", lines: "TaskLines", edges_from: str | None, fi
     return outcomes
 
 
+def _print_graphs(
+    outcomes: "Sequence[TaskOutcome[Rubric]]", file: str, requests: "CallCosts | None", as_json: bool
+) -> None:
+    from jurygraph.agents.graph_annotator.graph import graph_statistics
+
+    graphs = [(one.task, one.result) for one in outcomes if one.result is not None]
+    statistics = graph_statistics(graph for _, graph in graphs)
+    content = {
+        "tasks_file": file,
+        "statistics": statistics.to_json(),
+        "graphs": [_graph_json(task, graph) for task, graph in graphs],
+        "left_out": omitted_tasks_json(outcomes),
+        "requests": requests_json(requests),
+    }
+    print_report(as_json, content, [*_graph_tables(statistics, graphs), *request_lines(requests)])
+
+
 def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
     roles = {one.id: one.role for one in rubric.criteria}
     edges = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
@@ -182,17 +188,18 @@ def _graph_tables(statistics: "GraphStatistics", graphs: "Sequence[tuple[Task, R
         yield f"and {len(rows) - _MAX_EDGES} more edges"
 
 
-def _print_missing(graphs: "Sequence[tuple[Task, Rubric]]") -> int:
+def _print_missing(outcomes: "Sequence[TaskOutcome[Rubric]]") -> int:
     """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
     missing = 0
-    for task, rubric in graphs:
-        if (record := rubric.annotation) is None:
+    for one in outcomes:
+        task, record = one.task, None if one.result is None else one.result.annotation
+        if record is None:
             continue
         missing += len(record.unassigned) + len(record.unanswered)
         entries = {
             "has no role": [f"{name} {why}" for name, why in record.unassigned.items()],
-            "has no answer": [f"{one.parent} -> {one.child} {one.why}" for one in record.unanswered],
-            "rejected": [f"{one.parent} -> {one.child} ({one.kind}): {one.why}" for one in record.rejected],
+            "has no answer": [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered],
+            "rejected": [f"{edge.parent} -> {edge.child} ({edge.kind}): {edge.why}" for edge in record.rejected],
         }
         for label, listed in entries.items():
             for entry in listed[:_MAX_REASONS]:
@@ -249,6 +256,8 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
     """
     from jurygraph.sources.reviewed_graphs import EdgesFile
 
+    if file == "-":
+        raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
     if edges_from is None and earlier is None:
         return {}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,11 +11,11 @@ from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, Conditions, argument
 from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import escape_line, format_number, format_table, print_report, table_section
-
-if TYPE_CHECKING:
-    from jurygraph.runs.reports.comparison import Comparison
-    from jurygraph.runs.run import Run
-    from jurygraph.schema import Trace
+from jurygraph.runs.reports.comparison import Comparison
+from jurygraph.runs.reports.comparison import compare as compare_traces
+from jurygraph.runs.reports.gate import ComparisonStatistics, Thresholds
+from jurygraph.runs.run import Run
+from jurygraph.schema import Trace
 
 
 def compare(
@@ -39,10 +39,6 @@ def compare(
         jurygraph compare before after
         jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
     """
-    from jurygraph.runs.reports.comparison import compare as compare_traces
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.runs.run import Run
-
     thresholds = parse_thresholds(",".join(gate)) if gate else []
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing)
@@ -53,13 +49,13 @@ def compare(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _each_trace(run: "Run") -> "Iterator[Trace]":
+def _each_trace(run: Run) -> Iterator[Trace]:
     """Return the traces of a run, and close it after the last: the memory is then free for the other run."""
     yield from run.traces()
     run.close()
 
 
-def _comparison_lines(comparison: "Comparison", most_flips: int) -> Iterator[str]:
+def _comparison_lines(comparison: Comparison, most_flips: int) -> Iterator[str]:
     yield from _statistics_table(comparison)
     agents = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
     yield from table_section(["agent", "n", "mean A", "mean B", "B - A"], agents)
@@ -72,9 +68,7 @@ def _comparison_lines(comparison: "Comparison", most_flips: int) -> Iterator[str
     yield from (f"note: {escape_line(note)}" for note in comparison.notes)
 
 
-def _statistics_table(comparison: "Comparison") -> list[str]:
-    from jurygraph.runs.reports.gate import ComparisonStatistics
-
+def _statistics_table(comparison: Comparison) -> list[str]:
     rows = []
     for name, field in ComparisonStatistics.model_fields.items():
         value = getattr(comparison, name)
@@ -87,7 +81,7 @@ def _format_p_value(p: float | None) -> str:
     return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
 
 
-def _question_table(comparison: "Comparison") -> Iterator[str]:
+def _question_table(comparison: Comparison) -> Iterator[str]:
     rows = [
         [
             row.question,
@@ -105,7 +99,7 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
     return table_section(header, rows)
 
 
-def _flip_table(comparison: "Comparison", most: int) -> Iterator[str]:
+def _flip_table(comparison: Comparison, most: int) -> Iterator[str]:
     flipped, rows = comparison.flipped_verdicts, []
     for flip in flipped[:most]:
         opponents = ", ".join(name for name in flip.responses if name != flip.response_id) or "-"

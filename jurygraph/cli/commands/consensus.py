@@ -26,6 +26,23 @@ _METHOD_NAMES = {
 _INTERVAL_SOURCES = {"items": "resampled items", "prompts": "resampled prompts", "refits": "refitted resamples"}
 
 
+Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
+Preset = Annotated[
+    Literal["converged", "paper"] | None,
+    option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
+]
+_METHOD_DEFAULT = "stableval; majority if the panel is too small"
+Method = Annotated[
+    Literal["stableval", "dawid-skene", "majority"] | None,
+    option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
+]
+Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
+Seed = Annotated[
+    int | None,
+    option("S", "Seed of all draws.", show_default="0; 42 for stability by preset paper", min=0, max=2**32 - 1),
+]
+
+
 def _column(*names: str) -> Any:
     return option("C", f"Column for `{names[0][2:]}`.", *names)
 
@@ -42,32 +59,17 @@ def consensus(
     agent: Annotated[str | None, _column("--agent")] = None,
     group: Annotated[str | None, _column("--group")] = None,
     dimension: Annotated[str | None, option("D", "Use this dimension only.")] = None,
-    classes: Annotated[
-        str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")
-    ] = None,
+    classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
     gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
-    preset: Annotated[
-        Literal["converged", "paper"] | None,
-        option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
-    ] = None,
-    method: Annotated[
-        Literal["stableval", "dawid-skene", "majority"] | None,
-        option(
-            None, "Method for scores of agents and items.", show_default="stableval; majority if the panel is too small"
-        ),
-    ] = None,
+    preset: Preset = None,
+    method: Method = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
     bootstrap: Annotated[int, _draws("Resamples for intervals of agents; 0: none.")] = 1000,
     refit: Annotated[int, _draws("Resamples to refit for intervals; 0: none.")] = 0,
     subsets: Annotated[int, _draws("Subsets of annotators for stability; 0: none.")] = 50,
-    fraction: Annotated[
-        float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")
-    ] = 0.7,
-    seed: Annotated[
-        int | None,
-        option("S", "Seed of all draws.", show_default="0; 42 for stability by preset paper", min=0, max=2**32 - 1),
-    ] = None,
+    fraction: Fraction = 0.7,
+    seed: Seed = None,
     jobs: Annotated[int | None, option("N", "Processes.", show_default="one for each CPU", min=1)] = None,
     artifact: Annotated[Path | None, option("F", "Write the confusions as JSON, for later plans.")] = None,
     plot: PlotFile = None,
@@ -86,7 +88,7 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    from jurygraph.studies.consensus import Settings, fit_consensus, report
+    from jurygraph.studies.consensus import Settings, fit_consensus
 
     _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
@@ -103,19 +105,28 @@ def consensus(
         jobs=jobs or os.cpu_count() or 1,
     )
     fitted = fit_consensus(ballots, settings)
+    findings = _measure(fitted)
+    print_report(json, findings, _report_lines(findings, compare))
+    _print_warnings(fitted)
+    _write_files(fitted, findings, artifact, plot)
+
+
+def _measure(fitted: "FittedConsensus") -> "ConsensusReport":
+    from jurygraph.studies.consensus import report
+
     with progress("stability", fitted.settings.subsets, "subsets") as advance:
         stability = fitted.stability(advance)
     with progress("refitting", fitted.settings.refit, "resamples") as advance:
-        refits = fitted.refits(advance)
-    findings = report(fitted, stability, refits)
-    print_report(json, findings, _report_lines(findings, compare))
+        return report(fitted, stability, fitted.refits(advance))
+
+
+def _print_warnings(fitted: "FittedConsensus") -> None:
     for warning in fitted.warnings:
         print_message(warning)
-    if ballots.agent is None:
+    if fitted.ballots.agent is None:
         print_message("no row has an agent: no scores of agents and no stability")
     elif fitted.no_stability_reason is not None:
         print_message(f"stability was not measured: {fitted.no_stability_reason}")
-    _write_files(fitted, findings, artifact, plot)
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:

@@ -54,6 +54,9 @@ def graph(
         jurygraph graph --task tasks.jsonl --id task-1 -o rubric.svg
         jurygraph graph --run run --response task-1/a -o rubric.svg
     """
+    from jurygraph.studies.pictures.mermaid import mermaid
+    from jurygraph.studies.pictures.svg import to_svg
+
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
@@ -63,7 +66,7 @@ def graph(
         text = _draw_machine(machine or "score", form, drawing_format, output)
     else:
         picture = _task_picture(str(task), task_id) if run is None else _response_picture(run, response, task, task_id)
-        text = _render(picture, drawing_format)
+        text = to_svg(picture) if drawing_format == "svg" else mermaid(picture)
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return
@@ -168,13 +171,6 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
     if len(found) > 1:
         raise InputError(f"{path}: task {chosen!r} occurs {len(found)} times; give each task its own id")
     return found[0]
-
-
-def _render(picture: "Picture", form: DrawingFormat) -> str:
-    from jurygraph.studies.pictures.mermaid import mermaid
-    from jurygraph.studies.pictures.svg import to_svg
-
-    return to_svg(picture) if form == "svg" else mermaid(picture)
 
 
 def schema(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
     from jurygraph.schema import Message
 
-_MAX_MESSAGE = 120
-
 
 class _ObjectList(NamedTuple):
     """Schema of a variable that is a list of objects: required texts, further fields with their defaults."""
@@ -135,7 +133,7 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     try:
         return prompt.render(RenderOptions(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), _MAX_MESSAGE)
+        why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), 120)
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 

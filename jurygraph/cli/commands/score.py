@@ -31,6 +31,7 @@ from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+    from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.session import ScoringSession
     from jurygraph.schema import Config
@@ -38,15 +39,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class ScoreOptions:
-    """The arguments and options of one `jurygraph score`, as typed."""
+class InputFiles:
+    """The files that are scored: TASKS, and other files about its tasks."""
 
     tasks: str
-    run: Path
-    config: Path | None
     responses: str | None
     profiles_from: str | None
     edges_from: str | None
+    allow_files_outside: bool
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """The arguments and options of one `jurygraph score`, as typed."""
+
+    files: InputFiles
+    run: Path
+    config: Path | None
     model: str | None
     dry_run: bool
     limit: int | None
@@ -54,7 +63,6 @@ class ScoreOptions:
     rewards_from: Sequence[Path]
     max_cost: float | None
     max_calls: int | None
-    allow_files_outside: bool
 
     @property
     def retry_command(self) -> str:
@@ -62,12 +70,13 @@ class ScoreOptions:
         run = self.run if self.run.name not in ("", "..") else self.run.resolve()
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
         names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
-        values = {name: getattr(self, name) for name in names}
+        given = vars(self) | vars(self.files)
+        values = {name.replace("_", "-"): given[name] for name in names}
         values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
-        words = [f"--{k.replace('_', '-')} {shell_quote(value)}" for k, value in values.items() if value is not None]
+        words = [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
         words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
-        words += ["--allow-files-outside"] if self.allow_files_outside else []
-        return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
+        words += ["--allow-files-outside"] if self.files.allow_files_outside else []
+        return " ".join(["jurygraph score", shell_quote(self.files.tasks), *words])
 
 
 def score(
@@ -110,81 +119,58 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    import asyncio
-
     from jurygraph.runs.reports.estimate import count_requests
 
-    options = ScoreOptions(
-        tasks,
-        run,
-        config,
-        responses,
-        profiles_from,
-        edges_from,
-        model,
-        dry_run,
-        limit,
-        branch,
-        rewards_from or (),
-        max_cost,
-        max_calls,
-        allow_files_outside,
-    )
-    revise = _evaluation_purpose(options.rewards_from) if rewards_from else None
-    path = config or find_config(tasks)
-    with (
-        redirect_stdout_to_stderr(),
-        open_jury(path, model, dry_run, revise, max_cost=max_cost, max_calls=max_calls) as jury,
-        _open_session(options, jury) as session,
-    ):
+    files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
+    options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    with redirect_stdout_to_stderr(), _open_session(options) as session:
         if dry_run:
-            with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
-                forecast = runner.run(session.forecast(report))
+            forecast = _estimate(session)
         else:
             _score_remaining(session)
-        summary, requests, task_count = session.summary, count_requests(jury), session.tasks
+        summary, requests, task_count = session.summary, count_requests(session.jury), session.tasks
     if dry_run:
         print_forecast(forecast, session.tasks_needing_model, json)
         return
-    retry_command = options.retry_command if summary.infrastructure_failures else None
-    lines = [*result_lines(summary), *request_lines(requests)]
-    if summary.tasks < task_count:
-        lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
-    content = {"run": str(run), **summary.to_json(), "requests": requests_json(requests)}
-    print_report(json, {**content, "retry_command": retry_command}, lines)
-    _print_next_commands(summary, run)
-    raise typer.Exit(_exit_code(summary, jury, retry_command))
+    _print_result(options, summary, requests, task_count, json)
+    raise typer.Exit(_exit_code(options, summary, session.jury))
 
 
 @contextmanager
-def _open_session(options: ScoreOptions, jury: "Jury") -> Iterator["ScoringSession"]:
-    """Open the files and the run; print the notes of evaluators, and what is taken from other files and runs."""
-    from jurygraph.runs.workflows.branch import Branch
-    from jurygraph.runs.workflows.session import ScoringSession
-    from jurygraph.sources import read_work
-    from jurygraph.sources.profiles import open_profiles
+def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
+    """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
+    files = options.files
+    path = options.config or find_config(files.tasks)
+    revise = _evaluation_purpose(options.rewards_from) if options.rewards_from else None
+    with open_jury(
+        path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
+    ) as jury:
+        # imported after the jury has disabled tracing, because imports may read the environment
+        from jurygraph.runs.workflows.branch import Branch
+        from jurygraph.runs.workflows.session import ScoringSession
+        from jurygraph.sources import read_work
+        from jurygraph.sources.profiles import open_profiles
 
-    for note in jury_notes(jury):
-        print_message(note)
-    branch = None if options.branch is None else Branch(options.branch)
-    with (
-        read_work(
-            options.tasks,
-            options.responses,
-            options.edges_from,
-            allow_files_outside=options.allow_files_outside,
-            checked=_checked_files(options.run),
-        ) as work,
-        open_profiles(options.profiles_from, work) as profiles,
-    ):
-        if work.graphs:
-            print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {options.edges_from}")
-        with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
-            yield session
-    if branch is not None and not options.dry_run:
-        print_message(
-            f"{branch.carried} verdicts were reused from {options.branch}, {branch.requested} were requested again"
-        )
+        for note in jury_notes(jury):
+            print_message(note)
+        branch = None if options.branch is None else Branch(options.branch)
+        with (
+            read_work(
+                files.tasks,
+                files.responses,
+                files.edges_from,
+                allow_files_outside=files.allow_files_outside,
+                checked=_checked_files(options.run),
+            ) as work,
+            open_profiles(files.profiles_from, work) as profiles,
+        ):
+            if work.graphs:
+                print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {files.edges_from}")
+            with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
+                yield session
+        if branch is not None and not options.dry_run:
+            reused = f"{branch.carried} verdicts were reused from {options.branch}"
+            print_message(f"{reused}, {branch.requested} were requested again")
 
 
 def _checked_files(folder: Path) -> "ValidatedFiles | None":
@@ -216,6 +202,13 @@ def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
         return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
 
     return as_evaluation
+
+
+def _estimate(session: "ScoringSession") -> "Forecast":
+    import asyncio
+
+    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
+        return runner.run(session.forecast(report))
 
 
 def _score_remaining(session: "ScoringSession") -> None:
@@ -265,18 +258,24 @@ def _exit_when_interrupted(session: "ScoringSession", scoring: bool) -> Iterator
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _print_next_commands(summary: "Summary", run: Path) -> None:
+def _print_result(
+    options: ScoreOptions, summary: "Summary", requests: "CallCosts | None", task_count: int, as_json: bool
+) -> None:
+    lines = [*result_lines(summary), *request_lines(requests)]
+    if summary.tasks < task_count:
+        lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
+    retry_command = options.retry_command if summary.infrastructure_failures else None
+    content = {"run": str(options.run), **summary.to_json(), "requests": requests_json(requests)}
+    print_report(as_json, {**content, "retry_command": retry_command}, lines)
     if summary.lowest is not None:
-        response = f"{shell_quote(run)} --response {shell_quote(summary.lowest)}"
-        print_message(f"all rewards:     jurygraph show {shell_quote(run)}")
+        run = shell_quote(options.run)
+        response = f"{run} --response {shell_quote(summary.lowest)}"
+        print_message(f"all rewards:     jurygraph show {run}")
         print_message(f"{'a failed one:   ' if summary.failed else 'the lowest one: '} jurygraph show {response}")
         print_message(f"in sentences:    jurygraph explain {response}")
 
 
-_MAX_FAILURES, _MAX_MESSAGE = 3, 160
-
-
-def _exit_code(summary: "Summary", jury: "Jury", retry_command: str | None) -> ExitCode:
+def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
     """Return the exit code, and print why it is not 0 and what can be done."""
     code, max_error_rate = ExitCode.DONE, jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
@@ -292,9 +291,9 @@ def _exit_code(summary: "Summary", jury: "Jury", retry_command: str | None) -> E
             f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows"
         )
         code = code or ExitCode.SOME_FAILED
-    for row in summary.failures[:_MAX_FAILURES]:
-        example = shorten(row.message, _MAX_MESSAGE)
+    for row in summary.failures[:3]:
+        example = shorten(row.message, 160)
         print_message(f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {example}")
-    if retry_command is not None:
-        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {retry_command}")
+    if summary.infrastructure_failures:
+        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {options.retry_command}")
     return code

@@ -217,7 +217,7 @@ class _TermReader:
         self._params: Mapping[str, Any] = {} if spec is None else spec.params
         self._combiner = "" if spec is None else spec.combiner
         self._values = verdicts.trace.reward.parts.get(term.name, {})
-        self._unjudged = frozenset(name for name, one in self._inputs.items() if self._is_unjudged(one))
+        self._unjudged = frozenset(filter(self._is_unjudged, self._inputs))
 
     def read(self) -> ExplainedTerm:
         """Return the term with its parts and contrasts."""
@@ -225,11 +225,12 @@ class _TermReader:
         contrasts = tuple(self._contrasts()) if self._combiner == "contrast" else ()
         return ExplainedTerm(self._term, self._spec, self._unjudged, parts, contrasts)
 
-    def _is_unjudged(self, one: ComponentInput) -> bool:
+    def _is_unjudged(self, name: str) -> bool:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
-        verdicts = self._verdicts.of_input(one)
-        missing = (v.status in ("abstained", "failed") or _is_discarded(v, one.min_confidence) for v in verdicts)
-        return bool(verdicts) and all(missing)
+        verdicts, minimum = self._verdicts.of_input(self._inputs[name]), self._inputs[name].min_confidence
+        return bool(verdicts) and all(
+            v.status in ("abstained", "failed") or _is_discarded(v, minimum) for v in verdicts
+        )
 
     def _part(self, name: str, value: float) -> ExplainedPart:
         if name not in self._inputs:

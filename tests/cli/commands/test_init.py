@@ -92,6 +92,15 @@ def test_an_unknown_template_is_refused_with_the_nearest(tmp_path: Path, run: Co
     assert not (tmp_path / "jury").exists()
 
 
+@pytest.fixture
+def without_maths_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the check of the maths worker, which starts a process, where a test is about another check."""
+    from jurygraph.cli.commands import doctor
+
+    monkeypatch.setattr(doctor, "_check_maths_worker", lambda: doctor.Check("maths worker", None, "not checked"))
+
+
+@pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
     for ended in (run("doctor"), run("doctor", "--json")):
@@ -107,6 +116,7 @@ def test_doctor_runs_one_comparison_in_the_maths_worker(run: Command):
     assert "openai-compatible:URL#model" in checks["models"]["detail"]
 
 
+@pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert run("doctor", "--config", project / "jury.yaml").code == 0
     (project / "jury.yaml").write_text("evaluators: [maths.acuracy]")
@@ -115,6 +125,7 @@ def test_doctor_checks_that_a_config_can_run(project: Path, run: Command):
     assert "did you mean 'maths.accuracy'?" in ended.out
 
 
+@pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command):
     source = "import jurygraph as jg\n\n\n" + "\n".join(
         f"@jg.evaluator(audience={audience!r})\ndef {name}(task, response):\n    return 1.0\n"
