@@ -192,7 +192,9 @@ class SearchableText:
     def _find_candidate(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, or a line if the quotation has few letters."""
         folded_quotation = _fold_with_offsets(quotation)[0].strip()
-        if _has_enough_letters(folded_quotation):
+        letters = filter(str.isalnum, folded_quotation)
+        weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in letters)
+        if any(weight >= _MIN_WEIGHT for weight in accumulate(weights)):
             return next(self._passages(quotation, in_words=True, meaningful=True), None)
         line = self._short_lines.get(folded_quotation) if any(map(str.isalnum, folded_quotation)) else None
         return None if line is None or self._is_filler(line) else line
@@ -345,7 +347,9 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
     place, is_after_space = 0, False
     while place < len(text):
         run = _STEADY_RUN.match(text, place)
-        end = run.end() if run else _cluster_end(text, place)
+        end = run.end() if run else place + 1
+        while not run and end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
+            end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
         folded = run[0] if run else _compatible_form(text[place:end])
         places: Sequence[int] = range(place, end) if run else [place] * len(folded)
         if is_after_space and folded[:1] == " ":
@@ -372,14 +376,6 @@ def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
     return folded_text, starts
 
 
-def _cluster_end(text: str, start: int) -> int:
-    """Return the end of a part that normalises by itself: a starter with the marks and jamo that join it."""
-    end = start + 1
-    while end < len(text) and end - start <= _MAX_MARKS and _is_joining(text[end]):
-        end += 1
-    return end
-
-
 @lru_cache(maxsize=1 << 14)
 def _is_joining(letter: str) -> bool:
     """Return whether a character may combine with the one before it."""
@@ -404,8 +400,3 @@ def _decompose(letter: str) -> str:
         return letter
     codes = codes if kind.startswith("<") else [kind, *codes]
     return "".join(_decompose(chr(int(code, 16))) for code in codes)
-
-
-def _has_enough_letters(text: str) -> bool:
-    weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in filter(str.isalnum, text))
-    return any(weight >= _MIN_WEIGHT for weight in accumulate(weights))
