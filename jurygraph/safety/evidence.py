@@ -133,6 +133,7 @@ _STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
 """Characters that combine with no other and that no normal form changes, as a regex class."""
 
 _STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
+_ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
 _STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+(?![^{_STEADY}\s])")
 """Without the last character before an odd one, which may be a mark on it."""
 
@@ -344,22 +345,35 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
         return _fold_spaces(text)
     letters: list[str] = []
     starts = array("I")
-    place, is_after_space = 0, False
+    place = 0
     while place < len(text):
-        run = _STEADY_RUN.match(text, place)
-        end = run.end() if run else place + 1
-        while not run and end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
-            end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
-        folded = run[0] if run else _compatible_form(text[place:end])
-        places: Sequence[int] = range(place, end) if run else [place] * len(folded)
-        if is_after_space and folded[:1] == " ":
-            folded, places = folded[1:], places[1:]
-        if folded:
-            letters.append(folded)
-            starts.extend(places)
-            is_after_space = folded[-1] == " "
+        run, odd = _STEADY_RUN.match(text, place), None
+        if run is None:
+            odd = _ODD_RUN.match(text, place)
+        if run is not None:
+            end = run.end()
+            _add(letters, starts, run[0], range(place, end))
+        elif odd is not None and not any(map(_is_joining, text[place : odd.end() + 1])):
+            end = odd.end()
+            for at, normalized in enumerate(map(_compatible_form, odd[0]), place):
+                _add(letters, starts, normalized, [at] * len(normalized))
+        else:
+            end = place + 1
+            while end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
+                end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
+            normalized = _compatible_form(text[place:end])
+            _add(letters, starts, normalized, [place] * len(normalized))
         place = end
     return "".join(letters), starts
+
+
+def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
+    """Append characters and their places; a space after a space is left out."""
+    if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
+        normalized, places = normalized[1:], places[1:]
+    if normalized:
+        letters.append(normalized)
+        starts.extend(places)
 
 
 def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
