@@ -166,27 +166,22 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
         return 0
     address = f"{database.absolute().as_uri()}?mode=rw"
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=_ERASE_TIMEOUT, isolation_level=None)) as rows:
-            return _erase_rows(rows, keys, holds)
+        with closing(sqlite3.connect(address, uri=True, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
+            connection.execute("PRAGMA secure_delete = ON")
+            connection.execute("BEGIN IMMEDIATE")
+            stored_value = f"CASE WHEN length(value) <= {_MAX_SEARCHED} THEN value END"
+            found = connection.execute(f"SELECT rowid, key, mode, filename, {stored_value} FROM Cache")
+            deleted = [(row,) for row, key, *stored in found if key in keys or _is_unusable_or(holds, *stored)]
+            connection.executemany("DELETE FROM Cache WHERE rowid = ?", deleted)
+            connection.execute("COMMIT")
+            for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+                result = connection.execute(step).fetchone()
+                if result is not None and result[0]:
+                    raise sqlite3.OperationalError("another program is reading it")
+            return len(deleted)
     except sqlite3.Error as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
         raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
-
-
-def _erase_rows(connection: sqlite3.Connection, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("BEGIN IMMEDIATE")
-    rows = connection.execute(
-        "SELECT rowid, key, mode, filename, CASE WHEN length(value) <= ? THEN value END FROM Cache", (_MAX_SEARCHED,)
-    )
-    deleted = [(row,) for row, key, *stored in rows if key in keys or _is_unusable_or(holds, *stored)]
-    connection.executemany("DELETE FROM Cache WHERE rowid = ?", deleted)
-    connection.execute("COMMIT")
-    for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
-        result = connection.execute(step).fetchone()
-        if result is not None and result[0]:
-            raise sqlite3.OperationalError("another program is reading it")
-    return len(deleted)
 
 
 def _is_unusable_or(holds: Callable[[bytes], bool], mode: object, filename: object, value: object) -> bool:

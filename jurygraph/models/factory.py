@@ -10,6 +10,7 @@ provider/model                          any provider of litellm
 
 import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from jurygraph.errors import ConfigError, InputError
@@ -49,7 +50,11 @@ def open_gateway(
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
     kind = model.partition(":")[0]
-    table = _litellm_price if backend.provider == "litellm" else None
+    table: Callable[[str], Price | None] | None = None
+    if backend.provider == "litellm":
+        from jurygraph.models.backends.litellm import price as litellm_price
+
+        table = litellm_price
     price = _FREE_PRICE if kind in _FREE_KINDS else price_of(backend.model, config.prices, table)
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
@@ -111,9 +116,3 @@ def split_url_and_model(rest: str, example: str) -> tuple[str, str]:
     if not url or not model:
         raise ValueError(f"openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#{example}")
     return url, model
-
-
-def _litellm_price(model: str) -> Price | None:
-    from jurygraph.models.backends.litellm import price
-
-    return price(model)

@@ -147,17 +147,13 @@ class JudgeClient:
             raise
 
     async def _ask(self, request: Request, repairs: str | None = None) -> AnsweredCall:
-        reply, call = await self._gateway.ask(request, self._deadline(), self._sink)
+        if self._deadline_time is None and self._gateway.limits.deadline is not None:  # from the group's first request
+            self._deadline_time = asyncio.get_running_loop().time() + self._gateway.limits.deadline
+        reply, call = await self._gateway.ask(request, self._deadline_time, self._sink)
         if repairs is not None:
             call = call.model_copy(update={"repairs": repairs})
         self.calls[call.id] = call
         return AnsweredCall(reply, call)
-
-    def _deadline(self) -> float | None:
-        """Return the deadline as a time of the running loop, counted from the group's first request."""
-        if self._deadline_time is None and self._gateway.limits.deadline is not None:
-            self._deadline_time = asyncio.get_running_loop().time() + self._gateway.limits.deadline
-        return self._deadline_time
 
 
 async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:

@@ -129,7 +129,9 @@ def retry_after(headers: Mapping[str, str], now: datetime, *, throttled: bool = 
     if wait is None and throttled:  # of limits that are used up, or whose remainder is not reported
         used_up = (kind for kind in _LIMITED if not _parse_number(values.get(f"x-ratelimit-remaining-{kind}", "")))
         resets = (values.get(f"x-ratelimit-reset-{kind}", "") for kind in used_up)
-        wait = max((_parse_duration(reset) for reset in resets if _DURATION.fullmatch(reset)), default=None)
+        parts = (_PART.findall(reset) for reset in resets if _DURATION.fullmatch(reset))
+        waits = (math.fsum(float(number) * _SECONDS[unit] for number, unit in each) for each in parts)
+        wait = max(waits, default=None)
     return wait
 
 
@@ -144,7 +146,3 @@ def _seconds_until(text: str, now: datetime) -> float | None:
         return max(0.0, ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds())
     except (ValueError, OverflowError, TypeError):
         return None
-
-
-def _parse_duration(text: str) -> float:
-    return math.fsum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))

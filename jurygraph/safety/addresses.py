@@ -176,16 +176,10 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
         for signs, within in combinations[signal.sign]:
             if signs <= last.keys():
                 start = min(last[sign].start for sign in signs)
-                if (passage := _passage(view.folded[start : signal.end], within)) is not None:
-                    yield signs, passage
-
-
-def _passage(read: bytes, within: int) -> str | None:
-    """Return the words of a passage; None if it has more than `within` characters, or four times as many bytes."""
-    if within and len(read) > 4 * within:
-        return None
-    passage = " ".join(read.decode().split())
-    return passage if not within or len(passage) <= within else None
+                passage = view.folded[start : signal.end]
+                words = " ".join(passage.decode().split()) if not within or len(passage) <= 4 * within else None
+                if words is not None and (not within or len(words) <= within):
+                    yield signs, words
 
 
 def _group_by_sign(combinations: Iterable[_Combination]) -> Mapping[Sign, tuple[_Combination, ...]]:

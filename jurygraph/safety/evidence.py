@@ -133,6 +133,7 @@ _STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
 """Characters that combine with no other and that no normal form changes, as a regex class."""
 
 _STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
+_ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
 _STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+(?![^{_STEADY}\s])")
 """Without the last character before an odd one, which may be a mark on it."""
 
@@ -192,7 +193,9 @@ class SearchableText:
     def _find_candidate(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, or a line if the quotation has few letters."""
         folded_quotation = _fold_with_offsets(quotation)[0].strip()
-        if _has_enough_letters(folded_quotation):
+        letters = filter(str.isalnum, folded_quotation)
+        weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in letters)
+        if any(weight >= _MIN_WEIGHT for weight in accumulate(weights)):
             return next(self._passages(quotation, in_words=True, meaningful=True), None)
         line = self._short_lines.get(folded_quotation) if any(map(str.isalnum, folded_quotation)) else None
         return None if line is None or self._is_filler(line) else line
@@ -342,20 +345,35 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
         return _fold_spaces(text)
     letters: list[str] = []
     starts = array("I")
-    place, is_after_space = 0, False
+    place = 0
     while place < len(text):
-        run = _STEADY_RUN.match(text, place)
-        end = run.end() if run else _cluster_end(text, place)
-        folded = run[0] if run else _compatible_form(text[place:end])
-        places: Sequence[int] = range(place, end) if run else [place] * len(folded)
-        if is_after_space and folded[:1] == " ":
-            folded, places = folded[1:], places[1:]
-        if folded:
-            letters.append(folded)
-            starts.extend(places)
-            is_after_space = folded[-1] == " "
+        run, odd = _STEADY_RUN.match(text, place), None
+        if run is None:
+            odd = _ODD_RUN.match(text, place)
+        if run is not None:
+            end = run.end()
+            _add(letters, starts, run[0], range(place, end))
+        elif odd is not None and not any(map(_is_joining, text[place : odd.end() + 1])):
+            end = odd.end()
+            for at, normalized in enumerate(map(_compatible_form, odd[0]), place):
+                _add(letters, starts, normalized, [at] * len(normalized))
+        else:
+            end = place + 1
+            while end < len(text) and end - place <= _MAX_MARKS and _is_joining(text[end]):
+                end += 1  # a part that normalises by itself: a character with the marks and jamo that join it
+            normalized = _compatible_form(text[place:end])
+            _add(letters, starts, normalized, [place] * len(normalized))
         place = end
     return "".join(letters), starts
+
+
+def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
+    """Append characters and their places; a space after a space is left out."""
+    if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
+        normalized, places = normalized[1:], places[1:]
+    if normalized:
+        letters.append(normalized)
+        starts.extend(places)
 
 
 def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
@@ -370,14 +388,6 @@ def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
         done = space.end()
     starts.extend(range(done, len(text)))
     return folded_text, starts
-
-
-def _cluster_end(text: str, start: int) -> int:
-    """Return the end of a part that normalises by itself: a starter with the marks and jamo that join it."""
-    end = start + 1
-    while end < len(text) and end - start <= _MAX_MARKS and _is_joining(text[end]):
-        end += 1
-    return end
 
 
 @lru_cache(maxsize=1 << 14)
@@ -404,8 +414,3 @@ def _decompose(letter: str) -> str:
         return letter
     codes = codes if kind.startswith("<") else [kind, *codes]
     return "".join(_decompose(chr(int(code, 16))) for code in codes)
-
-
-def _has_enough_letters(text: str) -> bool:
-    weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in filter(str.isalnum, text))
-    return any(weight >= _MIN_WEIGHT for weight in accumulate(weights))

@@ -137,9 +137,13 @@ def describe_copy(read: str, reference: str, query: str) -> str | None:
     if weight < MIN_LETTERS:
         return None
     description = _describe_likeness(letters_and_digits(read), reference_letters, weight)
-    if description is None or _is_in_query(reference_letters, letters_and_digits(fold_text(query))):
+    if description is None:
         return None
-    return description
+    letters = letters_and_digits(fold_text(query))
+    runs = {letters[at : at + _RUN_LENGTH] for at in range(len(letters))}
+    starts = range(len(reference_letters) - _RUN_LENGTH + 1)
+    shared = sum(reference_letters[at : at + _RUN_LENGTH] in runs for at in starts)
+    return None if shared > _MAX_SHARE_IN_QUERY * len(starts) else description
 
 
 @lru_cache(maxsize=16)
@@ -159,10 +163,3 @@ def _describe_likeness(response: str, reference: str, weight: int) -> str | None
     compared = response[:_COMPARED], reference[:_COMPARED]  # the beginnings of long texts
     is_near = Indel.normalized_similarity(*compared, score_cutoff=cutoff) > 0
     return "it is nearly the reference" if is_near else None
-
-
-def _is_in_query(reference: str, query: str) -> bool:
-    """Return whether the query contains most of the runs of letters of a reference."""
-    runs = {query[at : at + _RUN_LENGTH] for at in range(len(query))}
-    starts = range(len(reference) - _RUN_LENGTH + 1)
-    return sum(reference[at : at + _RUN_LENGTH] in runs for at in starts) > _MAX_SHARE_IN_QUERY * len(starts)

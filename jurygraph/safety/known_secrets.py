@@ -8,7 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -94,22 +94,13 @@ def _secrets_of(name: str, value: str) -> Iterator[str]:
         return
     if _NAME_OF_SECRET.fullmatch(name):
         yield value
-        yield from _secret_fields(value)
+        if value.startswith("{"):  # credentials in JSON, with fields such as `private_key`
+            with suppress(ValueError, RecursionError):
+                fields: dict[str, Any] = json.loads(value)
+                texts = [(name.upper(), field) for name, field in fields.items() if isinstance(field, str)]
+                yield from (field.strip() for name, field in texts if _NAME_OF_SECRET.fullmatch(name))
     elif name.endswith(_NAME_OF_ADDRESS):
         yield from _secrets_of_address(value)
-
-
-def _secret_fields(value: str) -> Iterator[str]:
-    """Yield the secret fields, such as `private_key`, of credentials that are a JSON object."""
-    if not value.startswith("{"):
-        return
-    try:
-        fields: dict[str, Any] = json.loads(value)
-    except (ValueError, RecursionError):
-        return
-    for name, field in fields.items():
-        if isinstance(field, str) and _NAME_OF_SECRET.fullmatch(name.upper()):
-            yield field.strip()
 
 
 def _secrets_of_address(address: str) -> Iterator[str]:

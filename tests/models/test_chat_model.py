@@ -374,9 +374,10 @@ class ModelWithRetries(FakeListChatModel):
 
 
 def test_a_model_with_its_own_retries_is_refused() -> None:
-    assert ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider == "langchain:Stubborn"
+    assert ChatModel(ModelWithRetries(responses=["x"], max_retries=0)).provider == "langchain:ModelWithRetries"
     for retries in (2, None):
-        with pytest.raises(ConfigError, match=f"Stubborn.*has max_retries={retries}.*make it with max_retries=0"):
+        problem = f"ModelWithRetries.*has max_retries={retries}.*make it with max_retries=0"
+        with pytest.raises(ConfigError, match=problem):
             ChatModel(ModelWithRetries(responses=["x"], max_retries=retries))
 
 

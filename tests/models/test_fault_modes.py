@@ -101,7 +101,7 @@ def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_target
-@pytest.mark.usefixtures("surroundings")
+@pytest.mark.usefixtures("environment_of_targets")
 def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):

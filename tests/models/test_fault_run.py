@@ -129,7 +129,7 @@ class Ended(NamedTuple):
     """The run: its traces, the provider's faults, and the numbers of requests received and counted."""
 
     traces: list[Trace]
-    draw_fault: Mapping[tuple[str, bool], list[str]]
+    drawn: Mapping[tuple[str, bool], list[str]]
     requests: int
     reckoned: int
 
