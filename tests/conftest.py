@@ -13,9 +13,9 @@ import tempfile
 
 from hypothesis import settings
 
-from tests.examples import QUICK
+from tests.examples import QUICK_EXAMPLES
 
-settings.register_profile("quick", derandomize=True, deadline=None, max_examples=QUICK)
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=QUICK_EXAMPLES)
 settings.register_profile("thorough", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

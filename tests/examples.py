@@ -2,9 +2,9 @@
 
 from hypothesis import settings
 
-QUICK = 25
+QUICK_EXAMPLES = 25
 
 
 def at_most(examples: int) -> int:
     """So many, but in `make test` no more than 25."""
-    return min(examples, QUICK) if settings.get_current_profile_name() == "quick" else examples
+    return min(examples, QUICK_EXAMPLES) if settings.get_current_profile_name() == "quick" else examples

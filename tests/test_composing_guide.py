@@ -23,8 +23,8 @@ from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli import main
 from jurygraph.models.request import Reply
 from jurygraph.runs.run import Run
-from tests.models.judging import response_in
-from tests.models.server import Answer, said, serving, status
+from tests.models.judge_scripts import response_in
+from tests.models.server import Answer, reply_with, run_server, status
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "composing.md").read_text(encoding="utf-8")
@@ -48,7 +48,7 @@ def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
     met = QUOTE in response_in(body)
     reason = "It is sorry about this parcel." if met else "It speaks of customers, not to one."
     reply = {"reason": reason, "quotes": [QUOTE] if met else [], "met": met, "probability": 0.9 if met else 0.1}
-    return said(json.dumps({"item_1": reply}))
+    return reply_with(json.dumps({"item_1": reply}))
 
 
 class Typed(NamedTuple):
@@ -100,7 +100,7 @@ def followed(saved: Path) -> list[Typed | Shown]:
     """The page from top to bottom: its commands as they ended, and what it shows after them."""
     found: list[Typed | Shown] = []
     last = Typed("", "", 0)
-    with serving(warm_where_sorry) as server:
+    with run_server(warm_where_sorry) as server:
         for language, text in BLOCK.findall(PAGE):
             if language == "sh":
                 for line in text.splitlines():
@@ -158,7 +158,7 @@ def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> N
 def test_a_reply_is_kept_for_the_same_address_unless_the_config_says_no(tmp_path: Path) -> None:
     folder = copied(tmp_path, "warm.yaml", "model: none", f"model: openai-compatible:{MODEL}#tiny")
     score = "jurygraph score tasks.jsonl --config warm.yaml --out"
-    with serving(warm_where_sorry) as server:
+    with run_server(warm_where_sorry) as server:
         config = folder / "warm.yaml"
         config.write_text(config.read_text(encoding="utf-8").replace(MODEL, server.url), encoding="utf-8")
         typed(f"{score} first", folder)
@@ -177,7 +177,7 @@ def test_a_server_without_log_probabilities_is_asked_for_none(tmp_path: Path) ->
 
     folder = copied(tmp_path, "warm.yaml", "model: none", "calls: {parameters: {logprobs: false}, record: calls.jsonl}")
     model = f"--model openai-compatible:{MODEL}#tiny"
-    with serving(refuses) as server:
+    with run_server(refuses) as server:
         assert typed(f"jurygraph score tasks.jsonl --config warm.yaml --out run {model}", folder, server.url).code == 0
         (folder / "warm.yaml").write_text(FILES["warm.yaml"], encoding="utf-8")
         refused = typed(f"jurygraph score tasks.jsonl --config warm.yaml --out refused {model}", folder, server.url)
@@ -189,7 +189,7 @@ def test_a_recording_lies_where_the_command_was_typed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     copied(tmp_path, "warm.yaml", "model: none", "model: none\ncalls: {record: calls.jsonl}")
     score = f"jurygraph score ../tasks.jsonl --config ../warm.yaml --out run --model openai-compatible:{MODEL}#tiny"
-    with serving(warm_where_sorry) as server:
+    with run_server(warm_where_sorry) as server:
         assert typed(score, tmp_path / "elsewhere", server.url).code == 0
     assert (tmp_path / "elsewhere" / "calls.jsonl").is_file()
 
@@ -198,7 +198,7 @@ def test_a_quotation_that_is_made_up_is_lost_and_the_verdict_rests_on_the_others
     reply = {"reason": "so it is", "quotes": [QUOTE, "We feel for you."], "met": True, "probability": 0.9}
     folder = copied(tmp_path, "warm.yaml", "model: none\n", "")
     score = f"jurygraph score tasks.jsonl --config warm.yaml --out run --model openai-compatible:{MODEL}#tiny"
-    with serving(lambda body, number: said(json.dumps({"item_1": reply}))) as server:
+    with run_server(lambda body, number: reply_with(json.dumps({"item_1": reply}))) as server:
         typed(score, folder, server.url)
     shown = typed("jurygraph show run --response parcel/kind", folder).printed
     assert "so it is [lost: 'We feel for you.' (not in the response)]" in " ".join(shown.split())
@@ -420,7 +420,7 @@ JUDGED = {
 @pytest.mark.parametrize("message", JUDGED)
 def test_a_reply_of_no_use_says_what_the_page_says(message: str, tmp_path: Path) -> None:
     folder = copied(tmp_path, "warm.yaml", "model: none", f"model: openai-compatible:{MODEL}#tiny")
-    with serving(lambda body, number: said(JUDGED[message])) as server:
+    with run_server(lambda body, number: reply_with(JUDGED[message])) as server:
         config = folder / "warm.yaml"
         config.write_text(config.read_text(encoding="utf-8").replace(MODEL, server.url), encoding="utf-8")
         ended = typed("jurygraph score tasks.jsonl --config warm.yaml --out run", folder)
@@ -429,7 +429,7 @@ def test_a_reply_of_no_use_says_what_the_page_says(message: str, tmp_path: Path)
 
 def test_a_variable_that_is_stated_and_not_given_says_what_the_page_says(tmp_path: Path) -> None:
     folder = copied(tmp_path, "warm.py", 'return {"house": self.house}', "return {}")
-    with serving(warm_where_sorry) as server:
+    with run_server(warm_where_sorry) as server:
         score = f"jurygraph score tasks.jsonl --config warm.yaml --out run --model openai-compatible:{MODEL}#tiny"
         ended = typed(score, folder, server.url)
     assert "'house' is undefined" in ended.printed

@@ -13,7 +13,7 @@ import jurygraph as jg
 from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
 from jurygraph.conformance import ODD_TEXTS, check_evaluator
 from jurygraph.graphs import planning
-from tests.models.server import serving, status
+from tests.models.server import run_server, status
 
 TASK = Task.model_validate(
     {
@@ -62,7 +62,7 @@ def length(response: Response) -> float:
 
 
 def test_a_failing_model_is_reported_as_such() -> None:
-    with serving(lambda body, number: status(400)) as server:
+    with run_server(lambda body, number: status(400)) as server:
         model = f"openai-compatible:{server.url}#tiny"
         with pytest.raises(AssertionError, match=r"breaks on .* 400: planted"):
             check_evaluator("criteria", GROUPS, model=model)

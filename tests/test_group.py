@@ -11,10 +11,13 @@ from jurygraph.errors import InputError
 from jurygraph.graphs.state import RunContext
 from jurygraph.jury import Group, check_group
 from jurygraph.schema import Plan, Question, Response, Task
-from tests.graphs.cast import DATA, Measure, Told, jury, planned, task, told
+from tests.graphs.scripted import DATA_READER, Measure, ScriptedEvaluator, evaluator_use, jury, make_plan, task
 
 CONFIG: dict[str, Any] = {
-    "evaluators": [told("tone"), {"use": DATA, "name": "reads", "params": {"needs": ["measure"], "version": "1"}}],
+    "evaluators": [
+        evaluator_use("tone"),
+        {"use": DATA_READER, "name": "reads", "params": {"needs": ["measure"], "version": "1"}},
+    ],
     "derivers": [{"use": f"{__name__}:Ruler", "name": "ruler"}],
     "components": {"style": {"combiner": "mean", "inputs": {"x": "tone", "y": "reads"}}},
     "reward": {"style": 1.0},
@@ -23,7 +26,7 @@ CONFIG: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return planned(CONFIG, task())
+    return make_plan(CONFIG, task())
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +45,7 @@ class Ruler(Measure):
     version = "1"
 
 
-class Changed(Told):
+class Changed(ScriptedEvaluator):
     """An evaluator whose input has changed."""
 
     name = "tone"
@@ -60,7 +63,7 @@ def ruler(**fields: Any) -> Deriver:
 
 
 def tone(version: str) -> Evaluator:
-    made = Told(version=version)
+    made = ScriptedEvaluator(version=version)
     made.name = "tone"
     return made
 

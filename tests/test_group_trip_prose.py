@@ -13,9 +13,9 @@ from examples.group_trip.layouts import LAYOUTS
 from jurygraph import Jury, Task, Trace
 from jurygraph.schema import Response, TaskLine
 from jurygraph.sources import read_config, read_tasks
-from tests.agents.extraction.extractor import between, perfect, reading
-from tests.models.judging import asked_for
-from tests.models.server import Answer, Server, said, serving
+from tests.agents.extraction.extractor import fenced_text, read_perfectly, reader_script
+from tests.models.judge_scripts import requested_items
+from tests.models.server import Answer, Server, reply_with, run_server
 
 ROOT = Path(__file__).parent.parent
 TRIP = ROOT / "examples" / "group_trip"
@@ -47,18 +47,18 @@ def _alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 def model(body: dict[str, Any], number: int) -> Answer:
     """Takes out what a plan lays down; and judges a wish by what it has read of nights and sights."""
-    names = asked_for(body)
+    names = requested_items(body)
     if "days" in names:
-        return reading(lambda text, query: perfect(text))(body, number)
-    text = between(str(body["messages"][1]["content"]), "response")
-    stay = perfect(text)["stays"][0]["quote"]
-    served = max(0, 4 - len(perfect(text)["attractions"]) // 4)
-    return said(json.dumps({name: {"reason": "few sights", "quotes": [stay], "value": served} for name in names}))
+        return reader_script(lambda text, query: read_perfectly(text))(body, number)
+    text = fenced_text(str(body["messages"][1]["content"]), "response")
+    stay = read_perfectly(text)["stays"][0]["quote"]
+    served = max(0, 4 - len(read_perfectly(text)["attractions"]) // 4)
+    return reply_with(json.dumps({name: {"reason": "few sights", "quotes": [stay], "value": served} for name in names}))
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with serving(model) as running:
+    with run_server(model) as running:
         yield running
 
 
@@ -120,8 +120,8 @@ def test_everything_is_judged_and_each_utility_is_of_facts_checks_and_a_judgemen
 def test_a_plan_is_taken_out_once_for_all_travellers(
     groups: list[Group], traces: dict[str, Trace], server: Server
 ) -> None:
-    extractions = [seen for seen in server.requests if "days" in asked_for(seen.body)]
-    texts = {between(seen.body["messages"][1]["content"], "response") for seen in extractions}
+    extractions = [seen for seen in server.requests if "days" in requested_items(seen.body)]
+    texts = {fenced_text(seen.body["messages"][1]["content"], "response") for seen in extractions}
     assert texts == {response.text for _, responses in groups for response in responses}
     for trace in traces.values():
         data, claims = (next(one for one in trace.material if one.name == name) for name in ("data", "claims"))

@@ -9,7 +9,7 @@ import grimp
 import pytest
 
 from jurygraph.cli.app import COMMANDS
-from tests.graphs.cast import jury, response, task, told
+from tests.graphs.scripted import evaluator_use, jury, response, task
 
 DECIDE = """
 import json, sys
@@ -48,7 +48,7 @@ def test_the_walk_counts_imports_inside_functions_and_commands_by_name() -> None
 
 
 def test_a_group_is_decided_without_the_graph_library() -> None:
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())
         traces = made.score(task(), [response("a", tone=0.5), response("b", tone="abstained")], plan=plan)
     given = {"plan": plan.model_dump(mode="json"), "traces": [trace.model_dump(mode="json") for trace in traces]}

@@ -11,9 +11,9 @@ import pytest
 
 from jurygraph import Jury, Response, Task
 from jurygraph.sources import read_tasks
-from tests.judges.pairwise.comparing import as_they_stand, judging_by
-from tests.judges.protocols.trip import PLAN, finding, trip
-from tests.models.server import serving
+from tests.judges.pairwise.comparisons import judge_script, shown_order
+from tests.judges.protocols.trip import PLAN, find_everything, trip
+from tests.models.server import run_server
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
@@ -56,7 +56,7 @@ def test_the_configs_of_reviewers_plan_the_tasks_of_the_templates(
 
 
 def test_five_protocols_are_four_calls_and_give_what_the_page_calls_them(tmp_path: Path) -> None:
-    with serving(finding) as server, Jury.from_config(written(tmp_path, PROTOCOLS, server.url)) as jury:
+    with run_server(find_everything) as server, Jury.from_config(written(tmp_path, PROTOCOLS, server.url)) as jury:
         (trace,) = jury.score(trip(3), [Response(id="a", text=PLAN)])
         assert server.count == 4
     assert set(trace.reward.components) == set(re.findall(r"`([a-z-]+)`", _line("- **A component is R", "If you")))
@@ -71,7 +71,7 @@ def _line(start: str, end: str) -> str:
 
 def test_pairs_and_lists_make_rewards(tmp_path: Path) -> None:
     with (
-        serving(judging_by(as_they_stand)) as server,
+        run_server(judge_script(shown_order)) as server,
         Jury.from_config(written(tmp_path, COMBINED, server.url)) as jury,
     ):
         traces = jury.score(Task(id="t", query="Write to Ann."), group())
@@ -85,7 +85,7 @@ def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     row = {"id": "t", "query": "Write to Ann.", "responses": responses}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(row), encoding="utf-8")
     (script,) = blocks("python")
-    with serving(judging_by(as_they_stand)) as server:
+    with run_server(judge_script(shown_order)) as server:
         written(tmp_path, PAIRWISE, server.url)
         score = [str(Path(sys.executable).with_name("jurygraph")), "score", "tasks.jsonl", "--out", "run"]
         subprocess.run(score, cwd=tmp_path, check=True, capture_output=True)

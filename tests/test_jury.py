@@ -18,12 +18,12 @@ from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, MAX_WAITING_GROUPS
 from jurygraph.schema import Config, Response, Task, Trace
-from tests.graphs.cast import TOLD, jury, response, task, told
-from tests.models import judging
-from tests.models.server import Answer, serving
+from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
+from tests.models import judge_scripts
+from tests.models.server import Answer, run_server
 
 PROJECT = Path(__file__).parents[1]
-CONFIG = {"evaluators": [told("tone")]}
+CONFIG = {"evaluators": [evaluator_use("tone")]}
 
 
 def make_groups(n: int) -> jg.Group:
@@ -47,11 +47,11 @@ def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
 
 def test_an_unreachable_model_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"^model: 'gpt' is not a model; write none, openai-compatible:URL#model, "):
-        jury(told("tone"), model="gpt")
+        jury(evaluator_use("tone"), model="gpt")
 
 
 def test_a_plan_can_be_reused() -> None:
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())
         first, second = (made.score(task(), [response("a", tone=s)], plan=plan) for s in (0.5, 0.75))
     assert first[0].plan is plan
@@ -60,7 +60,7 @@ def test_a_plan_can_be_reused() -> None:
 
 
 def test_the_plan_of_another_task_is_refused() -> None:
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())
         with pytest.raises(InputError, match="plan is for task 'task', not for 'other'"):
             made.score(Task(id="other", query="q"), [response("a", tone=1.0)], plan=plan)
@@ -69,17 +69,17 @@ def test_the_plan_of_another_task_is_refused() -> None:
 @pytest.mark.parametrize(
     ("other", "named"),
     [
-        (told("tone", version="2"), "evaluator 'tone' of version '1'; this jury has 2"),
-        (told("taste"), "evaluator 'tone' of version '1'; this jury has none"),
+        (evaluator_use("tone", version="2"), "evaluator 'tone' of version '1'; this jury has 2"),
+        (evaluator_use("taste"), "evaluator 'tone' of version '1'; this jury has none"),
     ],
 )
 def test_a_plan_made_with_other_evaluators_is_refused(other: Any, named: str) -> None:
-    with jury(told("tone")) as maker, jury(other) as made, pytest.raises(InputError, match=named):
+    with jury(evaluator_use("tone")) as maker, jury(other) as made, pytest.raises(InputError, match=named):
         made.score(task(), [response("a", tone=1.0)], plan=maker.prepare(task()))
 
 
 def test_repeated_response_ids_are_refused() -> None:
-    with jury(told("tone")) as made, pytest.raises(InputError, match="two responses with the id 'a'"):
+    with jury(evaluator_use("tone")) as made, pytest.raises(InputError, match="two responses with the id 'a'"):
         made.score(task(), [response("a", tone=1.0), response("b", tone=1.0), response("a", text="!", tone=1.0)])
 
 
@@ -87,14 +87,14 @@ def test_traces_have_the_order_agents_and_labels_of_the_responses() -> None:
     group = [
         Response(id=name, text=name, agent=f"agent {name}", labels={"n": name}, data={"tone": 0.5}) for name in "cabd"
     ]
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         traces = made.score(task(), group)
     assert [(t.response_id, t.agent, t.labels["n"]) for t in traces] == [(n, f"agent {n}", n) for n in "cabd"]
 
 
 def test_a_jury_works_inside_a_running_loop_as_in_a_notebook() -> None:
     async def cell() -> tuple[list[Trace], list[Trace]]:
-        with jury(told("tone")) as made:
+        with jury(evaluator_use("tone")) as made:
             return made.score(task(), [response("a", tone=0.5)]), await made.ascore(task(), [response("a", tone=0.5)])
 
     one, other = asyncio.run(cell())
@@ -102,7 +102,7 @@ def test_a_jury_works_inside_a_running_loop_as_in_a_notebook() -> None:
 
 
 def test_a_jury_serves_one_loop_after_another() -> None:
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         values = [asyncio.run(made.ascore(task(), [response("a", tone=s)]))[0].reward.value for s in (0.25, 0.5)]
         values.append(made.score(task(), [response("a", tone=0.75)])[0].reward.value)
     assert values == [0.25, 0.5, 0.75]
@@ -111,7 +111,7 @@ def test_a_jury_serves_one_loop_after_another() -> None:
 def test_a_jury_serves_several_threads_through_one_loop() -> None:
     found: dict[int, float | None] = {}
     start = threading.Barrier(8)
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
 
         def score(n: int) -> None:
             start.wait()
@@ -156,7 +156,7 @@ def test_evaluators_are_opened_before_the_first_question_and_closed_with_the_jur
 
 
 def test_a_jury_may_be_closed_twice_and_used_again() -> None:
-    made = jury(told("tone"))
+    made = jury(evaluator_use("tone"))
     made.close()
     assert made.score(task(), [response("a", tone=0.5)])[0].reward.value == 0.5
     made.close()
@@ -227,14 +227,14 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
             yield make_groups(n)
 
     async def first() -> int:
-        with jury(told("tone")) as made:
+        with jury(evaluator_use("tone")) as made:
             results: AsyncIterator[list[Trace]] = made.ascore_all(groups())
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
         return len(read)
 
     assert asyncio.run(first()) == MAX_CONCURRENT_GROUPS
-    assert asyncio.run(collect(jury(told("tone")), [])) == []
+    assert asyncio.run(collect(jury(evaluator_use("tone")), [])) == []
 
 
 def test_small_groups_reach_the_configured_call_concurrency() -> None:
@@ -248,15 +248,16 @@ def test_small_groups_reach_the_configured_call_concurrency() -> None:
             if here == at_once:
                 everyone.set()
             await everyone.wait()
-            return await judging.judged(body)(request)
+            return await judge_scripts.judge_reply(body)(request)
 
         return answer
 
     groups = [
-        jg.Group(judging.rubric("kind", name=f"t{n}"), judging.responses(f"{n}", task=f"t{n}")) for n in range(at_once)
+        jg.Group(judge_scripts.rubric("kind", name=f"t{n}"), judge_scripts.responses(f"{n}", task=f"t{n}"))
+        for n in range(at_once)
     ]
-    with serving(together) as server:
-        made = judging.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
+    with run_server(together) as server:
+        made = judge_scripts.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
 
         async def score_all() -> list[list[Trace]]:
             try:
@@ -327,7 +328,7 @@ def test_an_error_in_one_group_is_raised_in_order_and_cancels_the_rest() -> None
     done: list[Any] = []
 
     async def scenario() -> set[Any]:
-        with jury(told("tone"), f"{__name__}:Blocks", reward={"tone": 1.0}) as made:
+        with jury(evaluator_use("tone"), f"{__name__}:Blocks", reward={"tone": 1.0}) as made:
             groups = [jg.Group(Task(id="none", query="q"), []), *(make_groups(n) for n in range(5))]
             with pytest.raises(InputError, match="task 'none' has no responses"):
                 done.extend(await collect(made, groups))
@@ -341,7 +342,7 @@ def test_results_before_an_error_are_yielded() -> None:
     done: list[str] = []
 
     async def scenario() -> None:
-        with jury(told("tone")) as made:
+        with jury(evaluator_use("tone")) as made:
             async for traces in made.ascore_all([make_groups(1), jg.Group(task(), []), make_groups(2)]):
                 done.append(traces[0].response_id)
 
@@ -352,13 +353,14 @@ def test_results_before_an_error_are_yielded() -> None:
 
 TWICE = f"""
 import jurygraph as jg
-from tests.graphs.cast import criterion, response, said, task, told
+from tests.graphs.scripted import criterion, evaluator_use, response, response_with, task
 config = {{
     "evaluators": [
-        told("met", audience="criterion"), told("kind", audience="stakeholder"), told("rank", scope="pair"),
-        {{"use": "{TOLD}", "name": "same", "params": {{"material": "versions"}}}},
+        evaluator_use("met", audience="criterion"), evaluator_use("kind", audience="stakeholder"),
+        evaluator_use("rank", scope="pair"),
+        {{"use": "{SCRIPTED}", "name": "same", "params": {{"material": "versions"}}}},
     ],
-    "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"],
+    "derivers": ["tests.graphs.scripted:Versions", "tests.graphs.scripted:Measure"],
     "reward": {{"rubric": 1.0, "stakeholders": 0.3, "rank": 0.1, "same": -0.7}},
     "weights": {{"method": "uniform"}},
     "failure": {{"min_coverage": 0.1}},
@@ -369,7 +371,7 @@ about = task(
 )
 script = {{"met@x": 0.3, "met@y": "response", "kind@ann": 0.9, "kind@bob": "abstained", "measure": 0.3}}
 group = [
-    said(name, {{**script, "rank": i / 3, "versions": [[name + v, {{"same": i / 7}}] for v in "wv"]}})
+    response_with(name, {{**script, "rank": i / 3, "versions": [[name + v, {{"same": i / 7}}] for v in "wv"]}})
     for i, name in enumerate(("a", "b", "c"))
 ]
 with jg.Jury.from_config(config) as jury:
@@ -399,7 +401,9 @@ def test_two_runs_in_two_processes_give_the_same_traces() -> None:
 def test_two_runs_give_the_same_traces() -> None:
     runs = []
     for _ in range(2):
-        with jury(told("tone"), told("rank", scope="pair"), reward={"tone": 1.0, "rank": 0.1}) as made:
+        with jury(
+            evaluator_use("tone"), evaluator_use("rank", scope="pair"), reward={"tone": 1.0, "rank": 0.1}
+        ) as made:
             runs.append(made.score(task(), [response(n, tone=0.1, rank=i / 3) for i, n in enumerate("abc")]))
     assert [trace.digest for trace in runs[0]] == [trace.digest for trace in runs[1]]
 
@@ -410,7 +414,7 @@ def test_a_mistyped_key_of_the_config_names_the_nearest() -> None:
 
 
 def test_a_plan_for_an_earlier_version_of_the_task_is_refused() -> None:
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())
         changed = task().model_copy(update={"query": "What is left?"})
         with pytest.raises(InputError, match="another version of task"):
@@ -418,5 +422,5 @@ def test_a_plan_for_an_earlier_version_of_the_task_is_refused() -> None:
 
 
 def test_a_lone_surrogate_is_refused_before_scoring() -> None:
-    with jury(told("tone")) as made, pytest.raises(InputError, match=r"response 'a' cannot be written"):
+    with jury(evaluator_use("tone")) as made, pytest.raises(InputError, match=r"response 'a' cannot be written"):
         made.score(task(), [Response(id="a", text="\ud800")])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jurygraph.studies.monitor import read_groups
-from tests.cli.conftest import Ended, called
+from tests.cli.conftest import CommandResult, run_process
 
 pytestmark = pytest.mark.slow
 MONITOR = Path(__file__).parent.parent / "examples" / "monitor"
@@ -28,18 +28,18 @@ def lines() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("monitor") / "run"
-    ended = called("score", MONITOR / "tasks.jsonl.gz", "--config", MONITOR / "jury.yaml", "--out", folder)
+    ended = run_process("score", MONITOR / "tasks.jsonl.gz", "--config", MONITOR / "jury.yaml", "--out", folder)
     assert ended.code == 0, ended.err
     return folder
 
 
 @pytest.fixture(scope="module")
-def watched(scored: Path) -> Ended:
-    return called("watch", scored, "--step-label", "step", "--json")
+def watched(scored: Path) -> CommandResult:
+    return run_process("watch", scored, "--step-label", "step", "--json")
 
 
 @pytest.fixture(scope="module")
-def alerts(watched: Ended) -> list[dict[str, Any]]:
+def alerts(watched: CommandResult) -> list[dict[str, Any]]:
     return [json.loads(line)["alert"] for line in watched.out.splitlines()[:-1]]
 
 
@@ -83,7 +83,7 @@ def three_sd(lines: list[dict[str, Any]]) -> int:
 
 
 def test_nothing_is_told_before_the_hack_and_it_is_caught_within_5_steps_of_3_sd(
-    lines: list[dict[str, Any]], alerts: list[dict[str, Any]], watched: Ended
+    lines: list[dict[str, Any]], alerts: list[dict[str, Any]], watched: CommandResult
 ) -> None:
     assert watched.code == 1
     assert all(alert["step"] >= BEGINS for alert in alerts)
@@ -97,6 +97,8 @@ def test_the_readme_says_at_which_step_what_is_told(scored: Path, lines: list[di
     readme = (MONITOR / "README.md").read_text(encoding="utf-8")
     shown = re.search(r"<!-- from: jurygraph watch my-run --step-label step -->\n```text\n(.*?)```", readme, re.DOTALL)
     assert shown is not None
-    assert called("watch", scored, "--step-label", "step").out.split() == shown[1].split()  # the README wraps its lines
+    assert (
+        run_process("watch", scored, "--step-label", "step").out.split() == shown[1].split()
+    )  # the README wraps its lines
     assert f"begins at step {BEGINS}" in readme
     assert f"3 sd away at step {three_sd(lines)}" in readme

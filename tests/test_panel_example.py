@@ -18,7 +18,7 @@ from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
-from tests.models.server import Server, said, serving, status
+from tests.models.server import Server, reply_with, run_server, status
 
 ROOT = Path(__file__).parent.parent
 PANEL = ROOT / "examples" / "panel"
@@ -89,11 +89,11 @@ def judge() -> Iterator[Server]:
 
     def answer(body: dict[str, Any], number: int) -> Any:
         try:
-            return said(json.dumps(replied(body), ensure_ascii=False), served=NAME)
+            return reply_with(json.dumps(replied(body), ensure_ascii=False), served=NAME)
         except Unscripted as unscripted:
             return status(400, body={"error": {"message": str(unscripted), "type": "unscripted"}})
 
-    with serving(answer) as server:
+    with run_server(answer) as server:
         yield server
 
 

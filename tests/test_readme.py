@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.server import serving, status
+from tests.models.server import run_server, status
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def test_what_the_judge_would_ask_is_reckoned_as_typed_and_nothing_is_sent(tmp_p
     (tmp_path / "examples" / "rubric").mkdir(parents=True)
     shutil.copy(ROOT / "examples" / "rubric" / "tasks.jsonl.gz", tmp_path / "examples" / "rubric")
     (config,) = (block for block in blocks(README, "yaml") if "model:" in block)
-    with serving(lambda body, number: status(500)) as server:
+    with run_server(lambda body, number: status(500)) as server:
         there = re.sub(r"http://[^#]*", server.url, config)
         assert there != config
         (tmp_path / "judge.yaml").write_text(there, encoding="utf-8")

@@ -21,9 +21,9 @@ from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Command, traces
-from tests.judges.few_shot.reviewing import by_examples, examples_in, without_examples
-from tests.models.judging import response_in
-from tests.models.server import Server, serving
+from tests.judges.few_shot.reviewers import by_examples, examples_in, without_examples
+from tests.models.judge_scripts import response_in
+from tests.models.server import Server, run_server
 
 ROOT = Path(__file__).parent.parent
 REVIEWERS = ROOT / "examples" / "reviewers"
@@ -86,7 +86,7 @@ def texts() -> dict[str, str]:
 def scored() -> Scored:
     """The three constructors before a model that goes by what it is shown."""
     config = read_config(REVIEWERS / "constructors.yaml")
-    with serving(going_by_examples) as server:
+    with run_server(going_by_examples) as server:
         settings = {"model": f"openai-compatible:{server.url}#tiny", "calls": CallsConfig(cache=False)}
         with Jury.from_config(config.model_copy(update=settings)) as jury:
             groups = [
@@ -100,7 +100,7 @@ def scored() -> Scored:
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    with serving(going_by_examples) as server:
+    with run_server(going_by_examples) as server:
         yield server
 
 

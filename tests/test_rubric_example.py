@@ -23,8 +23,8 @@ from jurygraph.schema import Criterion
 from jurygraph.sources import read_tasks
 from tests.cli import conftest as command_line
 from tests.cli.conftest import Command, traces
-from tests.models.judging import asked_for, items_of, quotable, response_in
-from tests.models.server import Answer, Server, said, serving
+from tests.models.judge_scripts import items_of, quotable, requested_items, response_in
+from tests.models.server import Answer, Server, reply_with, run_server
 
 ROOT = Path(__file__).parent.parent
 RUBRIC = ROOT / "examples" / "rubric"
@@ -119,15 +119,15 @@ def server() -> Iterator[Server]:
     """A model that finds all that it is asked about at the top of its scale, or met."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        assert 1 <= len(asked_for(body)) <= 4
+        assert 1 <= len(requested_items(body)) <= 4
         quotes = quotable(response_in(body))
-        return said(json.dumps({name: answer(item, quotes) for name, item in items_of(body).items()}))
+        return reply_with(json.dumps({name: answer(item, quotes) for name, item in items_of(body).items()}))
 
     def answer(item: dict[str, Any], quotes: list[str]) -> dict[str, Any]:
         best = {"value": 10} if "value" in item["properties"] else {"met": True, "probability": 1.0}
         return {"reason": "so it is", "quotes": quotes, **best}
 
-    with serving(script) as server:
+    with run_server(script) as server:
         yield server
 
 

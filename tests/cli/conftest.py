@@ -117,7 +117,7 @@ LETTERS = [
 LETTERS_CONFIG = "evaluators: [manners.echo, manners.better]\nreward: {echo: 0.1, better: 0.7}\n"
 
 
-class Ended(NamedTuple):
+class CommandResult(NamedTuple):
     """The exit code and the output of a command."""
 
     code: int
@@ -125,7 +125,7 @@ class Ended(NamedTuple):
     err: str
 
 
-Command = Callable[..., Ended]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
@@ -135,21 +135,21 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
         monkeypatch.setenv(name, "false")
 
-    def command(*arguments: object) -> Ended:
+    def command(*arguments: object) -> CommandResult:
         sys.modules.pop("manners", None)
         with pytest.raises(SystemExit) as caught:
             main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
-        return Ended(int(caught.value.code or 0), captured.out, captured.err)
+        return CommandResult(int(caught.value.code or 0), captured.out, captured.err)
 
     yield command
     sys.modules.pop("manners", None)
 
 
-def called(*arguments: object) -> Ended:
+def run_process(*arguments: object) -> CommandResult:
     """Run a command in a process of its own."""
     done = subprocess.run([JURYGRAPH, *map(str, arguments)], capture_output=True, text=True, check=False)
-    return Ended(done.returncode, done.stdout, done.stderr)
+    return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 def write_project(folder: Path, tasks: list[dict] = TASKS, config: str = CONFIG, evaluators: str = EVALUATORS) -> Path:
@@ -181,7 +181,7 @@ def letters(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Pa
     return project / "run"
 
 
-def calls(project: Path) -> list[str]:
+def read_calls(project: Path) -> list[str]:
     """Return the evaluator calls of a project since the last look, and forget them."""
     noted = project / "calls"
     found = sorted(noted.read_text().splitlines()) if noted.exists() else []
@@ -197,12 +197,12 @@ def traces(run: Command, folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in trace.items() if name != "previous"} for trace in shown]
 
 
-def change(folder: Path, statement: str, *values: object) -> None:
+def change_ledger(folder: Path, statement: str, *values: object) -> None:
     """Change the ledger of a run directly."""
     with closing(sqlite3.connect(folder / "run.sqlite")) as ledger, ledger:
         assert ledger.execute(statement, values).rowcount, "nothing was changed"
 
 
-def contents(folder: Path) -> dict[str, bytes]:
+def folder_contents(folder: Path) -> dict[str, bytes]:
     """Return the bytes of every file in a folder."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

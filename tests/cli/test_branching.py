@@ -14,10 +14,10 @@ from tests.cli.conftest import (
     LETTERS_CONFIG,
     WATCHED,
     Command,
-    called,
-    calls,
-    change,
-    contents,
+    change_ledger,
+    folder_contents,
+    read_calls,
+    run_process,
     traces,
     write_project,
 )
@@ -112,13 +112,13 @@ CHANGES = {
 def test_a_branch_requests_what_changed_and_equals_a_new_run(
     letters: Path, run: Command, name: str, content: str, expected_calls: list[str]
 ):
-    assert calls(letters.parent) == ALL
+    assert read_calls(letters.parent) == ALL
     Path(name).write_text(content)
     ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
     assert ended.code == 0, ended.err
-    assert calls(letters.parent) == expected_calls
+    assert read_calls(letters.parent) == expected_calls
     anew = run("score", "tasks.jsonl", "--out", "anew")
-    every = calls(letters.parent)
+    every = read_calls(letters.parent)
     assert (
         f"{len(every) - len(expected_calls)} verdicts were reused from run, {len(expected_calls)} were requested again"
         in ended.err
@@ -129,11 +129,11 @@ def test_a_branch_requests_what_changed_and_equals_a_new_run(
 
 
 def test_only_a_changed_evaluator_is_called_again(letters: Path, run: Command):
-    calls(letters.parent)
+    read_calls(letters.parent)
     Path("manners.py").write_text(ANOTHER)
     Path("jury.yaml").write_text("evaluators: [manners.echo, manners.better, manners.short]\nreward: {short: 1.0}\n")
     assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
-    assert {line.split()[0] for line in calls(letters.parent)} == {"short"}
+    assert {line.split()[0] for line in read_calls(letters.parent)} == {"short"}
 
 
 REFUSED = {
@@ -165,15 +165,15 @@ REFUSED = {
 def test_without_a_branch_the_run_is_refused_with_the_difference(
     letters: Path, run: Command, name: str, content: str, message: str
 ):
-    calls(letters.parent)
+    read_calls(letters.parent)
     Path(name).write_text(content)
-    before = contents(letters)
+    before = folder_contents(letters)
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert "use another --out, or --branch to request only what changed" in ended.err
     assert ended.err.count("\n") == 1
-    assert (contents(letters), calls(letters.parent)) == (before, [])
+    assert (folder_contents(letters), read_calls(letters.parent)) == (before, [])
 
 
 def test_changed_agents_are_named_as_the_difference(letters: Path, run: Command):
@@ -203,9 +203,9 @@ class TestWhatFailed:
         Path("down").touch()
         assert run("score", "tasks.jsonl", "--out", "old").code == 3
         Path("down").unlink()
-        calls(letters.parent)
+        read_calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "old").code == 0
-        assert calls(letters.parent) == ["echo letter/b"]
+        assert read_calls(letters.parent) == ["echo letter/b"]
         assert traces(run, Path("new")) == traces(run, letters)
 
     def test_failures_caused_by_the_response_are_kept(self, letters: Path, run: Command):
@@ -215,17 +215,17 @@ class TestWhatFailed:
         Path("manners.py").write_text(WATCHED.replace(answer, refusal + answer))
         assert run("score", "tasks.jsonl", "--out", "old").code in (0, 1)
         assert letters.is_dir()
-        calls(letters.parent)
+        read_calls(letters.parent)
         run("score", "tasks.jsonl", "--out", "new", "--branch", "old")
-        assert calls(letters.parent) == []
+        assert read_calls(letters.parent) == []
 
 
 class TestTheOldRun:
     def test_the_old_run_is_unchanged(self, letters: Path, run: Command):
-        before = contents(letters)
+        before = folder_contents(letters)
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
-        assert contents(letters) == before
+        assert folder_contents(letters) == before
 
     def test_the_old_run_is_not_needed_afterwards(self, letters: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
@@ -235,12 +235,12 @@ class TestTheOldRun:
 
     def test_verdicts_erased_in_the_old_run_are_requested_again(self, letters: Path, run: Command):
         run("erase", "run", "--response", "letter/b")
-        calls(letters.parent)
+        read_calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
-        assert calls(letters.parent) == [ALL[0], ALL[2], ALL[5]]
+        assert read_calls(letters.parent) == [ALL[0], ALL[2], ALL[5]]
         run("erase", "run", "--task", "letter")
         assert run("score", "tasks.jsonl", "--out", "newer", "--branch", "run").code == 0
-        expected_calls = calls(letters.parent)
+        expected_calls = read_calls(letters.parent)
         assert [line for line in expected_calls if "note" not in line] == [
             line for line in ALL if line not in ABOUT_NOTE
         ]
@@ -250,26 +250,26 @@ class TestTheOldRun:
 
     def test_a_rescored_run_can_be_branched_from(self, letters: Path, run: Command):
         run("rescore", "run", "--out", "again", "--set", "scale=2")
-        calls(letters.parent)
+        read_calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "again").code == 0
-        assert calls(letters.parent) == []
+        assert read_calls(letters.parent) == []
         assert traces(run, Path("new")) == traces(run, letters)
 
     def test_a_stopped_run_gives_the_verdicts_that_it_has(self, letters: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "part", "--limit", 1)
-        calls(letters.parent)
+        read_calls(letters.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "part").code == 0
-        assert calls(letters.parent) == ABOUT_NOTE
+        assert read_calls(letters.parent) == ABOUT_NOTE
 
     @pytest.mark.parametrize("statement", ["UPDATE records SET body = replace(body, '0.3333', '0.9333')"])
     def test_a_run_with_a_changed_verdict_cannot_be_branched_from(self, letters: Path, run: Command, statement: str):
-        change(letters, f"{statement} WHERE key = 'letter/b'")
+        change_ledger(letters, f"{statement} WHERE key = 'letter/b'")
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert (ended.code, ended.out) == (5, "")
         assert "(trace 'letter/b')" in ended.err
 
     def test_a_run_with_a_changed_reason_cannot_be_branched_from(self, letters: Path, run: Command):
-        change(
+        change_ledger(
             letters, "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'it says', 'it sings') AS BLOB)"
         )
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
@@ -277,20 +277,20 @@ class TestTheOldRun:
 
     @pytest.mark.parametrize("old", ["nowhere", ".", "tasks.jsonl"])
     def test_a_folder_that_is_not_a_run_is_refused(self, letters: Path, run: Command, old: str):
-        before = contents(letters.parent)
+        before = folder_contents(letters.parent)
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", old)
         assert (ended.code, ended.out) == (2, "")
         assert f"error: {old}: " in ended.err
         assert not Path("new").exists()
-        assert {name for name in contents(letters.parent) if "__pycache__" not in name} == {
+        assert {name for name in folder_contents(letters.parent) if "__pycache__" not in name} == {
             name for name in before if "__pycache__" not in name
         }
 
     def test_a_run_cannot_branch_from_itself(self, letters: Path, run: Command):
-        before = contents(letters)
+        before = folder_contents(letters)
         ended = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
         assert (ended.code, ended.out) == (2, "")
-        assert contents(letters) == before
+        assert folder_contents(letters) == before
 
 
 class TestTheBranch:
@@ -298,10 +298,10 @@ class TestTheBranch:
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         command = ("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert run(*command, "--limit", 1).code == 0
-        calls(letters.parent)
+        read_calls(letters.parent)
         ended = run(*command)
         assert "1 tasks are scored already" in ended.err
-        assert calls(letters.parent) == []
+        assert read_calls(letters.parent) == []
         run("score", "tasks.jsonl", "--out", "anew")
         assert traces(run, Path("new")) == traces(run, Path("anew"))
         assert "is complete; nothing to do" in run(*command).err
@@ -321,10 +321,10 @@ class TestTheBranch:
         assert json.loads(ended.out)["verdicts"]["judged"] == 9
 
     def test_a_dry_run_counts_the_questions_left_and_writes_nothing(self, letters: Path, run: Command):
-        calls(letters.parent)
+        read_calls(letters.parent)
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--dry-run", "--json")
-        assert (ended.code, calls(letters.parent), Path("new").exists()) == (0, [], False)
+        assert (ended.code, read_calls(letters.parent), Path("new").exists()) == (0, [], False)
         assert json.loads(ended.out)["verdicts"] == 3
 
     def test_a_branch_can_be_inside_the_old_run(self, letters: Path, run: Command):
@@ -335,7 +335,7 @@ class TestTheBranch:
     def test_a_branch_of_a_branch_reuses_every_verdict(self, letters: Path, run: Command):
         for old, new in (("run", "second"), ("second", "third")):
             assert run("score", "tasks.jsonl", "--out", new, "--branch", old).code == 0
-        assert calls(letters.parent) == ALL
+        assert read_calls(letters.parent) == ALL
         assert traces(run, Path("third")) == traces(run, letters)
 
     def test_a_branch_refuses_an_unknown_model(self, letters: Path, run: Command):
@@ -350,14 +350,14 @@ def test_a_folder_of_any_name_can_be_branched_from(tmp_path: Path, run: Command,
     monkeypatch.chdir(project)
     for name in ("my run", "-run"):
         assert run("score", "tasks.jsonl", f"--out={name}").code == 0
-        calls(project)
+        read_calls(project)
         assert run("score", "tasks.jsonl", f"--out={name} 2", f"--branch={name}").code == 0
-        assert calls(project) == []
+        assert read_calls(project) == []
 
 
 def test_a_branch_works_from_another_folder(letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    calls(letters.parent)
+    read_calls(letters.parent)
     monkeypatch.chdir(tmp_path)
-    ended = called("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
+    ended = run_process("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
     assert ended.code == 0, ended.err
     assert "9 verdicts were reused from letters/run, 0 were requested again" in ended.err

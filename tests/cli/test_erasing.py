@@ -16,8 +16,8 @@ from tests.cli.conftest import (
     SECRET,
     WATCHED,
     Command,
-    called,
-    contents,
+    folder_contents,
+    run_process,
     traces,
     write_project,
 )
@@ -41,7 +41,7 @@ def erase(run: Command, folder: Path, *what: str) -> dict[str, Any]:
 def files_with(folder: Path, *texts: str) -> list[tuple[str, str]]:
     """Return the files of a folder that contain a text, as bytes or as JSON, compressed or not."""
     found = []
-    for name, content in contents(folder).items():
+    for name, content in folder_contents(folder).items():
         unpacked = [content]
         if name.endswith(".gz"):
             unpacked.append(gzip.decompress(content))
@@ -378,38 +378,38 @@ class TestRefused:
     def test_an_unknown_id_is_refused_with_the_nearest(
         self, letters: Path, run: Command, arguments: tuple[str, ...], message: str
     ):
-        before = contents(letters)
+        before = folder_contents(letters)
         ended = run("erase", letters, *arguments)
         assert (ended.code, ended.out) == (2, "")
         assert message in ended.err
-        assert contents(letters) == before
+        assert folder_contents(letters) == before
 
     def test_a_rescored_run_has_no_texts_and_names_the_run_that_has(self, letters: Path, run: Command):
         run("rescore", letters, "--out", "again")
-        before = contents(Path("again"))
+        before = folder_contents(Path("again"))
         ended = run("erase", "again", *RESPONSE)
         assert (ended.code, ended.out) == (2, "")
         assert "again: contains no texts; erase " in ended.err
-        assert contents(Path("again")) == before
+        assert folder_contents(Path("again")) == before
 
     def test_a_changed_run_is_not_changed_further(self, letters: Path, run: Command):
         with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
             ledger.execute("UPDATE records SET at = at + 1 WHERE key = 'letter/a'")
-        assert called("erase", letters, *RESPONSE).code in (0, 5)
-        assert called("verify", letters).code == 5
+        assert run_process("erase", letters, *RESPONSE).code in (0, 5)
+        assert run_process("verify", letters).code == 5
 
     def test_an_erasure_is_refused_while_a_reader_keeps_the_run_open(
         self, letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch
     ):
         disable_lock_timeout(monkeypatch)
-        before = contents(letters)
+        before = folder_contents(letters)
         with closing(sqlite3.connect(letters / "run.sqlite", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM records").fetchone()
             ended = run("erase", letters, *RESPONSE)
         assert (ended.code, ended.out) == (2, "")
         assert "another program reads the run just now" in ended.err
-        assert contents(letters) == before
+        assert folder_contents(letters) == before
 
     def test_an_erasure_never_succeeds_while_a_reader_of_a_killed_run_keeps_the_text(
         self, letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch

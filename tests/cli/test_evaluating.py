@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, Ended, traces
-from tests.models.judging import config, judged, responses, rubric
-from tests.models.server import Server, serving
+from tests.cli.conftest import Command, CommandResult, traces
+from tests.models.judge_scripts import config, judge_reply, responses, rubric
+from tests.models.server import Server, run_server
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(lambda body, number: judged(body, served=f"{body['model']}-1")) as running:
+    with run_server(lambda body, number: judge_reply(body, served=f"{body['model']}-1")) as running:
         yield running
 
 
@@ -32,7 +32,7 @@ def write(project: Path, server: Server, **fields: Any) -> None:
     (project / "jury.yaml").write_text(json.dumps({**config(server.url, cache=False), **fields}))
 
 
-def score(run: Command, project: Path, out: str, *options: object) -> Ended:
+def score(run: Command, project: Path, out: str, *options: object) -> CommandResult:
     return run("score", project / "tasks.jsonl", "--out", project / out, *options)
 
 
@@ -72,7 +72,7 @@ def test_another_judge_can_evaluate_and_the_trace_names_both_judges(
 
 
 def test_a_judge_behind_an_alias_is_recognized_by_the_model_that_answers(run: Command, project: Path) -> None:
-    with serving(lambda body, number: judged(body, served="tiny-1")) as alias:
+    with run_server(lambda body, number: judge_reply(body, served="tiny-1")) as alias:
         other = f"openai-compatible:{alias.url}#large"
         score(run, project, "train")
         ended = score(run, project, "eval", "--rewards-from", project / "train", "--model", other)

@@ -17,8 +17,8 @@ import pytest
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.sources import read_config
 from tests.cli.conftest import Command, traces
-from tests.models.judging import response_in
-from tests.models.server import Answer, said, serving
+from tests.models.judge_scripts import response_in
+from tests.models.server import Answer, reply_with, run_server
 
 FILES = [
     "README.md",
@@ -116,11 +116,11 @@ def judge_warmth(body: dict[str, Any], number: int) -> Answer:
     assert "customer of this house" in body["messages"][1]["content"]
     quotes = re.findall(r"I am sorry[^.]*\.|What a pity[^.]*\.", response_in(body))
     reply = {"reason": "so it is", "quotes": quotes, "met": bool(quotes), "probability": 0.8 if quotes else 0.1}
-    return said(json.dumps({"item_1": reply}))
+    return reply_with(json.dumps({"item_1": reply}))
 
 
 def test_a_model_judges_warmth_with_a_quotation(folder: Path, run: Command) -> None:
-    with serving(judge_warmth) as server:
+    with run_server(judge_warmth) as server:
         model = f"openai-compatible:{server.url}#tiny"
         ended = run("score", folder / "tasks.jsonl", "--out", folder / "judged", "--model", model)
         assert (ended.code, server.count) == (0, 4), ended.err

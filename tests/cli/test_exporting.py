@@ -21,8 +21,8 @@ from tests.cli.conftest import (
     SECRET,
     WATCHED,
     Command,
-    change,
-    contents,
+    change_ledger,
+    folder_contents,
     traces,
     write_project,
 )
@@ -72,8 +72,8 @@ class TestParquet:
         assert pq.read_table(tmp_path / "x.parquet")["value"].to_pylist() == [1.0, 0.0, -0.5, -1.0]
 
     def test_a_run_without_any_reward_gives_a_table_without_rows(self, scored: Path, run: Command, tmp_path: Path):
-        change(scored, "DELETE FROM texts WHERE id >= 6 << 20")
-        change(scored, "DELETE FROM records WHERE seq > 5")
+        change_ledger(scored, "DELETE FROM texts WHERE id >= 6 << 20")
+        change_ledger(scored, "DELETE FROM records WHERE seq > 5")
         assert run("export", scored, "--to", "parquet", "-o", tmp_path / "x.parquet").code == 0
         table = pq.read_table(tmp_path / "x.parquet")
         assert (table.num_rows, "component.polite" in table.column_names) == (0, True)
@@ -110,7 +110,7 @@ class TestWhereItGoes:
         self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
         (tmp_path / name).write_text("old")
-        change(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
+        change_ledger(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
         ended = run("export", scored, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out) == (5, "")
         assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {name: "old"}
@@ -147,9 +147,9 @@ class TestWhereItGoes:
     def test_an_export_can_be_written_into_the_folder_of_the_run(
         self, scored: Path, run: Command, form: str, name: str
     ):
-        before = contents(scored)
+        before = folder_contents(scored)
         assert run("export", scored, "--to", form, "-o", scored / name).code == 0
-        after = contents(scored)
+        after = folder_contents(scored)
         assert after.pop(name)
         assert after == before
         assert run("verify", scored).code == 0
@@ -242,7 +242,7 @@ class TestBundle:
         run("erase", letters, *what)
         folder = self.unpack_bundle(run, letters, tmp_path)
         gone = [SECRET, "0171 555 0100", "by Mrs Hollis"] if what[0] == "--response" else ["0171 555 0100", "landlord"]
-        content = b"".join(contents(folder).values()).decode()
+        content = b"".join(folder_contents(folder).values()).decode()
         assert [text for text in gone if text in content] == []
         ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 0, ended
@@ -268,7 +268,7 @@ class TestBundle:
         folder = self.unpack_bundle(run, "again", tmp_path)
         ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 0, ended
-        assert SECRET not in b"".join(contents(folder).values()).decode()
+        assert SECRET not in b"".join(folder_contents(folder).values()).decode()
 
     def test_the_bundle_checks_the_seal(self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path):
         key = Ed25519PrivateKey.generate()
@@ -303,7 +303,7 @@ class TestBundle:
         assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
 
     def test_a_changed_run_cannot_be_bundled(self, scored: Path, run: Command, tmp_path: Path):
-        change(scored, "UPDATE records SET at = at + 1 WHERE key = 'door/a'")
+        change_ledger(scored, "UPDATE records SET at = at + 1 WHERE key = 'door/a'")
         ended = run("export", scored, "--to", "audit-bundle", "-o", tmp_path / "x.zip")
         assert (ended.code, ended.out) == (5, "")
         assert not (tmp_path / "x.zip").exists()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import JURYGRAPH, Command, Ended
+from tests.cli.conftest import JURYGRAPH, Command, CommandResult
 
 CONFIG = "derivers: [facts.claims]\nevaluators: [facts.confirmed]\n"
 MODEL = "evaluators: [criteria]\nmodel: openai-compatible:http://127.0.0.1:9/v1#nobody\ncalls: {cache: false}\n"
@@ -40,7 +40,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def score(run: Command, file: str, *options: str) -> Ended:
+def score(run: Command, file: str, *options: str) -> CommandResult:
     Path("tasks.jsonl").write_text(json.dumps(task(file)) + "\n")
     return run("score", "tasks.jsonl", "--out", "run", *options)
 

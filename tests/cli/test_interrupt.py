@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from jurygraph.runs.integrity import verification
-from tests.cli.conftest import JURYGRAPH, Command, called, contents, traces, write_project
+from tests.cli.conftest import JURYGRAPH, Command, folder_contents, run_process, traces, write_project
 
 TASKS = [
     {
@@ -98,19 +98,19 @@ def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
     assert "Traceback" not in err
     if sign == signal.SIGINT:
         assert "interrupted; finished tasks are kept in" in err
-    kept = traces(called, slow / "run")
-    assert f"or was interrupted: {len(kept) // 2} of 60 tasks are scored" in called("show", slow / "run").err
-    assert called("verify", slow / "run").code == 0
-    resumed = called("score", slow / "tasks.jsonl", "--out", slow / "run")
-    unbroken = called("score", slow / "tasks.jsonl", "--out", slow / "whole")
+    kept = traces(run_process, slow / "run")
+    assert f"or was interrupted: {len(kept) // 2} of 60 tasks are scored" in run_process("show", slow / "run").err
+    assert run_process("verify", slow / "run").code == 0
+    resumed = run_process("score", slow / "tasks.jsonl", "--out", slow / "run")
+    unbroken = run_process("score", slow / "tasks.jsonl", "--out", slow / "whole")
     assert f"{len(kept) // 2} tasks are scored already and are kept" in resumed.err
     assert (resumed.code, resumed.out) == (unbroken.code, unbroken.out) == (0, unbroken.out)
-    assert sorted(contents(slow / "run")) == sorted(contents(slow / "whole"))
-    whole = traces(called, slow / "whole")
-    assert traces(called, slow / "run") == whole
+    assert sorted(folder_contents(slow / "run")) == sorted(folder_contents(slow / "whole"))
+    whole = traces(run_process, slow / "whole")
+    assert traces(run_process, slow / "run") == whole
     assert kept == whole[: len(kept)]
     assert 0 < len(kept) < len(whole)
-    assert called("verify", slow / "run").code == 0
+    assert run_process("verify", slow / "run").code == 0
 
 
 @pytest.mark.slow
@@ -118,11 +118,11 @@ def test_erasing_from_a_killed_run_also_clears_its_log(slow: Path):
     with start_unfinished_run(slow) as process:
         process.kill()
         process.communicate()
-    assert any(b"letter 0, letter 0" in content for content in contents(slow / "run").values())
-    assert called("erase", slow / "run", "--response", "t0/r1").code == 0
-    assert not any(b"letter 0, letter 0" in content for content in contents(slow / "run").values())
-    assert called("score", slow / "tasks.jsonl", "--out", slow / "run").code == 0
-    assert called("verify", slow / "run").code == 0
+    assert any(b"letter 0, letter 0" in content for content in folder_contents(slow / "run").values())
+    assert run_process("erase", slow / "run", "--response", "t0/r1").code == 0
+    assert not any(b"letter 0, letter 0" in content for content in folder_contents(slow / "run").values())
+    assert run_process("score", slow / "tasks.jsonl", "--out", slow / "run").code == 0
+    assert run_process("verify", slow / "run").code == 0
 
 
 def test_a_run_that_was_killed_while_it_was_created_starts_again(project: Path, run: Command):
@@ -141,16 +141,16 @@ def lock_message(process: subprocess.Popen[str]) -> str:
 def test_score_refuses_a_run_that_another_process_writes(
     slow: Path, run: Command, stopped_writer: subprocess.Popen[str]
 ):
-    before = contents(slow / "run")
-    second = called("score", slow / "tasks.jsonl", "--out", slow / "run")
+    before = folder_contents(slow / "run")
+    second = run_process("score", slow / "tasks.jsonl", "--out", slow / "run")
     assert (second.code, second.out) == (2, "")
     assert lock_message(stopped_writer) in second.err
     assert "wait until it ends, or end it" in second.err
-    assert contents(slow / "run") == before
+    assert folder_contents(slow / "run") == before
     stopped_writer.send_signal(signal.SIGCONT)
     out, _ = stopped_writer.communicate(timeout=60)
     assert stopped_writer.returncode == 0
-    assert out == called("score", slow / "tasks.jsonl", "--out", slow / "whole").out
+    assert out == run_process("score", slow / "tasks.jsonl", "--out", slow / "whole").out
     assert traces(run, slow / "run") == traces(run, slow / "whole")
 
 
@@ -161,11 +161,11 @@ def test_score_refuses_a_run_that_another_process_writes(
 def test_no_other_command_writes_a_run_that_is_being_scored(
     slow: Path, stopped_writer: subprocess.Popen[str], arguments: tuple[str, ...]
 ):
-    before = contents(slow / "run")
-    ended = called(arguments[0], slow / "run", *arguments[1:])
+    before = folder_contents(slow / "run")
+    ended = run_process(arguments[0], slow / "run", *arguments[1:])
     assert (ended.code, ended.out) == (2, "")
     assert lock_message(stopped_writer) in ended.err
-    assert contents(slow / "run") == before
+    assert folder_contents(slow / "run") == before
 
 
 def test_a_locked_run_can_be_read(slow: Path, run: Command, stopped_writer: subprocess.Popen[str]):
@@ -212,7 +212,7 @@ def test_a_run_that_grows_during_verification_passes(project: Path, run: Command
     verify = verification.verify
 
     def verify_after_growth(*arguments: Any) -> verification.VerificationResult:
-        assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+        assert run_process("score", project / "tasks.jsonl", "--out", project / "run").code == 0
         return verify(*arguments)
 
     assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
@@ -240,13 +240,13 @@ def test_the_lock_of_a_killed_process_blocks_no_command(scored: Path, run: Comma
 
 
 def test_progress_is_printed_as_plain_lines_without_a_terminal(slow: Path):
-    ended = called("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 1)
+    ended = run_process("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 1)
     assert "\x1b" not in ended.err + ended.out
     assert ended.out.startswith("agent")
 
 
 def test_a_closed_pipe_is_not_reported_as_a_bug(slow: Path):
-    assert called("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
+    assert run_process("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
     shown = subprocess.run(
         f"{JURYGRAPH} show {slow / 'run'} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
     )

@@ -19,10 +19,10 @@ import pytest
 
 import jurygraph
 from jurygraph.prompts import load_prompt
-from tests.cli.conftest import Command, Ended, contents, traces
+from tests.cli.conftest import Command, CommandResult, folder_contents, traces
 from tests.cli.test_interrupt import start_scoring
-from tests.models.judging import asked_for, config, judged, quotable, response_in, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, raw, said, serving, slow, status
+from tests.models.judge_scripts import config, judge_reply, quotable, requested_items, response_in, rubric
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, raw_body, reply_with, run_server, slow, status
 
 CALLS = 6
 """What the project needs: two for each of three responses, as four criteria fit into one."""
@@ -37,12 +37,12 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def score_by_length(body: dict[str, Any], number: int) -> Answer:
-    return judged(body, probability=0.5 + len(body["messages"][1]["content"]) % 50 / 100)
+    return judge_reply(body, probability=0.5 + len(body["messages"][1]["content"]) % 50 / 100)
 
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(score_by_length) as running:
+    with run_server(score_by_length) as running:
         yield running
 
 
@@ -61,7 +61,7 @@ class Project:
         settings = {**config(url, **{"cache": False, **calls}), "failure": {"max_error_rate": 1.0}}
         (self.folder / "jury.yaml").write_text(json.dumps(settings))
 
-    def score(self, name: str, *more: object) -> Ended:
+    def score(self, name: str, *more: object) -> CommandResult:
         return self._run("score", self.folder / "tasks.jsonl", "--out", self.folder / name, *more)
 
     def rewards(self, name: str) -> dict[str, Any]:
@@ -118,7 +118,7 @@ class TestTrace:
             seen.add(messages)
             return score_by_length(body, number) if again else status(503)
 
-        with serving(script) as server:
+        with run_server(script) as server:
             project.write_config(server.url)
             assert project.score("run").code == 0
             assert server.count == 2 * CALLS
@@ -204,7 +204,7 @@ class TestMaxCalls:
         assert server.count == 0
 
     def test_failed_attempts_count_towards_the_limit(self, project: Project):
-        with serving(lambda body, number: status(503)) as server:
+        with run_server(lambda body, number: status(503)) as server:
             project.write_config(server.url, attempts=3)
             assert project.score("run", "--max-calls", 2).code == 4
             assert server.count == 2
@@ -242,7 +242,7 @@ class TestBill:
     """The lines on calls and cost below the result."""
 
     @staticmethod
-    def cost_lines(ended: Ended) -> list[str]:
+    def cost_lines(ended: CommandResult) -> list[str]:
         assert ended.code in (0, 1), ended.err
         return [line for line in ended.out.splitlines() if line.startswith(("calls: ", "requests: "))]
 
@@ -272,7 +272,7 @@ class TestBill:
         ]
 
     def test_failed_requests_are_counted_too(self, project: Project):
-        with serving(lambda body, number: status(500)) as server:
+        with run_server(lambda body, number: status(500)) as server:
             calls = {"attempts": 3, "max_tokens": 16, "outage": {"after": 1000}}
             project.write_config(server.url, prices=TestMaxCost.DEAR, **calls)
             (line,) = self.cost_lines(project.score("run"))
@@ -293,9 +293,9 @@ class TestBill:
 
     def test_replies_of_unknown_cost_are_counted_separately(self, project: Project):
         def script(body: dict[str, Any], number: int) -> Answer:
-            return said(valid_reply(body), usage="ann" not in body["messages"][1]["content"])
+            return reply_with(valid_reply(body), usage="ann" not in body["messages"][1]["content"])
 
-        with serving(script) as server:
+        with run_server(script) as server:
             project.write_config(server.url, prices=PRICES)
             line, _ = self.cost_lines(project.score("run"))
         assert line == f"calls: {CALLS} answered by the model (${(CALLS - 2) * BILL:.4f}, and 2 of unknown cost)"
@@ -309,7 +309,7 @@ class TestBill:
         assert json.loads(project.score("again", "--model", f"replay:{recording}", "--json").out)["requests"] is None
 
     def test_requests_before_ctrl_c_are_counted(self, project: Project):
-        with serving(lambda body, number: slow(60.0, judged(body))) as server:
+        with run_server(lambda body, number: slow(60.0, judge_reply(body))) as server:
             project.write_config(server.url, concurrency=2)
             process = start_scoring(project.folder, "run")
             while server.count < 2:
@@ -345,7 +345,7 @@ class TestFailures:
 
     @pytest.mark.parametrize(("answer", "failure"), FAULTS.values(), ids=FAULTS)
     def test_the_reason_for_failed_verdicts_is_printed_every_time(self, project: Project, answer: Answer, failure: str):
-        with serving(lambda body, number: answer) as server:
+        with run_server(lambda body, number: answer) as server:
             project.write_config(server.url, attempts=1)
             ended = [project.score("run"), project.score("run")]
             expected = f"failed verdicts: 15 of kind {failure.format(url=server.url)}\n"
@@ -369,7 +369,7 @@ class TestFailures:
             )
 
         folder = project.folder
-        with serving(script) as server:
+        with run_server(script) as server:
             project.write_config(server.url)
             given = ("--config", folder / "jury.yaml", "--max-calls", 100, "--limit", 2)
             command = self.printed_retry_command(project.score("a run", *given))
@@ -384,7 +384,7 @@ class TestFailures:
         assert self.printed_retry_command(project.score("a run", *given)).endswith("a run-3'"), "the other is there now"
 
     @staticmethod
-    def printed_retry_command(ended: Ended) -> str:
+    def printed_retry_command(ended: CommandResult) -> str:
         return ended.err.partition("failed for infrastructure reasons:  ")[2].splitlines()[0]
 
     def test_only_the_three_most_frequent_failures_are_printed(self, project: Project, tmp_path: Path):
@@ -392,11 +392,11 @@ class TestFailures:
 
         def script(body: dict[str, Any], number: int) -> Answer:
             shown = body["messages"][1]["content"]
-            if len(asked_for(body)) == 1 and "cas" in shown:
-                return said("a lot", finish="length")
+            if len(requested_items(body)) == 1 and "cas" in shown:
+                return reply_with("a lot", finish="length")
             return next(answer for name, answer in kinds.items() if name in shown)
 
-        with serving(script) as server:
+        with run_server(script) as server:
             project.write_config(server.url)
             printed = [line for line in project.score("run").err.splitlines() if "failed verdicts" in line]
             written_forms = json.loads(project.score("run", "--json").out)["failures"]
@@ -411,7 +411,7 @@ class TestFailures:
         ]
 
     def test_failures_caused_by_a_response_have_no_retry_command(self, project: Project):
-        with serving(lambda body, number: said("a lot", finish="length")) as server:
+        with run_server(lambda body, number: reply_with("a lot", finish="length")) as server:
             project.write_config(server.url)
             ended = project.score("run", "--json")
         assert "failed verdicts: 15 of kind truncated" in ended.err
@@ -430,7 +430,7 @@ class TestFailures:
 
 def test_a_recording_gives_the_same_scores_without_the_server(project: Project, tmp_path: Path, run: Command):
     recording = tmp_path / "calls.jsonl"
-    with serving(score_by_length) as server:
+    with run_server(score_by_length) as server:
         project.write_config(server.url, record=str(recording))
         assert project.score("run").code == 0
     assert len(recording.read_text().splitlines()) == CALLS
@@ -488,12 +488,12 @@ def redirect_reply(body: dict[str, Any]) -> Answer:
 
 
 def malformed_reply(body: dict[str, Any]) -> Answer:
-    return said(echo_all_keys()) if len(body["messages"]) == 2 else judged(body, reason=echo_all_keys())
+    return reply_with(echo_all_keys()) if len(body["messages"]) == 2 else judge_reply(body, reason=echo_all_keys())
 
 
 def valid_reply(body: dict[str, Any]) -> str:
     one = {"reason": "so it is", "quotes": quotable(response_in(body)), "met": True, "probability": 0.9}
-    return json.dumps(dict.fromkeys(asked_for(body), one))
+    return json.dumps(dict.fromkeys(requested_items(body), one))
 
 
 CASES: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -503,14 +503,14 @@ CASES: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "broken server": error_reply(500),
     "too many requests": error_reply(429, **{"Retry-After": quote(ECHO)}),
     "redirect": redirect_reply,
-    "no JSON": lambda body: raw(echo_all_keys()),
-    "no completion": lambda body: raw(json.dumps({"choices": echo_all_keys()})),
-    "reason": lambda body: judged(body, reason=echo_all_keys()),
+    "no JSON": lambda body: raw_body(echo_all_keys()),
+    "no completion": lambda body: raw_body(json.dumps({"choices": echo_all_keys()})),
+    "reason": lambda body: judge_reply(body, reason=echo_all_keys()),
     "malformed": malformed_reply,
-    "refusal": lambda body: said(None, refusal=echo_all_keys()),
-    "finish": lambda body: said(valid_reply(body), finish=echo_all_keys()),
-    "served": lambda body: said(valid_reply(body), served=echo_all_keys()),
-    "tokens": lambda body: said(valid_reply(body), logprobs=[(ECHO, -0.1, {ECHO: -0.1, "no": -2.0})]),
+    "refusal": lambda body: reply_with(None, refusal=echo_all_keys()),
+    "finish": lambda body: reply_with(valid_reply(body), finish=echo_all_keys()),
+    "served": lambda body: reply_with(valid_reply(body), served=echo_all_keys()),
+    "tokens": lambda body: reply_with(valid_reply(body), logprobs=[(ECHO, -0.1, {ECHO: -0.1, "no": -2.0})]),
 }
 
 
@@ -525,7 +525,7 @@ def test_no_key_is_disclosed_whatever_a_server_replies(tmp_path: Path, run: Comm
     folder.mkdir()
     project = Project(folder, run, {name.replace(" ", "-"): f"case {name}!" for name in CASES})
     score = [sys.executable, "-c", "import sys; from jurygraph.cli import main; main(sys.argv[1:])", "score"]
-    with serving(script) as server:
+    with run_server(script) as server:
         project.write_config(server.url, cache=True, record=str(folder / "calls.jsonl"), attempts=2)
         done = subprocess.run(
             [*score, folder / "tasks.jsonl", "--out", folder / "run"],
@@ -549,7 +549,10 @@ def test_no_key_is_disclosed_whatever_a_server_replies(tmp_path: Path, run: Comm
     for name in CASES:
         printed += run("explain", ran, "--response", f"{name.replace(' ', '-')}/a")[1:]
     printed.append(project.score("again", "--max-calls", 3).err)
-    files = {**contents(folder), **{f"cache/{name}": content for name, content in contents(tmp_path / "cache").items()}}
+    files = {
+        **folder_contents(folder),
+        **{f"cache/{name}": content for name, content in folder_contents(tmp_path / "cache").items()},
+    }
     assert {"run/run.sqlite", "calls.jsonl", "cache/cache.db", "run.parquet"} <= files.keys()
     written = {**files, **{f"output {place}": text.encode() for place, text in enumerate(printed)}}
     needles = {

@@ -14,8 +14,8 @@ import pytest
 
 from tests.cli.conftest import JURYGRAPH, Command, traces
 from tests.cli.test_interrupt import restore_ctrl_c
-from tests.models.judging import config, judged, rubric
-from tests.models.server import Answer, Server, serving, slow, status
+from tests.models.judge_scripts import config, judge_reply, rubric
+from tests.models.server import Answer, Server, run_server, slow, status
 
 pytestmark = pytest.mark.slow
 
@@ -28,7 +28,7 @@ SOON = 180.0
 
 
 def judge_slowly(body: dict[str, Any], number: int) -> Answer:
-    return slow(0.02, judged(body))
+    return slow(0.02, judge_reply(body))
 
 
 class Ended(NamedTuple):
@@ -104,9 +104,9 @@ def wait_for_requests(server: Server, number: int, process: subprocess.Popen[str
 
 
 def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project, run: Command) -> None:
-    with serving(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
+    with run_server(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
         time.sleep(4.8)
-        with serving(judge_slowly, first.port) as second:
+        with run_server(judge_slowly, first.port) as second:
             found = wait_for_end(process)
     assert found.code == 0, found.err
     assert (found.result["responses"], found.result["rewards_failed"]) == (QUESTIONS, 0)
@@ -116,7 +116,10 @@ def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project,
 
 
 def test_a_run_is_inconclusive_if_the_server_never_returns(project: Project) -> None:
-    with serving(judge_slowly) as server, project.start_scoring_until_outage(server, outage={"wait": 1.0}) as process:
+    with (
+        run_server(judge_slowly) as server,
+        project.start_scoring_until_outage(server, outage={"wait": 1.0}) as process,
+    ):
         found = wait_for_end(process)
     assert found.code == 3, found.err
     assert "requests fail until it answers" in found.err
@@ -125,7 +128,7 @@ def test_a_run_is_inconclusive_if_the_server_never_returns(project: Project) -> 
 
 
 def test_a_run_stopped_by_ctrl_c_during_an_outage_can_be_resumed(project: Project, run: Command) -> None:
-    with serving(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
+    with run_server(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
         assert process.stderr is not None
         while "requests wait for up to" not in process.stderr.readline():
             assert process.poll() is None
@@ -133,7 +136,7 @@ def test_a_run_stopped_by_ctrl_c_during_an_outage_can_be_resumed(project: Projec
         stopped = wait_for_end(process)
     assert stopped.code == 130
     assert "Run the same command again to continue" in stopped.err
-    with serving(judge_slowly, first.port) as second:
+    with run_server(judge_slowly, first.port) as second:
         found = project.score()
     assert found.code == 0, found.err
     assert found.result["rewards_failed"] == 0
@@ -142,7 +145,7 @@ def test_a_run_stopped_by_ctrl_c_during_an_outage_can_be_resumed(project: Projec
 
 
 def test_max_calls_limits_the_requests_during_an_outage(project: Project) -> None:
-    with serving(lambda body, number: status(503)) as server:
+    with run_server(lambda body, number: status(503)) as server:
         project.write_config(server.url, concurrency=8)
         found = project.score("--max-calls", 10)
     assert found.code == 4, found.err

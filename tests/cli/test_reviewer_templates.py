@@ -15,11 +15,11 @@ import pytest
 from jurygraph.cli import main
 from jurygraph.judges.few_shot.dimensions import load_dimensions
 from jurygraph.sources import read_config, read_tasks
-from tests.agents.judging import hearing
+from tests.agents.judging import scripted_judge
 from tests.cli.conftest import Command, traces
-from tests.judges.few_shot.reviewing import examples_in, predicted, shown
-from tests.models.judging import response_in
-from tests.models.server import Answer, serving
+from tests.judges.few_shot.reviewers import examples_in, examples_shown, prediction_reply
+from tests.models.judge_scripts import response_in
+from tests.models.server import Answer, run_server
 
 FILES = {
     "reviewers": ["README.md", "jury.yaml", "ratings.jsonl", "tasks.jsonl"],
@@ -51,12 +51,12 @@ class ReadmeProject(NamedTuple):
 
 def script(body: dict[str, Any], number: int) -> Answer:
     """Score like the shown examples; an idea without numbers is vague, and nothing works in the dark."""
-    text, response = hearing.user(body), response_in(body)
+    text, response = scripted_judge.user_message(body), response_in(body)
     if "How concretely the idea is described" in text:
-        return predicted(body, 3 if re.search(r"\d", response) else 1)
+        return prediction_reply(body, 3 if re.search(r"\d", response) else 1)
     if "Whether the idea could be built as described" in text and "in the dark" in response:
-        return predicted(body, 1)
-    return predicted(body, int(statistics.median_low([score for _, score in shown(body)])))
+        return prediction_reply(body, 1)
+    return prediction_reply(body, int(statistics.median_low([score for _, score in examples_shown(body)])))
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def _run_readme(template: str, folder: Path, patch: pytest.MonkeyPatch) -> Readm
     assert _run_command(["init", "jury", "--template", template])[0] == 0
     patch.chdir("jury")
     commands = []
-    with serving(script) as server:
+    with run_server(script) as server:
         for words in _readme_commands(Path("README.md").read_text(encoding="utf-8")):
             before = server.count
             there = [f"openai-compatible:{server.url}#tiny" if word == NAMED else word for word in words]
@@ -158,7 +158,7 @@ def test_a_personalized_judge_is_shown_three_examples_of_its_reviewer(
             used = verdict.get("examples", [])
             assert {(one["item"], verdict["reviewer"], verdict["subject"], one["score"]) for one in used} <= given
             assert sum("dropped" not in one for one in used) == (3 if verdict["status"] == "ok" else 0)
-    assert {who for body in bodies for who, _ in shown(body)} == {"reviewer 1"}
+    assert {who for body in bodies for who, _ in examples_shown(body)} == {"reviewer 1"}
 
 
 # Reviewers
@@ -188,7 +188,7 @@ def test_examples_of_the_group_of_a_task_are_not_shown_for_it(
     texts = {row["item"]: row["text"] for name in FILES[template] for row in rows_with_texts(folder / name)}
     own = [text for item, text in texts.items() if item.startswith(f"{group}-")]
     (query,) = (str(task.query) for task, _ in read_tasks(folder / "tasks.jsonl") if task.group == group)
-    about = [body for body in bodies if query in hearing.user(body)]
+    about = [body for body in bodies if query in scripted_judge.user_message(body)]
     assert (len(own), len(about)) == (2, expected)
     assert not any(text in examples_in(body) for body in about for text in own)
 

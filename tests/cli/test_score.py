@@ -10,7 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIG, TASKS, Command, Ended, change, contents, traces, write_project
+from tests.cli.conftest import (
+    CONFIG,
+    TASKS,
+    Command,
+    CommandResult,
+    change_ledger,
+    folder_contents,
+    traces,
+    write_project,
+)
 
 
 def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(project: Path, run: Command):
@@ -107,13 +116,13 @@ class TestForecastOfAModel:
     """`score --dry-run` with an unreachable model."""
 
     @pytest.fixture
-    def estimate(self, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    def estimate(self, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., CommandResult]:
         """Return a function that estimates a project with a rubric under given settings of calls."""
         monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
         rubric = {"criteria": [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "abcde"]}
         tasks = [{**task, "rubric": rubric} for task in TASKS]
 
-        def forecast(calls: str, *more: object) -> Ended:
+        def forecast(calls: str, *more: object) -> CommandResult:
             config = f"model: openai-compatible:http://127.0.0.1:9/v1#tiny\nevaluators: [criteria]\ncalls: {calls}\n"
             project = write_project(tmp_path / "project", tasks, config)
             return run("score", project / "tasks.jsonl", "--out", tmp_path / "run", "--dry-run", *more)
@@ -121,7 +130,7 @@ class TestForecastOfAModel:
         return forecast
 
     def test_a_dry_run_estimates_calls_tokens_and_dollars_and_prints_its_assumptions(
-        self, estimate: Callable[..., Ended], tmp_path: Path
+        self, estimate: Callable[..., CommandResult], tmp_path: Path
     ):
         ended = estimate("{max_tokens: 100, prices: {tiny: {input: 1000, output: 5000}}}")
         assert ended.code == 0, ended.err
@@ -135,17 +144,19 @@ class TestForecastOfAModel:
         assert "dry run: nothing was sent or written" in ended.err
         assert not (tmp_path / "run").exists()
 
-    def test_json_has_the_same_estimate(self, estimate: Callable[..., Ended]):
+    def test_json_has_the_same_estimate(self, estimate: Callable[..., CommandResult]):
         loads = json.loads(estimate("{prices: {tiny: {input: 1, output: 2}}}", "--json").out)["model"]
         assert [loads[name]["calls"] for name in ("low", "expected", "worst")] == [6, 6, 12]
         for load in loads.values():
             assert load["cost"] == pytest.approx((load["tokens_in"] + 2 * load["tokens_out"]) / 1e6)
 
-    def test_a_dry_run_creates_neither_a_recording_nor_a_cache(self, estimate: Callable[..., Ended], tmp_path: Path):
+    def test_a_dry_run_creates_neither_a_recording_nor_a_cache(
+        self, estimate: Callable[..., CommandResult], tmp_path: Path
+    ):
         assert estimate(f"{{record: {tmp_path / 'record.jsonl'}}}").code == 0
         assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
 
-    def test_an_unknown_price_is_not_a_price_of_0(self, estimate: Callable[..., Ended]):
+    def test_an_unknown_price_is_not_a_price_of_0(self, estimate: Callable[..., CommandResult]):
         assert "US dollars unknown unknown unknown" in " ".join(estimate("{}").out.split())
         assert json.loads(estimate("{}", "--json").out)["model"]["worst"]["cost"] is None
 
@@ -237,11 +248,11 @@ def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project:
 
 
 def test_scoring_a_complete_run_again_prints_its_result(scored: Path, run: Command, project: Path):
-    before = contents(scored)
+    before = folder_contents(scored)
     ended = run("score", project / "tasks.jsonl", "--out", scored)
     assert "is complete; nothing to do" in ended.err
     assert "alice          2       0.1250" in ended.out
-    assert contents(scored) == before
+    assert folder_contents(scored) == before
 
 
 def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path, run: Command, tmp_path: Path):
@@ -268,15 +279,17 @@ def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path,
 )
 def test_a_run_with_other_settings_is_refused(scored: Path, run: Command, project: Path, change, message: str):
     (project / change[0]).write_text(change[1])
-    before = contents(scored)
+    before = folder_contents(scored)
     ended = run("score", project / "tasks.jsonl", "--out", scored)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-    assert contents(scored) == before
+    assert folder_contents(scored) == before
 
 
 def test_a_changed_record_gives_exit_code_5(scored: Path, run: Command, project: Path):
-    change(scored, """UPDATE records SET body = replace(body, '"value":0.5', '"value":0.6') WHERE key = 'door/a'""")
+    change_ledger(
+        scored, """UPDATE records SET body = replace(body, '"value":0.5', '"value":0.6') WHERE key = 'door/a'"""
+    )
     for command in (("show", scored), ("score", project / "tasks.jsonl", "--out", scored)):
         ended = run(*command)
         assert (ended.code, ended.out) == (5, "")

@@ -21,9 +21,9 @@ from typing import Any
 import pytest
 
 from tests.cli import leaky
-from tests.cli.conftest import Command, Ended, called
-from tests.models.judging import asked_for, judged, response_in
-from tests.models.server import Answer, raw, said, serving, status
+from tests.cli.conftest import Command, CommandResult, run_process
+from tests.models.judge_scripts import judge_reply, requested_items, response_in
+from tests.models.server import Answer, raw_body, reply_with, run_server, status
 
 TASKS, GROUP = 8, 5
 NUMBER = TASKS * GROUP
@@ -94,7 +94,7 @@ def read_contents(path: Path) -> Iterator[bytes]:
             yield from (archive.read(name) for name in archive.namelist())
 
 
-def find_leaks(folder: Path, streams: Mapping[str, Ended], own: set[Path]) -> dict[str, set[tuple[str, str]]]:
+def find_leaks(folder: Path, streams: Mapping[str, CommandResult], own: set[Path]) -> dict[str, set[tuple[str, str]]]:
     """Return by place the secrets found there, each with its encoding; `own` are the user's files."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in own]
     found = {str(path): {one for content in read_contents(path) for one in find_secrets(content)} for path in files}
@@ -118,17 +118,19 @@ def script(body: dict[str, Any], number: int) -> Answer:
     if number % TASKS == 1:
         return status(500, body=f"<p>Authorization: Bearer {echo}</p>")
     if number % TASKS == 2:
-        return said(f"I was given {echo}")
+        return reply_with(f"I was given {echo}")
     if number % TASKS == 3:
         return status(307, {"Location": f"/v1/{leaky.ENCODINGS['url'](secret)}?key={leaky.ENCODINGS['hex'](secret)}"})
     if number % TASKS == 4:
-        return judged(body, reason=echo, served=leaky.ENCODINGS["upper"](secret).replace("\n", " "))
+        return judge_reply(body, reason=echo, served=leaky.ENCODINGS["upper"](secret).replace("\n", " "))
     if number % TASKS == 5:
         one = {"reason": echo, "quotes": [echo], "met": True, "probability": 0.9}
-        return said(json.dumps(dict.fromkeys(asked_for(body), one)), finish=leaky.ENCODINGS["reversed"](secret))
+        return reply_with(
+            json.dumps(dict.fromkeys(requested_items(body), one)), finish=leaky.ENCODINGS["reversed"](secret)
+        )
     if number % TASKS == 6:
-        return raw(json.dumps({"choices": echo, "error": {"message": echo, "code": secret}}))
-    return judged(body, reason=f"response {response_in(body)[:9]} and {echo}")
+        return raw_body(json.dumps({"choices": echo, "error": {"message": echo, "code": secret}}))
+    return judge_reply(body, reason=f"response {response_in(body)[:9]} and {echo}")
 
 
 CONFIG: dict[str, Any] = {
@@ -186,9 +188,9 @@ class Commands:
 
     def __init__(self, run: Command) -> None:
         self._run = run
-        self.ended: dict[str, Ended] = {}
+        self.ended: dict[str, CommandResult] = {}
 
-    def __call__(self, name: str, *arguments: object, code: int | set[int] = 0) -> Ended:
+    def __call__(self, name: str, *arguments: object, code: int | set[int] = 0) -> CommandResult:
         ended = self.ended[name] = self._run(*arguments)
         codes = code if isinstance(code, set) else {code}
         assert ended.code in codes, f"{name}: {ended.code}\n{ended.err[-2000:]}"
@@ -221,7 +223,7 @@ def test_no_secret_is_written_to_a_file_or_a_stream(
 ) -> None:
     own = write_project(tmp_path)
     commands = Commands(run)
-    with serving(script) as server:
+    with run_server(script) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         model = f"openai-compatible:{server.url}#tiny" if backend == "native" else "openai/tiny"
         calls = {"attempts": 1, "cache": True, "record": str(tmp_path / "calls.jsonl")}
@@ -295,7 +297,7 @@ def test_a_rendered_prompt_shows_no_secret(tmp_path: Path, run: Command, environ
 def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, environment: None) -> None:
     own = write_project(tmp_path)
     config = write_config(tmp_path, "jury.yaml", **CONFIG)
-    ended = called("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
+    ended = run_process("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
     assert ended.code in (0, 1), ended.err[-2000:]
     assert ended.err.count("[redacted]") > NUMBER
     assert find_leaks(tmp_path, {"score": ended}, own | {config}) == {}
@@ -313,7 +315,7 @@ class TestSecretSearch:
         (tmp_path / "plain.txt").write_text(f"a {text} b")
         (tmp_path / "one.json").write_text(json.dumps({"a": text}))
         (tmp_path / "two.json").write_text(json.dumps({"a": json.dumps({"b": text})}))
-        found = find_leaks(tmp_path, {"show": Ended(0, text, f"x{text}")}, set())
+        found = find_leaks(tmp_path, {"show": CommandResult(0, text, f"x{text}")}, set())
         assert len(found) == 5
         for secrets in found.values():
             assert {name for name, _ in secrets} == SECRETS.keys()

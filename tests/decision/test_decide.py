@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 
 from jurygraph.schema import Plan, RecordedVerdict, Reward, Verdict
 from tests.examples import at_most
-from tests.graphs.cast import (
-    BY_RESPONSE,
-    BY_US,
-    CANNOT_TELL,
+from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
+from tests.graphs.scripted import (
+    ABSTENTION,
+    INFRASTRUCTURE_FAILURE,
     NO_MODEL,
+    RESPONSE_FAILURE,
     UNJUDGED,
     criterion,
-    decided,
-    planned,
+    decide_rewards,
+    evaluator_use,
+    make_plan,
     task,
-    told,
 )
-from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -49,7 +49,7 @@ def test_no_split_of_the_group_changes_a_bit_where_no_question_looks_across_it(s
 @settings(EACH, max_examples=5)
 @given(scenes())
 def test_a_scene_has_the_plan_of_the_prepare_graph(scene: Scene) -> None:
-    assert scene.plan == planned(scene.config, scene.task)
+    assert scene.plan == make_plan(scene.config, scene.task)
 
 
 @EACH
@@ -132,13 +132,13 @@ def test_losing_a_verdict_never_helps_under_the_conservative_rule(scene: Scene, 
         assert worse.value <= better.value + 1e-12
 
 
-MET = told("met", audience="criterion")
-TWO = {"evaluators": [told("good"), told("bad")], "reward": {"good": 1.0, "bad": -0.25}}
+MET = evaluator_use("met", audience="criterion")
+TWO = {"evaluators": [evaluator_use("good"), evaluator_use("bad")], "reward": {"good": 1.0, "bad": -0.25}}
 
 
 def reward_of(config: Any, about: Any = None, **answers: Verdict | float) -> Reward:
-    plan = planned(config, about or task())
-    return decided(plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a")["a"]
+    plan = make_plan(config, about or task())
+    return decide_rewards(plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a")["a"]
 
 
 def config_under(rule: str, **failure: Any) -> dict[str, Any]:
@@ -148,17 +148,17 @@ def config_under(rule: str, **failure: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("rule", "missing", "value"),
     [
-        ("conservative", CANNOT_TELL, 0.75),
-        ("conservative", BY_RESPONSE, 0.75),
-        ("conservative", BY_US, None),
+        ("conservative", ABSTENTION, 0.75),
+        ("conservative", RESPONSE_FAILURE, 0.75),
+        ("conservative", INFRASTRUCTURE_FAILURE, None),
         ("conservative", NO_MODEL, None),
-        ("gear", CANNOT_TELL, 1.0),
-        ("gear", BY_RESPONSE, 1.0),
-        ("gear", BY_US, 1.0),
+        ("gear", ABSTENTION, 1.0),
+        ("gear", RESPONSE_FAILURE, 1.0),
+        ("gear", INFRASTRUCTURE_FAILURE, 1.0),
         ("gear", NO_MODEL, 1.0),
-        ("strict", CANNOT_TELL, 0.75),
-        ("strict", BY_RESPONSE, None),
-        ("strict", BY_US, None),
+        ("strict", ABSTENTION, 0.75),
+        ("strict", RESPONSE_FAILURE, None),
+        ("strict", INFRASTRUCTURE_FAILURE, None),
         ("strict", NO_MODEL, None),
     ],
 )
@@ -192,9 +192,9 @@ RUBRIC = task(criterion("gain"), criterion("harm", -0.5))
 )
 def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, unjudged: str, value: float) -> None:
     config = {"evaluators": [MET], "reward": {"rubric": weight}, "failure": {"min_coverage": 0.0}}
-    answers: dict[str, Verdict | float] = {"met_gain": 0.5, "met_harm": 0.5, unjudged: BY_RESPONSE}
+    answers: dict[str, Verdict | float] = {"met_gain": 0.5, "met_harm": 0.5, unjudged: RESPONSE_FAILURE}
     assert reward_of(config, RUBRIC, **answers).value == value
-    answers[unjudged] = BY_US
+    answers[unjudged] = INFRASTRUCTURE_FAILURE
     harmful = (weight > 0) == (unjudged == "met_harm")
     assert (reward_of(config, RUBRIC, **answers).value is None) == harmful
 
@@ -203,14 +203,14 @@ def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, un
     ("least", "status"), [(0.0, "degraded"), (0.79, "degraded"), (0.8, "degraded"), (0.81, "failed"), (1.0, "failed")]
 )
 def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(least: float, status: str) -> None:
-    reward = reward_of({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=CANNOT_TELL)
+    reward = reward_of({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=ABSTENTION)
     assert (reward.status, reward.partial) == (status, 1.0)
     assert (reward.value is None) == (status == "failed")
     assert any("0.8 of the weight was judged" in note for note in reward.notes)
 
 
 @pytest.mark.parametrize("rule", ["conservative", "gear"])
-@pytest.mark.parametrize("missing", [CANNOT_TELL, BY_RESPONSE], ids=["abstained", "response"])
+@pytest.mark.parametrize("missing", [ABSTENTION, RESPONSE_FAILURE], ids=["abstained", "response"])
 def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
     reward = reward_of(config_under(rule), good=missing, bad=missing)
     assert (reward.status, reward.value, reward.partial, reward.coverage) == ("failed", None, None, 0.0)
@@ -236,17 +236,19 @@ def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverag
 def test_an_unjudged_gate_always_widens_the_range(gate: Any, range_: tuple[float, float]) -> None:
     """Its component weighs nothing, so coverage is 1; yet the reward could have been another."""
     config = {**TWO, "reward": {"good": 1.0}, "gates": [gate]}
-    reward = reward_of(config, good=1.0, bad=BY_RESPONSE)
+    reward = reward_of(config, good=1.0, bad=RESPONSE_FAILURE)
     assert (reward.status, reward.coverage, reward.range) == ("degraded", 1.0, range_)
     assert reward.value == range_[0]
     assert any("gate" in note for note in reward.notes)
 
 
 def test_a_sample_that_failed_costs_its_share_of_the_coverage() -> None:
-    config = {"evaluators": [{**told("tone"), "samples": 4}], "failure": {"min_coverage": 0.5}}
-    plan = planned(config, task())
+    config = {"evaluators": [{**evaluator_use("tone"), "samples": 4}], "failure": {"min_coverage": 0.5}}
+    plan = make_plan(config, task())
     scene = Scene(config, task(), plan, {})
-    answers = dict(zip(places(plan.survey.questions[0], ["a"]), [Verdict(score=1.0)] * 3 + [BY_RESPONSE], strict=True))
+    answers = dict(
+        zip(places(plan.survey.questions[0], ["a"]), [Verdict(score=1.0)] * 3 + [RESPONSE_FAILURE], strict=True)
+    )
     reward = scene.rewards(["a"], answers)["a"]
     assert (reward.coverage, reward.value, reward.partial, reward.range) == (0.75, 0.75, 1.0, (0.75, 1.0))
 
@@ -254,18 +256,25 @@ def test_a_sample_that_failed_costs_its_share_of_the_coverage() -> None:
 def test_coverage_weighs_questions_not_their_columns() -> None:
     """Three samples of one question, folded into one value, weigh as much as the one sample of another."""
     config = {
-        "evaluators": [told("many/x", samples=3), told("one/y")],
+        "evaluators": [evaluator_use("many/x", samples=3), evaluator_use("one/y")],
         "components": {"own": {"inputs": {"x": "many/x", "y": "one/y"}}},
         "reward": {"own": 1.0},
         "failure": {"min_coverage": 0.0},
     }
-    both = {**config, "evaluators": [told("both", subjects=["x", "y"])], "components": {}, "reward": {"both": 1.0}}
+    both = {
+        **config,
+        "evaluators": [evaluator_use("both", subjects=["x", "y"])],
+        "components": {},
+        "reward": {"both": 1.0},
+    }
     for each in (config, both):
-        plan = planned(each, task())
+        plan = make_plan(each, task())
         questions = [q.model_copy(update={"samples": 3 if q.id.endswith("x") else 1}) for q in plan.survey.questions]
         plan = plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
         answers = {
-            p: BY_RESPONSE if p[0].endswith("y") else Verdict(score=1.0) for q in questions for p in places(q, ["a"])
+            p: RESPONSE_FAILURE if p[0].endswith("y") else Verdict(score=1.0)
+            for q in questions
+            for p in places(q, ["a"])
         }
         reward = Scene(each, task(), plan, {}).rewards(["a"], answers)["a"]
         assert (reward.coverage, reward.value, reward.range) == (0.5, 0.5, (0.5, 1.0))
@@ -275,11 +284,11 @@ DROP = {"evaluators": [MET], "failure": {"group_rule": "drop-criterion", "min_co
 
 
 def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
-    plan = planned(DROP, task(criterion("x"), criterion("y"), criterion("z", -1.0)))
+    plan = make_plan(DROP, task(criterion("x"), criterion("y"), criterion("z", -1.0)))
     answers: dict[Any, Verdict | float] = {(f"met@{c}", name): 0.5 for c in "xyz" for name in "abc"}
-    answers["met@y", "b"] = BY_US
+    answers["met@y", "b"] = INFRASTRUCTURE_FAILURE
     answers["met@x", "c"] = 0.0
-    rewards = decided(plan, answers, "a", "b", "c")
+    rewards = decide_rewards(plan, answers, "a", "b", "c")
     assert {name: reward.value for name, reward in rewards.items()} == {"a": 0.0, "b": 0.0, "c": -0.5}
     for reward in rewards.values():
         assert (reward.status, reward.coverage) == ("degraded", pytest.approx(2 / 3))
@@ -287,16 +296,23 @@ def test_drop_criterion_drops_it_for_the_whole_group_with_a_note() -> None:
 
 
 def test_drop_criterion_drops_a_penalty_rather_than_fail_the_reward() -> None:
-    plan = planned(DROP, RUBRIC)
-    answers = {("met@gain", "a"): 1.0, ("met@gain", "b"): 0.5, ("met@harm", "a"): BY_US, ("met@harm", "b"): 1.0}
-    rewards = decided(plan, answers, "a", "b")
+    plan = make_plan(DROP, RUBRIC)
+    answers = {
+        ("met@gain", "a"): 1.0,
+        ("met@gain", "b"): 0.5,
+        ("met@harm", "a"): INFRASTRUCTURE_FAILURE,
+        ("met@harm", "b"): 1.0,
+    }
+    rewards = decide_rewards(plan, answers, "a", "b")
     assert [rewards[name].value for name in "ab"] == [1.0, 0.5]
 
 
 def test_drop_criterion_does_nothing_where_all_were_judged() -> None:
     answers = {(f"met@{c}", name): 0.5 for c in ("gain", "harm") for name in "ab"}
     kept = {**DROP, "failure": {"min_coverage": 0.5}}
-    assert decided(planned(DROP, RUBRIC), answers, "a", "b") == decided(planned(kept, RUBRIC), answers, "a", "b")
+    assert decide_rewards(make_plan(DROP, RUBRIC), answers, "a", "b") == decide_rewards(
+        make_plan(kept, RUBRIC), answers, "a", "b"
+    )
 
 
 def test_a_fully_judged_response_gets_a_reward_next_to_an_unjudged_one() -> None:
@@ -305,43 +321,45 @@ def test_a_fully_judged_response_gets_a_reward_next_to_an_unjudged_one() -> None
     about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}
-    theirs = {("met@p", "b"): CANNOT_TELL, ("met@n", "b"): 0.5, ("met@c", "b"): 0.5}
-    plan = planned(config, about)
-    assert decided(plan, mine | theirs, "a", "b")["a"] == decided(plan, mine, "a")["a"]
+    theirs = {("met@p", "b"): ABSTENTION, ("met@n", "b"): 0.5, ("met@c", "b"): 0.5}
+    plan = make_plan(config, about)
+    assert decide_rewards(plan, mine | theirs, "a", "b")["a"] == decide_rewards(plan, mine, "a")["a"]
 
 
 def test_four_fifths_are_enough_whatever_the_rounding() -> None:
     about = task(*(criterion(name, 0.3) for name in "abcde"))
-    plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
+    plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
     answers: dict[tuple[str, str], Any] = {(f"met@{name}", "r"): 1.0 for name in "abcd"}
-    reward = decided(plan, {**answers, ("met@e", "r"): BY_RESPONSE}, "r")["r"]
+    reward = decide_rewards(plan, {**answers, ("met@e", "r"): RESPONSE_FAILURE}, "r")["r"]
     assert reward.coverage != 0.8
     assert (reward.status, reward.value) == ("degraded", pytest.approx(0.8))
 
 
 def test_the_range_of_a_chain_is_what_0_fill_and_1_fill_propagate_to() -> None:
     about = task(*(criterion(name) for name in "abc"), edges=[("a", "b", "strong"), ("b", "c", "strong")])
-    plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
-    reward = decided(plan, {("met@a", "r"): 0.0, ("met@b", "r"): BY_RESPONSE, ("met@c", "r"): 1.0}, "r")["r"]
+    plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
+    reward = decide_rewards(plan, {("met@a", "r"): 0.0, ("met@b", "r"): RESPONSE_FAILURE, ("met@c", "r"): 1.0}, "r")[
+        "r"
+    ]
     assert reward.range == (pytest.approx(0.2 / 3), pytest.approx((0.2 + 0.36) / 3))
 
 
 def test_the_range_is_open_where_one_of_two_components_is() -> None:
     """All of `a` was judged, but its strength is worked out from the others' pairs, of which one was not."""
     config = {
-        "evaluators": [told("tone"), told("better", scope="pair")],
+        "evaluators": [evaluator_use("tone"), evaluator_use("better", scope="pair")],
         "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"verdicts_of": "better"}}}},
         "reward": {"tone": 1.0, "rank": 1.0},
         "failure": {"min_coverage": 0.0},
     }
-    plan = planned(config, task())
+    plan = make_plan(config, task())
     scores = {"abc"[place]: score for place, score in enumerate((1.0, 0.5, 0.0))}
     answers = {
         place: Verdict(score=scores[place[1]]) if len(place[2]) == 1 else Verdict(score=0.5)
         for question in plan.survey.questions
         for place in places(question, "abc")
     }
-    answers["better", "b", ("b", "c"), 0] = BY_RESPONSE
+    answers["better", "b", ("b", "c"), 0] = RESPONSE_FAILURE
     reward = Scene(config, task(), plan, answers).rewards("abc")["a"]
     assert (reward.counts.judged, reward.counts.failed) == (3, 0)
     assert reward.range is not None
@@ -352,14 +370,14 @@ def test_the_range_is_open_where_one_of_two_components_is() -> None:
 
 def test_an_unjudged_component_has_no_diagnostics() -> None:
     config = {
-        "evaluators": [told("better", scope="pair")],
+        "evaluators": [evaluator_use("better", scope="pair")],
         "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"verdicts_of": "better"}}}},
         "reward": {"rank": 1.0},
         "failure": {"min_coverage": 0.0},
     }
-    plan = planned(config, task())
+    plan = make_plan(config, task())
     answers = {
-        place: BY_RESPONSE if "c" in place[2] else Verdict(score=0.75)
+        place: RESPONSE_FAILURE if "c" in place[2] else Verdict(score=0.75)
         for question in plan.survey.questions
         for place in places(question, "abc")
     }
@@ -371,9 +389,17 @@ def test_an_unjudged_component_has_no_diagnostics() -> None:
 @pytest.mark.parametrize("weight", [1.0, 0.0])
 def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure(weight: float) -> None:
     failure = {"rule": "strict", "group_rule": "drop-criterion", "min_coverage": 0.0}
-    config = {"evaluators": [told("tone"), told("late")], "reward": {"tone": 1.0, "late": weight}, "failure": failure}
-    answers: dict[tuple[str, str], Any] = {("tone", "r"): 1.0, ("tone", "s"): 1.0, ("late", "r"): BY_US}
-    rewards = decided(planned(config, task()), {**answers, ("late", "s"): 1.0}, "r", "s")
+    config = {
+        "evaluators": [evaluator_use("tone"), evaluator_use("late")],
+        "reward": {"tone": 1.0, "late": weight},
+        "failure": failure,
+    }
+    answers: dict[tuple[str, str], Any] = {
+        ("tone", "r"): 1.0,
+        ("tone", "s"): 1.0,
+        ("late", "r"): INFRASTRUCTURE_FAILURE,
+    }
+    rewards = decide_rewards(make_plan(config, task()), {**answers, ("late", "s"): 1.0}, "r", "s")
     assert [rewards[name].status == "failed" for name in "rs"] == [True, False]
 
 
@@ -389,12 +415,12 @@ def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure
 )
 def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, missing: Verdict) -> None:
     config = {
-        "evaluators": [told("tone"), told("rude")],
+        "evaluators": [evaluator_use("tone"), evaluator_use("rude")],
         "reward": {"tone": 0.0, "rude": -2.0},
         "gates": [gate],
         "failure": {"min_coverage": 0.0},
     }
-    reward = decided(planned(config, task()), {("tone", "r"): missing, ("rude", "r"): 0.9}, "r")["r"]
+    reward = decide_rewards(make_plan(config, task()), {("tone", "r"): missing, ("rude", "r"): 0.9}, "r")["r"]
     assert reward.value is None or reward.value == -1.8
     assert reward.range is not None
     assert reward.range[0] <= -1.8 <= reward.range[1]
@@ -403,7 +429,7 @@ def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, m
 # Discarded verdicts and majorities
 
 MAJORITY_CONFIG = {
-    "evaluators": [{**told("tone"), "samples": 3}],
+    "evaluators": [{**evaluator_use("tone"), "samples": 3}],
     "components": {"own": {"inputs": {"tone": {"verdicts_of": "tone", "reduce": "majority", "min_confidence": 0.8}}}},
     "reward": {"own": 1.0},
     "failure": {"min_coverage": 0.0},
@@ -411,7 +437,7 @@ MAJORITY_CONFIG = {
 
 
 def majority_reward(*given: Verdict, **config: Any) -> Reward:
-    plan = planned({**MAJORITY_CONFIG, **config}, task())
+    plan = make_plan({**MAJORITY_CONFIG, **config}, task())
     answers = dict(zip(places(plan.survey.questions[0], ["a"]), given, strict=True))
     return Scene(MAJORITY_CONFIG, task(), plan, {}).rewards(["a"], answers)["a"]
 
@@ -434,8 +460,11 @@ def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
 
 
 def test_a_penalty_without_a_majority_counts_in_full() -> None:
-    config = {"evaluators": [{**told("tone"), "samples": 3}, told("other")], "reward": {"own": -1.0, "other": 1.0}}
-    plan = planned({**MAJORITY_CONFIG, **config}, task())
+    config = {
+        "evaluators": [{**evaluator_use("tone"), "samples": 3}, evaluator_use("other")],
+        "reward": {"own": -1.0, "other": 1.0},
+    }
+    plan = make_plan({**MAJORITY_CONFIG, **config}, task())
     tone, other = sorted(plan.survey.questions, key=lambda q: q.id, reverse=True)
     answers = dict(zip(places(tone, ["a"]), [confident(0.75), confident(0.25), confident(0.5)], strict=True))
     answers |= dict.fromkeys(places(other, ["a"]), confident(1.0))
@@ -445,8 +474,12 @@ def test_a_penalty_without_a_majority_counts_in_full() -> None:
 
 def test_drop_criterion_drops_a_question_for_all_if_one_response_lacks_a_majority() -> None:
     failure = {"min_coverage": 0.0, "group_rule": "drop-criterion"}
-    config = {**MAJORITY_CONFIG, "evaluators": [{**told("tone"), "samples": 3}, told("other")], "failure": failure}
-    plan = planned({**config, "reward": {"own": 1.0, "other": 1.0}}, task())
+    config = {
+        **MAJORITY_CONFIG,
+        "evaluators": [{**evaluator_use("tone"), "samples": 3}, evaluator_use("other")],
+        "failure": failure,
+    }
+    plan = make_plan({**config, "reward": {"own": 1.0, "other": 1.0}}, task())
     split, agreed = [confident(0.0), confident(0.5), confident(1.0)], [confident(1.0)] * 3
     answers: dict[Any, Verdict] = {}
     for question in plan.survey.questions:

@@ -23,8 +23,17 @@ from jurygraph.decision.table import (
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Counts, Plan, RecordedVerdict, Reward
 from tests.examples import at_most
-from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
+from tests.graphs.scripted import (
+    COMBINERS,
+    RESPONSE_FAILURE,
+    UNJUDGED,
+    criterion,
+    decide_rewards,
+    evaluator_use,
+    make_plan,
+    task,
+)
 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -84,7 +93,9 @@ def test_batch_rewards_equal_group_rewards_bit_for_bit(scene: Scene, part: list[
     assert bits(rewards_in_batch(scene.plan, order, scene.verdicts)) == bits(apart)
 
 
-TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 1.0, "b": -0.5}}, task())
+TWO = make_plan(
+    {"evaluators": [evaluator_use("a", samples=2), evaluator_use("b")], "reward": {"a": 1.0, "b": -0.5}}, task()
+)
 
 
 def test_outcomes_are_counted_from_verdict_codes() -> None:
@@ -115,17 +126,17 @@ def test_scores_of_other_questions_are_refused() -> None:
 @pytest.mark.parametrize(
     ("uses", "failure", "alone"),
     [
-        ([told("x")], {}, True),
-        ([{**told("x"), "samples": 3}], {"rule": "strict"}, True),
-        ([told("x", scope="pair")], {}, False),
-        ([told("x", scope="group")], {}, False),
-        ([told("x", material="versions")], {}, False),
-        ([told("x")], {"group_rule": "drop-criterion"}, False),
+        ([evaluator_use("x")], {}, True),
+        ([{**evaluator_use("x"), "samples": 3}], {"rule": "strict"}, True),
+        ([evaluator_use("x", scope="pair")], {}, False),
+        ([evaluator_use("x", scope="group")], {}, False),
+        ([evaluator_use("x", material="versions")], {}, False),
+        ([evaluator_use("x")], {"group_rule": "drop-criterion"}, False),
     ],
 )
 def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
-    config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Versions"], "failure": failure}
-    plan = planned(config, task())
+    config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Versions"], "failure": failure}
+    plan = make_plan(config, task())
     assert is_independent(plan.decision, plan.survey.questions) == alone
 
 
@@ -162,7 +173,7 @@ def types_within(value: Any) -> Any:
 
 
 def test_numbers_from_a_combiner_become_floats() -> None:
-    plan = planned({"evaluators": [told("x")]}, task())
+    plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
     entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, entries, {"mean": OtherNumberTypes()})
     reward = row.to_reward(plan.decision)
@@ -178,9 +189,9 @@ def test_numbers_from_a_combiner_become_floats() -> None:
 def overflow_message(answers: dict[str, Any], **config: Any) -> str:
     """Return the error message for the reward of a task with a gain of 1e-9 and a harm of 1."""
     about = task(criterion("gain", 1e-9), criterion("harm", -1.0))
-    plan = planned({"evaluators": [told("met", audience="criterion")], **config}, about)
+    plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")], **config}, about)
     with pytest.raises(PlanError) as error:
-        decided(plan, {(f"met@{name}", "r"): answer for name, answer in answers.items()}, "r")
+        decide_rewards(plan, {(f"met@{name}", "r"): answer for name, answer in answers.items()}, "r")
     return str(error.value)
 
 
@@ -193,9 +204,9 @@ HUGE = {"reward": {"rubric": 1e300}}
         ({"gain": 0.0, "harm": 1.0}, HUGE, "the weighted sum of the components"),
         ({"gain": 0.0, "harm": 1.0}, {"scale": 1e308}, "the reward after the scale"),
         ({"gain": 0.0, "harm": 1.0}, {"scale": 1e308, "clip": [0.0, 1.0]}, "the reward after the scale"),
-        ({"gain": 1.0, "harm": BY_RESPONSE}, {"scale": 1e308}, "the reward after the scale"),
+        ({"gain": 1.0, "harm": RESPONSE_FAILURE}, {"scale": 1e308}, "the reward after the scale"),
         (
-            {"gain": 1.0, "harm": BY_RESPONSE},
+            {"gain": 1.0, "harm": RESPONSE_FAILURE},
             {"scale": 1e308, "failure": {"rule": "gear", "min_coverage": 0.0}},
             "a bound of the reward",
         ),
@@ -211,12 +222,12 @@ def test_an_overflowing_reward_is_refused_naming_its_source(
 
 
 def test_weights_whose_sum_is_larger_than_any_number_are_refused_before() -> None:
-    config = {"evaluators": [told("a"), told("b")], "reward": {"a": 1e308, "b": -1e308}}
+    config = {"evaluators": [evaluator_use("a"), evaluator_use("b")], "reward": {"a": 1e308, "b": -1e308}}
     with pytest.raises(ConfigError, match=r"reward: the sum of the weights is larger than any number; make them small"):
-        planned(config, task())
+        make_plan(config, task())
     about = task(criterion("x", 1e308), criterion("y", 1e308))
     with pytest.raises(PlanError, match=r"'task', component 'rubric': the sum of the weights is larger than any"):
-        planned({"evaluators": [told("met", audience="criterion")]}, about)
+        make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
 
 
 class Broken(Combiner):
@@ -234,7 +245,7 @@ class Broken(Combiner):
 
 @pytest.mark.parametrize(("value", "part"), [(np.nan, 0.0), (np.inf, 0.0), (0.0, np.nan), (0.0, -np.inf)])
 def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) -> None:
-    plan = planned({"evaluators": [told("x")]}, task())
+    plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
     entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
         compute_rewards_batch(plan.decision, plan.survey.questions, entries, {"mean": Broken(value, part)})

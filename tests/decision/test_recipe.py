@@ -8,9 +8,19 @@ import pytest
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import ConfigError, GraphCycleError, PlanError
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, TaskView
-from tests.graphs.cast import Told, criterion, jury, planned, response, rewarded, said, task, told
+from tests.graphs.scripted import (
+    ScriptedEvaluator,
+    criterion,
+    evaluator_use,
+    jury,
+    make_plan,
+    response,
+    response_with,
+    reward_responses,
+    task,
+)
 
-PARTS = {name: told(name) for name in ("accuracy", "format", "steps", "repetition")}
+PARTS = {name: evaluator_use(name) for name in ("accuracy", "format", "steps", "repetition")}
 FOUR = {
     "evaluators": list(PARTS.values()),
     "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2},
@@ -18,7 +28,7 @@ FOUR = {
 
 
 def reward_of(config: dict[str, Any], **script: Any) -> Reward:
-    (reward,) = rewarded(config, task(), response("a", **script))
+    (reward,) = reward_responses(config, task(), response("a", **script))
     return reward
 
 
@@ -124,12 +134,12 @@ def test_two_gates_of_a_kind_are_refused() -> None:
 @pytest.mark.parametrize(
     ("one", "other", "home"),
     [
-        (told("a.tone"), told("b.tone"), "tone"),
-        (told("a.tone", audience="reviewer"), told("b.tone", audience="reviewer"), "tone"),
-        (told("a.rubric"), told("a-rubric"), "a-rubric"),
-        (told("rubric"), told("b.met", audience="criterion"), "rubric"),
-        (told("a.met", audience="criterion"), told("rubric"), "rubric"),
-        (told("stakeholders"), told("b.kind", audience="stakeholder"), "stakeholders"),
+        (evaluator_use("a.tone"), evaluator_use("b.tone"), "tone"),
+        (evaluator_use("a.tone", audience="reviewer"), evaluator_use("b.tone", audience="reviewer"), "tone"),
+        (evaluator_use("a.rubric"), evaluator_use("a-rubric"), "a-rubric"),
+        (evaluator_use("rubric"), evaluator_use("b.met", audience="criterion"), "rubric"),
+        (evaluator_use("a.met", audience="criterion"), evaluator_use("rubric"), "rubric"),
+        (evaluator_use("stakeholders"), evaluator_use("b.kind", audience="stakeholder"), "stakeholders"),
     ],
 )
 def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: str) -> None:
@@ -138,36 +148,47 @@ def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: st
 
 
 def test_an_evaluator_called_rubric_has_its_own_component() -> None:
-    config = {"evaluators": [told("a.rubric"), told("b.met", audience="criterion")], "reward": {"a-rubric": 1.0}}
-    (reward,) = rewarded(config, task(criterion("x")), said("a", {"a.rubric": 0.25, "b.met@x": 1.0}))
+    config = {
+        "evaluators": [evaluator_use("a.rubric"), evaluator_use("b.met", audience="criterion")],
+        "reward": {"a-rubric": 1.0},
+    }
+    (reward,) = reward_responses(config, task(criterion("x")), response_with("a", {"a.rubric": 0.25, "b.met@x": 1.0}))
     assert (reward.value, reward.components) == (0.25, {"a-rubric": 0.25, "rubric": 1.0})
 
 
 def test_two_evaluators_of_the_rubric_share_it() -> None:
-    config = {"evaluators": [told("a.met", audience="criterion"), told("b.met", audience="criterion")]}
-    (reward,) = rewarded(config, task(criterion("x")), said("a", {"a.met@x": 0.0, "b.met@x": 1.0}))
+    config = {
+        "evaluators": [evaluator_use("a.met", audience="criterion"), evaluator_use("b.met", audience="criterion")]
+    }
+    (reward,) = reward_responses(config, task(criterion("x")), response_with("a", {"a.met@x": 0.0, "b.met@x": 1.0}))
     assert reward.value == 0.5
 
 
 def test_one_evaluator_listed_twice_is_refused() -> None:
     with pytest.raises(ConfigError, match="listed twice"):
-        jury(told("tone"), told("tone"))
+        jury(evaluator_use("tone"), evaluator_use("tone"))
 
 
-MET, KIND = told("met", audience="criterion"), told("kind", audience="stakeholder")
+MET, KIND = evaluator_use("met", audience="criterion"), evaluator_use("kind", audience="stakeholder")
 
 
 @pytest.mark.parametrize(
     ("config", "lacks"),
     [
-        ({"evaluators": [MET, told("tone")], "reward": {"rubric": 1.0, "tone": 1.0}}, "rubric"),
-        ({"evaluators": [KIND, told("tone")], "reward": {"stakeholders": 1.0, "tone": 1.0}}, "stakeholders"),
-        ({"evaluators": [told("peer", audience="reviewer"), told("tone")], "reward": {"peer": 1, "tone": 1}}, "peer"),
+        ({"evaluators": [MET, evaluator_use("tone")], "reward": {"rubric": 1.0, "tone": 1.0}}, "rubric"),
+        ({"evaluators": [KIND, evaluator_use("tone")], "reward": {"stakeholders": 1.0, "tone": 1.0}}, "stakeholders"),
+        (
+            {
+                "evaluators": [evaluator_use("peer", audience="reviewer"), evaluator_use("tone")],
+                "reward": {"peer": 1, "tone": 1},
+            },
+            "peer",
+        ),
         ({"evaluators": [MET]}, "rubric"),
         ({"evaluators": [KIND]}, "stakeholders"),
         (
             {
-                "evaluators": [MET, told("tone")],
+                "evaluators": [MET, evaluator_use("tone")],
                 "reward": {"tone": 1.0},
                 "gates": [{"kind": "precision", "component": "tone", "auxiliary": ["rubric"], "fraction": 0.5}],
             },
@@ -179,27 +200,31 @@ def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(conf
     what = lacks if lacks in ("rubric", "stakeholders") else "question"
     wrong = f"'task'.*component '{lacks}', but the task has no {what} for it; complete the task, or"
     with pytest.raises(PlanError, match=wrong):
-        planned(config, task())
+        make_plan(config, task())
 
 
 def test_a_component_that_does_not_count_may_be_absent() -> None:
-    config = {"evaluators": [MET, told("tone")], "reward": {"tone": 1.0}}
-    assert [spec.name for spec in planned(config, task()).decision.specs] == ["tone"]
+    config = {"evaluators": [MET, evaluator_use("tone")], "reward": {"tone": 1.0}}
+    assert [spec.name for spec in make_plan(config, task()).decision.specs] == ["tone"]
 
 
 def test_an_input_without_a_question_names_the_nearest_one() -> None:
-    config = {"evaluators": [told("tone")], "components": {"own": {"inputs": {"x": "tonne"}}}, "reward": {"own": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("tone")],
+        "components": {"own": {"inputs": {"x": "tonne"}}},
+        "reward": {"own": 1.0},
+    }
     with pytest.raises(
         PlanError,
         match=r"components\.own\.inputs\.x: task 'task' has no question or evaluator 'tonne'; did you mean 'tone'\?",
     ):
-        planned(config, task())
+        make_plan(config, task())
     config["components"] = {"own": {"inputs": {"x": "zzz"}}}
     with pytest.raises(PlanError, match=r"task 'task' has no question or evaluator 'zzz'; there are tone"):
-        planned(config, task())
+        make_plan(config, task())
 
 
-class Silent(Told):
+class Silent(ScriptedEvaluator):
     """Asks about nobody but `a`."""
 
     audience = "criterion"
@@ -210,13 +235,13 @@ class Silent(Told):
 
 def test_a_criterion_without_a_question_is_refused() -> None:
     with pytest.raises(PlanError, match=r"'task': no evaluator has a question about 'b'; add one of that audience, or"):
-        planned({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
+        make_plan({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
 
 
 @pytest.mark.parametrize("counts", ["weight", "gate", "own"])
 def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> None:
-    late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
-    config: dict[str, Any] = {"evaluators": [told("tone"), late], "reward": {"tone": 1.0}}
+    late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
+    config: dict[str, Any] = {"evaluators": [evaluator_use("tone"), late], "reward": {"tone": 1.0}}
     if counts == "weight":
         config["reward"]["late"] = 1.0
     elif counts == "gate":
@@ -226,20 +251,24 @@ def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> No
     with pytest.raises(
         PlanError, match=r"gated.*: question 'late' may be left out by its `when`: say whether .*missing.*zero"
     ):
-        planned(config, task())
+        make_plan(config, task())
 
 
 def test_gated_is_required_for_screened_criteria() -> None:
-    late = told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
+    late = evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
     with pytest.raises(PlanError, match="may be left out"):
-        planned({"evaluators": [late]}, task(criterion("a"), criterion("b")))
+        make_plan({"evaluators": [late]}, task(criterion("a"), criterion("b")))
 
 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
 def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> None:
-    late = {**told("late"), "when": {"question": "tone", "threshold": 0.5}}
+    late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
     inputs = {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": gated}}
-    config = {"evaluators": [told("tone"), late], "components": {"own": {"inputs": inputs}}, "reward": {"own": 1.0}}
+    config = {
+        "evaluators": [evaluator_use("tone"), late],
+        "components": {"own": {"inputs": inputs}},
+        "reward": {"own": 1.0},
+    }
     reward = reward_of(config, tone=0.25)
     assert (reward.value, reward.status, reward.coverage) == (value, "ok", 1.0)
     assert reward.counts.not_applicable == 1
@@ -247,31 +276,31 @@ def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> 
 
 @pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
 def test_a_gated_criterion_counts_as_the_rubric_says(gated: str, value: float) -> None:
-    met = told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
+    met = evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
     config = {"evaluators": [met], "rubric": {"if_skipped": gated}}
-    (reward,) = rewarded(config, task(criterion("a"), criterion("b")), said("r", {"met@a": 0.25}))
+    (reward,) = reward_responses(config, task(criterion("a"), criterion("b")), response_with("r", {"met@a": 0.25}))
     assert (reward.value, reward.coverage) == (value, 1.0)
 
 
 def test_a_cyclic_rubric_is_refused_by_the_ids_of_its_criteria() -> None:
     about = task(*map(criterion, "abc"), edges=[("b", "c", "weak"), ("c", "b", "strong"), ("a", "b", "weak")])
     with pytest.raises(GraphCycleError, match=r"'task'.*b -> c -> b; leave out one of these edges") as error:
-        planned({"evaluators": [MET]}, about)
+        make_plan({"evaluators": [MET]}, about)
     assert error.value.cycle == [1, 2, 1]
 
 
 def test_a_rubric_of_penalties_alone_is_refused() -> None:
     with pytest.raises(PlanError, match=r"'task'.*no criterion of positive weight.*; give one a positive weight"):
-        planned({"evaluators": [MET]}, task(criterion("a", -1.0)))
+        make_plan({"evaluators": [MET]}, task(criterion("a", -1.0)))
 
 
 def test_a_combiner_with_unsuitable_inputs_is_refused() -> None:
     own = {"combiner": "product", "inputs": {"x": "tone"}}
     with pytest.raises(PlanError, match=r"'task', component 'own': .*two inputs"):
-        planned({"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
+        make_plan({"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
     own = {"combiner": "mean", "inputs": {"x": "tone"}, "params": {"power": 2}}
     with pytest.raises(PlanError, match="no parameter 'power'"):
-        planned({"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
+        make_plan({"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
 
 
 # DecompR, Table 4: one hard constraint, two soft and so on, so that d = (5, 1, 3); û as given.
@@ -287,8 +316,8 @@ def test_decompr_table_4_through_a_plan(method: str, printed: float) -> None:
     temperature = {"temperature": 2.0} if method == "calibrated" else {}
     config = {"evaluators": [KIND], "weights": {"method": method, **temperature}}
     about = task(stakeholders=people)
-    (spec,) = planned(config, about).decision.specs
-    (reward,) = rewarded(config, about, said("r", {f"kind@{name}": u for name, _, u in TABLE_4}))
+    (spec,) = make_plan(config, about).decision.specs
+    (reward,) = reward_responses(config, about, response_with("r", {f"kind@{name}": u for name, _, u in TABLE_4}))
     if method == "calibrated":
         assert [round(one.input_weight, 2) for one in spec.inputs.values()] == [0.67, 0.09, 0.24]
     assert reward.value == pytest.approx(printed, abs=0.005)
@@ -306,7 +335,7 @@ TABLE_5 = [  # acc, sim, fmt, step, rep and the final reward, as printed
 @pytest.mark.parametrize(("values", "printed"), TABLE_5)
 def test_macrm_table_5_through_a_config(values: tuple[float, ...], printed: float) -> None:
     weights = {"acc": 0.43, "sim": 0.20, "fmt": 0.20, "step": 0.18, "rep": -0.08}
-    config = {"evaluators": [told(name) for name in weights], "reward": weights}
+    config = {"evaluators": [evaluator_use(name) for name in weights], "reward": weights}
     reward = reward_of(config, **dict(zip(weights, values, strict=True)))
     assert reward.value is not None
     assert round(reward.value, 2) == printed
@@ -320,7 +349,7 @@ DIAMOND_SAID = {f"met@r{i}": 0.5 if i == 1 else 0.9 for i in range(1, 6)}
 
 
 def test_the_diamond_through_the_gear_combiner() -> None:
-    (reward,) = rewarded({"evaluators": [MET]}, DIAMOND, said("a", DIAMOND_SAID))
+    (reward,) = reward_responses({"evaluators": [MET]}, DIAMOND, response_with("a", DIAMOND_SAID))
     q = reward.parts["rubric"]
     assert q["r1"] == 0.5
     assert q["r2"] == q["r3"] == pytest.approx(0.9 * 0.6)
@@ -332,9 +361,9 @@ def test_the_diamond_through_the_gear_combiner() -> None:
 def test_kappa_0_is_the_flat_reward() -> None:
     edges = [("a", "b", "weak"), ("b", "c", "strong"), ("a", "d", "activation")]
     about = task(*map(criterion, "abc"), criterion("d", -0.5), edges=edges)
-    answers = said("r", dict(zip(("met@a", "met@b", "met@c", "met@d"), (0.1, 0.7, 0.9, 0.3), strict=True)))
+    answers = response_with("r", dict(zip(("met@a", "met@b", "met@c", "met@d"), (0.1, 0.7, 0.9, 0.3), strict=True)))
     rewards = {
-        name: rewarded({"evaluators": [MET], "rubric": rubric}, about, answers)[0].value
+        name: reward_responses({"evaluators": [MET], "rubric": rubric}, about, answers)[0].value
         for name, rubric in {
             "kappa 0": {"kappa": 0.0},
             "flat": {"aggregation": "flat"},
@@ -348,9 +377,9 @@ def test_kappa_0_is_the_flat_reward() -> None:
 
 def test_hard_gating_local_and_transitive_differ_from_depth_2_on() -> None:
     about = task(*map(criterion, "abc"), edges=[("a", "b", "weak"), ("b", "c", "weak")])
-    answers = said("r", {"met@a": 0.2, "met@b": 0.9, "met@c": 0.8})
+    answers = response_with("r", {"met@a": 0.2, "met@b": 0.9, "met@c": 0.8})
     parts = {
-        how: rewarded({"evaluators": [MET], "rubric": {"aggregation": f"hard-{how}"}}, about, answers)[0].parts[
+        how: reward_responses({"evaluators": [MET], "rubric": {"aggregation": f"hard-{how}"}}, about, answers)[0].parts[
             "rubric"
         ]
         for how in ("local", "transitive")
@@ -361,9 +390,9 @@ def test_hard_gating_local_and_transitive_differ_from_depth_2_on() -> None:
 
 def test_hard_gating_looks_at_the_judges_own_decision() -> None:
     about = task(*map(criterion, "ab"), edges=[("a", "b", "weak")])
-    answers = said("r", {"met@a": {"score": 0.9, "met": False}, "met@b": 1.0})
+    answers = response_with("r", {"met@a": {"score": 0.9, "met": False}, "met@b": 1.0})
     for how in ("hard-local", "hard-transitive"):
-        (reward,) = rewarded({"evaluators": [MET], "rubric": {"aggregation": how}}, about, answers)
+        (reward,) = reward_responses({"evaluators": [MET], "rubric": {"aggregation": how}}, about, answers)
         assert reward.parts["rubric"]["b"] == 0.0
 
 
@@ -372,7 +401,7 @@ def test_hard_gating_looks_at_the_judges_own_decision() -> None:
 def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, factor: float) -> None:
     about = task(criterion("parent"), criterion("child", weight), edges=[("parent", "child", 0.2)])
     config = {"evaluators": [MET], "rubric": {"aggregation": how}, "failure": {"min_coverage": 0.0}}
-    (reward,) = rewarded(config, about, said("r", {"met@parent": "response", "met@child": 0.5}))
+    (reward,) = reward_responses(config, about, response_with("r", {"met@parent": "response", "met@child": 0.5}))
     kept = factor if how == "gear" or factor == 1.0 else 0.0
     assert reward.parts["rubric"]["child"] == pytest.approx(0.5 * kept)
 
@@ -381,12 +410,12 @@ def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, fact
 
 
 def evaluator_with_shares(**settings: Any) -> dict[str, Any]:
-    return told("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
+    return evaluator_use("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
 
 
 def test_a_question_without_a_share_weighs_1() -> None:
-    use = told("rated", subjects=["big", "small"], shares={"big": 3.0})
-    (spec,) = planned({"evaluators": [use]}, task()).decision.specs
+    use = evaluator_use("rated", subjects=["big", "small"], shares={"big": 3.0})
+    (spec,) = make_plan({"evaluators": [use]}, task()).decision.specs
     weights = {
         name: weight for one in spec.inputs.values() for name, weight in zip(one.questions, one.weights, strict=True)
     }
@@ -394,14 +423,14 @@ def test_a_question_without_a_share_weighs_1() -> None:
 
 
 def test_questions_have_the_weights_of_their_evaluator_and_its_shares_as_parts() -> None:
-    plan = planned({"evaluators": [evaluator_with_shares()]}, task())
+    plan = make_plan({"evaluators": [evaluator_with_shares()]}, task())
     (spec,) = plan.decision.specs
     assert {name: (one.input_weight, one.weights) for name, one in spec.inputs.items()} == {
         "big": (5.0, (2.5, 2.5)),
         "small": (1.0, (1.0,)),
     }
     script = {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}
-    (reward,) = rewarded({"evaluators": [evaluator_with_shares()]}, task(), said("a", script))
+    (reward,) = reward_responses({"evaluators": [evaluator_with_shares()]}, task(), response_with("a", script))
     assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
     assert reward.parts == {"rated": {"big": 0.5, "small": 1.0}}
 
@@ -412,20 +441,24 @@ def test_shares_count_the_same_in_a_configured_component() -> None:
         "components": {"own": {"inputs": {"all": "rated"}}},
         "reward": {"own": 1.0},
     }
-    (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}))
+    (reward,) = reward_responses(
+        config, task(), response_with("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0})
+    )
     assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
 
 
 def test_an_evaluator_names_the_combiner_of_its_component() -> None:
     config = {"evaluators": [evaluator_with_shares(combiner="product")]}
-    (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5}))
+    (reward,) = reward_responses(
+        config, task(), response_with("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5})
+    )
     assert reward.value == 0.25
 
 
 def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confidence() -> None:
     panel = {"min_confidence": 0.7, "reduce": "min", "if_skipped": "zero"}
-    config = {"evaluators": [told("taste", audience="reviewer", subjects=["x", "y"])], "panel": panel}
-    (spec,) = planned(config, task(reviewers=["r2", "r1"])).decision.specs
+    config = {"evaluators": [evaluator_use("taste", audience="reviewer", subjects=["x", "y"])], "panel": panel}
+    (spec,) = make_plan(config, task(reviewers=["r2", "r1"])).decision.specs
     assert {name: one.questions for name, one in spec.inputs.items()} == {
         "r1": ("taste/x@r1", "taste/y@r1"),
         "r2": ("taste/x@r2", "taste/y@r2"),
@@ -435,11 +468,11 @@ def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confid
 
 
 def test_gated_is_required_for_a_screened_panel() -> None:
-    screened = {**told("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
+    screened = {**evaluator_use("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
     with pytest.raises(
         PlanError, match=r"panel\.if_skipped: question 'taste@r' may be left out by its `when`: say whether"
     ):
-        planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
+        make_plan({"evaluators": [screened, evaluator_use("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
 
 
 class WeightsFromVerdicts(Combiner):
@@ -457,8 +490,8 @@ class WeightsFromVerdicts(Combiner):
 @pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
 def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool) -> None:
     own = {"combiner": "tests.decision.test_recipe:WeightsFromVerdicts", "inputs": {"tone": "tone"}}
-    config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
-    (reward,) = rewarded(config, task(), response("a", tone=0.5))
+    config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
+    (reward,) = reward_responses(config, task(), response("a", tone=0.5))
     assert reward.weights_fixed is fixed
 
 
@@ -467,8 +500,8 @@ def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
         "combiner": "tests.decision.test_recipe:WeightsFromVerdicts",
         "inputs": {"tone": {"verdicts_of": "tone", "reduce": "max"}},
     }
-    config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
-    spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
+    config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
+    spec = next(one for one in make_plan(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None
 
 
@@ -487,11 +520,11 @@ ANN = Stakeholder(
 
 def questions_about_ann(**weights: Any) -> Any:
     uses = [
-        told("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
-        told("same", audience="stakeholder", layer="check"),
+        evaluator_use("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
+        evaluator_use("same", audience="stakeholder", layer="check"),
     ]
     config = {"evaluators": uses, "weights": {"method": "uniform", **weights}}
-    (spec,) = planned(config, task(stakeholders=[ANN])).decision.specs
+    (spec,) = make_plan(config, task(stakeholders=[ANN])).decision.specs
     return spec
 
 
@@ -521,7 +554,7 @@ def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
 
 def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight() -> None:
     about = task(criterion("good", 2.0), criterion("bad", -3.0))
-    (rubric,) = planned({"evaluators": [told("met", audience="criterion")]}, about).decision.specs
+    (rubric,) = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about).decision.specs
     assert {name: (one.input_weight, one.weights) for name, one in rubric.inputs.items()} == {
         "good": (2.0, (1.0,)),
         "bad": (3.0, (-1.0,)),
@@ -530,8 +563,8 @@ def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight(
 
 def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
     inputs = {"x": {"verdicts_of": "met@x", "input_weight": 3.0, "min_confidence": 0.75}, "y": "met@y"}
-    config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
-    plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
+    config = {"evaluators": [evaluator_use("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
+    plan = make_plan({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
     own = next(spec for spec in plan.decision.specs if spec.name == "own")
     assert {name: (one.questions, one.input_weight, one.min_confidence) for name, one in own.inputs.items()} == {
         "x": (("met@x",), 3.0, 0.75),
@@ -545,8 +578,12 @@ def test_repetition_lowers_the_reward_unless_it_counts_as_a_gain(weight: float, 
         {"kind": "repetition", "component": "plain", "above": 0.5},
         {"kind": "format", "component": "tone", "below": 0.5},
     ]
-    config = {"evaluators": [told("tone"), told("plain")], "reward": {"plain": weight, "tone": 1.0}, "gates": gates}
-    assert {spec.name: spec.direction for spec in planned(config, task()).decision.specs} == {
+    config = {
+        "evaluators": [evaluator_use("tone"), evaluator_use("plain")],
+        "reward": {"plain": weight, "tone": 1.0},
+        "gates": gates,
+    }
+    assert {spec.name: spec.direction for spec in make_plan(config, task()).decision.specs} == {
         "plain": direction,
         "tone": 1,
     }
@@ -554,11 +591,11 @@ def test_repetition_lowers_the_reward_unless_it_counts_as_a_gain(weight: float, 
 
 def test_a_decision_holds_the_whole_recipe() -> None:
     families = [
-        told("tone"),
-        told("met", audience="criterion"),
-        told("also", audience="criterion", layer="model"),
-        told("kind", audience="stakeholder", layer="model", subjects=["quiet", "mood"]),
-        told("taste", audience="reviewer"),
+        evaluator_use("tone"),
+        evaluator_use("met", audience="criterion"),
+        evaluator_use("also", audience="criterion", layer="model"),
+        evaluator_use("kind", audience="stakeholder", layer="model", subjects=["quiet", "mood"]),
+        evaluator_use("taste", audience="reviewer"),
         evaluator_with_shares(),
     ]
     inputs = {
@@ -580,7 +617,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
     }
     criteria = criterion("good", 2.0), criterion("bad", -3.0)
     about = task(*criteria, edges=[("good", "bad", 0.25)], stakeholders=[ANN], reviewers=["r2", "r1"])
-    decision = planned(config, about).decision
+    decision = make_plan(config, about).decision
 
     rest = decision.model_dump(exclude={"specs"})
     assert rest == {

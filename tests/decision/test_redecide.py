@@ -14,8 +14,8 @@ from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config
-from tests.graphs.cast import criterion, planned, task, told
 from tests.graphs.scenes import SIGNED, Scene, scenes
+from tests.graphs.scripted import criterion, evaluator_use, make_plan, task
 
 EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -36,7 +36,7 @@ def redecide_from_storage(about: Task, survey: Survey, config: Mapping[str, Any]
 @EACH
 @given(scenes())
 def test_redecide_under_the_same_config_gives_the_decision_of_the_plan(scene: Scene) -> None:
-    plan = planned(scene.config, scene.task)
+    plan = make_plan(scene.config, scene.task)
     decision = redecide_from_storage(scene.task, plan.survey, scene.config)
     assert decision == plan.decision
     assert decision.model_dump_json() == plan.decision.model_dump_json()
@@ -54,8 +54,8 @@ def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(scene: S
         "rubric": {"aggregation": data.draw(st.sampled_from(["flat", "gear"])), "if_skipped": "zero", "kappa": 2.0},
         "failure": {"rule": "gear", "group_rule": "drop-criterion"},
     }
-    survey = planned(scene.config, scene.task).survey
-    plan = planned(other, scene.task)
+    survey = make_plan(scene.config, scene.task).survey
+    plan = make_plan(other, scene.task)
     assert plan.survey == survey
     assert redecide_from_storage(scene.task, survey, other) == plan.decision
 
@@ -63,16 +63,19 @@ def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(scene: S
 def test_stakeholder_weights_are_computed_again() -> None:
     hard = [Constraint(id=f"{i}", kind="hard") for i in range(3)]
     about = task(stakeholders=[Stakeholder(id="ann", constraints=tuple(hard)), Stakeholder(id="bob")])
-    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
-    survey = planned(config, about).survey
+    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
+    survey = make_plan(config, about).survey
     (spec,) = redecide_from_storage(about, survey, {**config, "weights": {"method": "uniform"}}).specs
     assert {name: one.input_weight for name, one in spec.inputs.items()} == {"ann": 0.5, "bob": 0.5}
     assert spec.params == {}
 
 
 def test_a_recipe_that_does_not_fit_is_refused_as_when_the_plan_is_made() -> None:
-    config = {"evaluators": [told("met", audience="criterion"), told("tone")], "reward": {"tone": 1.0}}
-    survey = planned(config, task()).survey
+    config = {
+        "evaluators": [evaluator_use("met", audience="criterion"), evaluator_use("tone")],
+        "reward": {"tone": 1.0},
+    }
+    survey = make_plan(config, task()).survey
     with pytest.raises(PlanError, match="the task has no rubric"):
         redecide_from_storage(task(), survey, {**config, "reward": {"rubric": 1.0}})
     with pytest.raises(ConfigError, match="did you mean 'tone'"):

@@ -7,12 +7,12 @@ import pytest
 
 from jurygraph.errors import PlanError
 from jurygraph.schema import Question, Stakeholder, TaskView
-from tests.graphs.cast import Told, planned, task, told
+from tests.graphs.scripted import ScriptedEvaluator, evaluator_use, make_plan, task
 
 
 def config_with_layers(*layers: str, **fields: Any) -> dict[str, Any]:
     """Return a config in which one evaluator for each layer has one question about each stakeholder."""
-    uses = [told(f"e{i}", audience="stakeholder", layer=layer, **fields) for i, layer in enumerate(layers)]
+    uses = [evaluator_use(f"e{i}", audience="stakeholder", layer=layer, **fields) for i, layer in enumerate(layers)]
     return {"evaluators": uses, "weights": {"method": "uniform"}}
 
 
@@ -21,7 +21,7 @@ ANN = task(stakeholders=[Stakeholder(id="ann")])
 
 @pytest.mark.parametrize("layers", [["residual", *["check"] * 4], ["residual", *["model"] * 5], ["fact"], ["model"]])
 def test_residual_questions_may_hold_a_fifth_of_a_stakeholders_weight(layers: list[str]) -> None:
-    assert planned(config_with_layers(*layers), ANN).decision.specs[0].name == "stakeholders"
+    assert make_plan(config_with_layers(*layers), ANN).decision.specs[0].name == "stakeholders"
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_residual_questions_may_hold_a_fifth_of_a_stakeholders_weight(layers: li
 )
 def test_residual_questions_that_hold_more_are_refused(layers: list[str], share: str) -> None:
     with pytest.raises(PlanError) as error:
-        planned(config_with_layers(*layers), ANN)
+        make_plan(config_with_layers(*layers), ANN)
     assert str(error.value) == (
         f"task 'task': residual questions hold {share} % of the weight of stakeholder 'ann', and 20 % is the most; ask "
         "it more by facts, checks or a model, share the weight out by weights.layers, or ask fewer residual "
@@ -47,9 +47,9 @@ def test_the_residual_limit_holds_for_every_stakeholder_and_configured_component
             "bob": {"verdicts_of": "e4", "input_weight": 0.5},
         },
     }
-    planned(config, ANN)
+    make_plan(config, ANN)
     with pytest.raises(PlanError, match="hold 100 % of the weight of stakeholder 'bob'"):
-        planned({**config, "components": {"own": own}, "reward": {"own": 1.0}}, ANN)
+        make_plan({**config, "components": {"own": own}, "reward": {"own": 1.0}}, ANN)
 
 
 @pytest.mark.parametrize(("reduce", "share"), [("mean", None), (None, "42.9")])
@@ -60,13 +60,13 @@ def test_samples_that_are_not_folded_hold_a_weight_each(reduce: str | None, shar
     own = {"combiner": "stakeholders", "inputs": {"ann": {"verdicts_of": "mixed", "reduce": reduce}}}
     config |= {"components": {"own": own}, "reward": {"own": 1.0}}
     if share is None:
-        planned(config, ANN)
+        make_plan(config, ANN)
     else:
         with pytest.raises(PlanError, match=f"hold {share} % of the weight"):
-            planned(config, ANN)
+            make_plan(config, ANN)
 
 
-class Mixed(Told):
+class Mixed(ScriptedEvaluator):
     """Questions of several layers; the residual one is sampled three times."""
 
     audience = "stakeholder"

@@ -17,7 +17,7 @@ from jurygraph.decision.table import (
 )
 from jurygraph.decision.table import NO_MODEL as NO_MODEL_CODE
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict, Verdict
-from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL, NO_MODEL
+from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, NO_MODEL, RESPONSE_FAILURE
 
 
 def make_question(**fields: Any) -> Question:
@@ -54,7 +54,7 @@ def test_a_pair_is_in_the_column_of_its_opponent_and_no_response_opposes_itself(
 
 def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second() -> None:
     question = make_question(scope="pair", pairs="unordered", samples=2)
-    given = [make_verdict("a", 0.75, "a", "b"), make_verdict("a", BY_US, "a", "b", sample=1)]
+    given = [make_verdict("a", 0.75, "a", "b"), make_verdict("a", INFRASTRUCTURE_FAILURE, "a", "b", sample=1)]
     found = arrays_of(question, "ab", *given)
     np.testing.assert_array_equal(found.value, [[0, 0, 0.75, 0], [0.25, 0, 0, 0]])
     assert found.met.tolist() == [[False, False, True, False], [False] * 4]
@@ -87,7 +87,7 @@ FILLS = {
 
 @pytest.mark.parametrize("scenario", FILLS)
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
-@pytest.mark.parametrize("missing", [CANNOT_TELL, NO_MODEL, BY_RESPONSE, BY_US])
+@pytest.mark.parametrize("missing", [ABSTENTION, NO_MODEL, RESPONSE_FAILURE, INFRASTRUCTURE_FAILURE])
 def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, missing: RecordedVerdict) -> None:
     table = build_table([make_question()], ["a", "b"], [make_verdict("a", missing), make_verdict("b", 0.4)])
     gain, penalty = FILLS[scenario][rule]
@@ -98,7 +98,9 @@ def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, mi
 
 
 def test_partial_excludes_missing_values_from_the_denominator() -> None:
-    table = build_table([make_question()], ["a", "b"], [make_verdict("a", BY_US), make_verdict("b", 0.4)])
+    table = build_table(
+        [make_question()], ["a", "b"], [make_verdict("a", INFRASTRUCTURE_FAILURE), make_verdict("b", 0.4)]
+    )
     cells = table.score_matrix(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
     assert cells.applicable[:, 0].tolist() == [False, True]
 
@@ -199,10 +201,10 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
     [
         ((0.75, 0.75, 0.25), 0.75, OK),
         ((0.75, 0.25, 0.5), 0.0, ABSTAINED),
-        ((0.75, CANNOT_TELL, CANNOT_TELL), 0.0, ABSTAINED),
-        ((0.75, 0.75, BY_US), 0.75, OK),
-        ((0.75, BY_RESPONSE, 0.25), 0.0, FAILED_BY_RESPONSE),
-        ((0.75, BY_US, BY_RESPONSE), 0.0, FAILED_BY_INFRASTRUCTURE),
+        ((0.75, ABSTENTION, ABSTENTION), 0.0, ABSTAINED),
+        ((0.75, 0.75, INFRASTRUCTURE_FAILURE), 0.75, OK),
+        ((0.75, RESPONSE_FAILURE, 0.25), 0.0, FAILED_BY_RESPONSE),
+        ((0.75, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE),
         ((NO_MODEL, NO_MODEL, NO_MODEL), 0.0, NO_MODEL_CODE),
     ],
 )

@@ -20,7 +20,7 @@ from jurygraph.decision.table import (
     build_table,
 )
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
-from tests.graphs import cast
+from tests.graphs import scripted
 
 
 class Cell(NamedTuple):
@@ -40,10 +40,10 @@ OK_CELLS = {
     RecordedVerdict(score=0.5): Cell(0.5, True, OK),
 }
 OTHER_CELLS = {
-    cast.CANNOT_TELL: Cell(0.0, False, ABSTAINED),
-    cast.NO_MODEL: Cell(0.0, False, NO_MODEL),
-    cast.BY_RESPONSE: Cell(0.0, False, FAILED_BY_RESPONSE),
-    cast.BY_US: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE),
+    scripted.ABSTENTION: Cell(0.0, False, ABSTAINED),
+    scripted.NO_MODEL: Cell(0.0, False, NO_MODEL),
+    scripted.RESPONSE_FAILURE: Cell(0.0, False, FAILED_BY_RESPONSE),
+    scripted.INFRASTRUCTURE_FAILURE: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE),
     RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
 }

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import PlanError
 from jurygraph.schema import Constraint, Stakeholder, WeightsConfig
-from tests.graphs.cast import planned, rewarded, said, task, told
+from tests.graphs.scripted import evaluator_use, make_plan, response_with, reward_responses, task
 
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
 
@@ -18,16 +18,16 @@ def stakeholder_with(name: str, *restrictiveness: float, soft: tuple[float, ...]
 
 
 def weights_of(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
-    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": weights}
-    (spec,) = planned(config, task(**fields)).decision.specs
+    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": weights}
+    (spec,) = make_plan(config, task(**fields)).decision.specs
     return {name: one.input_weight for name, one in spec.inputs.items()}
 
 
 def test_calibrated_weights_follow_difficulty_and_the_plan_contains_its_terms() -> None:
     people = [stakeholder_with("ann", 1.0, 2.0, soft=(1.0,)), stakeholder_with("bob", soft=(0.5,))]
     tensions = [{"between": ["bob", "ann"], "strength": 0.5}]
-    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
-    (spec,) = planned(config, task(stakeholders=people, tensions=tensions)).decision.specs
+    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
+    (spec,) = make_plan(config, task(stakeholders=people, tensions=tensions)).decision.specs
     pull = {"strength": 0.5, "why": []}
     assert spec.params["difficulty"] == {
         "ann": {"hard": 3.0, "soft": 1.0, "conflict": 0.5, "difficulty": 3.75, "tensions": {"bob": pull}},
@@ -64,7 +64,9 @@ def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:
 
 
 def test_weights_are_not_required_without_questions_about_stakeholders() -> None:
-    assert planned({"evaluators": [told("tone")]}, task(stakeholders=PEOPLE)).decision.specs[0].name == "tone"
+    assert (
+        make_plan({"evaluators": [evaluator_use("tone")]}, task(stakeholders=PEOPLE)).decision.specs[0].name == "tone"
+    )
     assert WeightsConfig().method == "calibrated"
 
 
@@ -72,8 +74,8 @@ def test_weights_are_not_required_without_questions_about_stakeholders() -> None
 
 
 def difficulty_terms(*people: Stakeholder, tensions: Any = ()) -> dict[str, Any]:
-    config = {"evaluators": [told("kind", audience="stakeholder")]}
-    (spec,) = planned(config, task(stakeholders=list(people), tensions=list(tensions))).decision.specs
+    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")]}
+    (spec,) = make_plan(config, task(stakeholders=list(people), tensions=list(tensions))).decision.specs
     return spec.params["difficulty"]  # type: ignore[return-value]
 
 
@@ -117,13 +119,13 @@ def utility_of(scores: dict[str, float], layers: dict[str, float] | None = None,
     hard, soft = Constraint(id="need", kind="hard"), Constraint(id="wish", kind="soft")
     config = {
         "evaluators": [
-            told("found", audience="stakeholder", layer="fact"),
-            told("kept", audience="stakeholder", layer="check", subjects=["need", "wish"]),
+            evaluator_use("found", audience="stakeholder", layer="fact"),
+            evaluator_use("kept", audience="stakeholder", layer="check", subjects=["need", "wish"]),
         ],
         "weights": {"method": "uniform", **({"layers": layers} if layers else {}), **weights},
     }
     about = task(stakeholders=[Stakeholder(id="ann", constraints=(hard, soft))])
-    (reward,) = rewarded(config, about, said("r", scores))
+    (reward,) = reward_responses(config, about, response_with("r", scores))
     assert reward.value is not None
     return reward.value
 
@@ -154,11 +156,11 @@ def test_a_violated_need_caps_the_utility_and_a_violated_wish_does_not() -> None
 
 
 def test_the_rule_of_welfare_is_named_in_the_plan() -> None:
-    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"method": "uniform"}}
+    config = {"evaluators": [evaluator_use("kind", audience="stakeholder")], "weights": {"method": "uniform"}}
     for welfare, value in (("stakeholders", 0.5), ("egalitarian", 0.1), ("nash", 0.09)):
         own = {**config, "weights": {"method": "uniform", "welfare": welfare}}
         about = task(stakeholders=PEOPLE)
-        (spec,) = planned(own, about).decision.specs
-        (reward,) = rewarded(own, about, said("r", {"kind@ann": 0.9, "kind@bob": 0.1}))
+        (spec,) = make_plan(own, about).decision.specs
+        (reward,) = reward_responses(own, about, response_with("r", {"kind@ann": 0.9, "kind@bob": 0.1}))
         assert (spec.combiner, reward.value) == (welfare, pytest.approx(value))
         assert reward.diagnostics["stakeholders"]["least utility"] == 0.1

@@ -13,7 +13,7 @@ from jurygraph.graphs.planning import build_survey, list_questions, view_task
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.schema import Plan, Question, RecordedVerdict, Reward, Stakeholder, Task
 from jurygraph.sources import parse_config
-from tests.graphs.cast import COMBINERS, UNJUDGED, Told, criterion, task, told
+from tests.graphs.scripted import COMBINERS, UNJUDGED, ScriptedEvaluator, criterion, evaluator_use, task
 
 Place = tuple[str, str, tuple[str, ...], int]
 """Question, about, responses as shown, sample."""
@@ -93,16 +93,16 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     about = draw(rubrics())
     gate = {"question": "tone", "threshold": 0.0}
     evaluators = [
-        told("met", audience="criterion"),
-        {**told("tone"), "samples": draw(st.integers(1, 3))},
-        told("same"),
-        {**told("late"), "when": gate},
+        evaluator_use("met", audience="criterion"),
+        {**evaluator_use("tone"), "samples": draw(st.integers(1, 3))},
+        evaluator_use("same"),
+        {**evaluator_use("late"), "when": gate},
     ]
     if about.stakeholders:
-        evaluators.append(told("kind", audience="stakeholder"))
+        evaluators.append(evaluator_use("kind", audience="stakeholder"))
     if not alone:
-        evaluators.append(told("rank", scope="pair", pairs=draw(st.sampled_from(["ordered", "unordered"]))))
-        evaluators.append(told("place", scope="group"))
+        evaluators.append(evaluator_use("rank", scope="pair", pairs=draw(st.sampled_from(["ordered", "unordered"]))))
+        evaluators.append(evaluator_use("place", scope="group"))
     gated = st.sampled_from(["missing", "zero"])
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
     confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
@@ -150,7 +150,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     read = parse_config(config)
     cast: dict[str, Evaluator] = {}
     for use in sorted(read.evaluators, key=lambda use: use.name or ""):
-        made = Told(**use.params)
+        made = ScriptedEvaluator(**use.params)
         made.name, made.params = use.name or "", use.params
         cast[made.name] = made
     views = view_task(about, ["task", *(one.audience for one in cast.values())])

@@ -11,21 +11,21 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, ConfigError, ModelError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateState
 from jurygraph.schema import Edge, Response, Rubric, Task
-from tests.agents.graph_annotator.annotating import (
+from tests.agents.graph_annotator.annotator_replies import (
     Script,
-    annotating,
-    asked_pairs,
+    annotator_script,
     asks_about_roles,
     cores,
-    edge,
-    edges,
+    edge_reply,
+    edges_reply,
     lines,
-    roles,
+    requested_pairs,
+    roles_reply,
     rubric_task,
     settings,
     triples,
 )
-from tests.models.server import Server, said, serving, status
+from tests.models.server import Server, reply_with, run_server, status
 
 LETTER = {
     "facts": (2.0, None),
@@ -42,14 +42,14 @@ def annotate_rubric(
     script: Script, task: Task, reviewed: Rubric | None = None, requests: int | None = None, **fields: Any
 ) -> Rubric:
     """Return the rubric with the graph from a model that answers by the script; `requests` is their expected number."""
-    with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
+    with run_server(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
         found = jg.Planner(jury).annotate(task, reviewed)
         assert requests in (None, server.count)
     return found
 
 
 def record_requests(script: Script, task: Task, **fields: Any) -> Server:
-    with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
+    with run_server(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
         jg.Planner(jury).annotate(task)
     return server
 
@@ -63,7 +63,7 @@ def rejections(rubric: Rubric) -> list[tuple[str, str, str]]:
 
 
 def test_an_annotated_graph_documents_each_edge() -> None:
-    found = annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER), requests=2)
+    found = annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER), requests=2)
     assert triples(found.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
     assert {one.id: one.role for one in found.criteria} == ROLES
     assert [one.id for one in found.criteria] == list(LETTER), "the criteria stay in their order"
@@ -84,7 +84,7 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 
 def test_the_model_is_shown_the_query_and_the_rubric_and_nothing_else_of_a_task() -> None:
     task = rubric_task(LETTER).model_copy(update={"reference": "SECRET-1", "facts": {"x": "SECRET-2"}})
-    server = record_requests(annotating(FOUND, ROLES), task)
+    server = record_requests(annotator_script(FOUND, ROLES), task)
     for request in server.requests:
         shown = json.dumps(request.body["messages"])
         assert "Write a letter to the landlord." in shown
@@ -95,10 +95,10 @@ def test_the_prompt_contains_the_text_of_the_domain(tmp_path: Any) -> None:
     own = tmp_path / "poems.md"
     own.write_text("- A sonnet has fourteen lines.\n")
     for domain, said_of_it in (("medical", "clinical advice"), ("legal", "legal question"), (str(own), "fourteen")):
-        server = record_requests(annotating({}, ROLES), rubric_task(LETTER), annotation={"domain": domain})
+        server = record_requests(annotator_script({}, ROLES), rubric_task(LETTER), annotation={"domain": domain})
         assert all(said_of_it in request.body["messages"][1]["content"] for request in server.requests)
     one, other = (
-        annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER), annotation={"domain": domain})
+        annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER), annotation={"domain": domain})
         for domain in ("writing", str(own))
     )
     assert one.edges[0].prompt != other.edges[0].prompt
@@ -113,7 +113,7 @@ def test_an_unknown_domain_is_refused_before_any_request(domain: str, why: str) 
 
 
 def test_roles_of_the_task_are_not_requested() -> None:
-    found = annotate_rubric(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b")), requests=1)
+    found = annotate_rubric(annotator_script({("a", "b"): "weak"}), rubric_task(cores("a", "b")), requests=1)
     assert triples(found.edges) == [("a", "b", "weak")]
     assert found.annotation is not None
     assert found.annotation.roles == {}
@@ -122,16 +122,16 @@ def test_roles_of_the_task_are_not_requested() -> None:
 # Malformed answers
 
 OTHER = [
-    edge("facts", "nobody", "weak"),
-    edge("style", "facts", "weak"),
-    edge("rude", "cites", "activation"),
-    edge("facts", "facts", "strong"),
-    edge("facts", "story", "strong", 25),
+    edge_reply("facts", "nobody", "weak"),
+    edge_reply("style", "facts", "weak"),
+    edge_reply("rude", "cites", "activation"),
+    edge_reply("facts", "facts", "strong"),
+    edge_reply("facts", "story", "strong", 25),
 ]
 
 
 def test_malformed_answers_are_returned_to_the_model_once_then_rejected_with_a_reason() -> None:
-    found = annotate_rubric(annotating(FOUND, ROLES, OTHER), rubric_task(LETTER), requests=3)
+    found = annotate_rubric(annotator_script(FOUND, ROLES, OTHER), rubric_task(LETTER), requests=3)
     assert triples(found.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
     assert [(what, stage) for what, stage, _ in rejections(found)] == [
         ("facts -> facts", "check"),
@@ -144,15 +144,20 @@ def test_malformed_answers_are_returned_to_the_model_once_then_rejected_with_a_r
 
 @pytest.mark.parametrize(
     "answer",
-    [said("not JSON at all"), said('{"pairs": "none"}'), said('{"pairs": [{"parent": "a"}]}'), said("")],
+    [
+        reply_with("not JSON at all"),
+        reply_with('{"pairs": "none"}'),
+        reply_with('{"pairs": [{"parent": "a"}]}'),
+        reply_with(""),
+    ],
     ids=["prose", "another type", "fields missing", "empty"],
 )
 def test_an_unusable_reply_leaves_only_its_own_pairs_unanswered(answer: Any) -> None:
     def script(body: dict[str, Any], number: int) -> Any:
-        pairs = asked_pairs(body)
+        pairs = requested_pairs(body)
         if ("c", "d") in pairs:
             return answer
-        return edges(*(edge(*pair, "weak" if pair == ("a", "b") else "none") for pair in pairs))
+        return edges_reply(*(edge_reply(*pair, "weak" if pair == ("a", "b") else "none") for pair in pairs))
 
     found = annotate_rubric(script, rubric_task(cores("a", "b", "c", "d")), annotation={"batch": 2})
     assert triples(found.edges) == [("a", "b", "weak")]
@@ -160,14 +165,14 @@ def test_an_unusable_reply_leaves_only_its_own_pairs_unanswered(answer: Any) -> 
     assert [(one.parent, one.child) for one in found.annotation.unanswered] == [("c", "d"), ("d", "c")]
     assert all(one.why for one in found.annotation.unanswered)
     again = annotate_rubric(
-        annotating({("c", "d"): "strong"}), rubric_task(cores("a", "b", "c", "d")), found, requests=1
+        annotator_script({("c", "d"): "strong"}), rubric_task(cores("a", "b", "c", "d")), found, requests=1
     )
     assert triples(again.edges) == [("a", "b", "weak"), ("c", "d", "strong")], "they are requested again"
 
 
 def test_a_plan_with_an_incomplete_graph_is_refused() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
-        return said("I would rather not.")
+        return reply_with("I would rather not.")
 
     with pytest.raises(ModelError, match="its rubric graph lacks 2 answers, such as: a -> b") as refused:
         _plans(script, [rubric_task(cores("a", "b"))], annotation={})
@@ -176,11 +181,11 @@ def test_a_plan_with_an_incomplete_graph_is_refused() -> None:
 
 def test_criteria_with_lost_roles_have_no_edges_and_are_requested_again() -> None:
     given = {**ROLES, "style": "penalty"}
-    found = annotate_rubric(annotating(FOUND, given), rubric_task(LETTER), requests=3)
+    found = annotate_rubric(annotator_script(FOUND, given), rubric_task(LETTER), requests=3)
     assert found.annotation is not None
     assert found.annotation.unassigned == {"style": "has positive points and was given the role penalty"}
     assert triples(found.edges) == [("cites", "rude", "activation"), ("facts", "story", "strong")]
-    again = annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER), found, requests=2)
+    again = annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER), found, requests=2)
     assert triples(again.edges) == sorted((*pair, kind) for pair, kind in FOUND.items())
 
 
@@ -189,7 +194,7 @@ def test_a_cycle_loses_its_lowest_edge_with_a_reason(size: int) -> None:
     names = [f"n{i:02}" for i in range(size)]
     ring = dict.fromkeys(zip(names, [*names[1:], names[0]], strict=True), "strong")
     ring[names[-1], names[0]] = "weak"
-    found = annotate_rubric(annotating(ring), rubric_task(cores(*names)), annotation={"batch": 64})
+    found = annotate_rubric(annotator_script(ring), rubric_task(cores(*names)), annotation={"batch": 64})
     assert len(found.edges) == size - 1
     ((what, stage, why),) = rejections(found)
     assert (what, stage) == (f"{names[-1]} -> {names[0]}", "projection")
@@ -202,10 +207,10 @@ def test_the_same_answers_in_any_order_give_the_same_graph() -> None:
             if asks_about_roles(body):
                 names = lines(body, "ids")
                 random.Random(seed).shuffle(names)
-                return roles(**{name: ROLES[name] for name in names})
-            told = [edge(*pair, FOUND.get(pair, "none")) for pair in asked_pairs(body)] + OTHER
+                return roles_reply(**{name: ROLES[name] for name in names})
+            told = [edge_reply(*pair, FOUND.get(pair, "none")) for pair in requested_pairs(body)] + OTHER
             random.Random(seed).shuffle(told)
-            return edges(*told)
+            return edges_reply(*told)
 
         return shuffled
 
@@ -218,8 +223,8 @@ def test_the_same_answers_in_any_order_give_the_same_graph() -> None:
 
 def test_fifty_criteria_take_as_many_calls_as_their_candidate_pairs_need_and_none_once_they_are_known() -> None:
     task = rubric_task(cores(*(f"c{i:02}" for i in range(50))))
-    found = annotate_rubric(annotating({}), task, requests=-(-50 * 49 // 12))
-    assert annotate_rubric(annotating({}), task, found, requests=0) == found
+    found = annotate_rubric(annotator_script({}), task, requests=-(-50 * 49 // 12))
+    assert annotate_rubric(annotator_script({}), task, found, requests=0) == found
 
 
 def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
@@ -228,7 +233,7 @@ def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
 
     def script(body: dict[str, Any], number: int) -> Any:
         seen.append(number)
-        return edges(*(edge(*pair, kinds[pair][number - 1]) for pair in asked_pairs(body)))
+        return edges_reply(*(edge_reply(*pair, kinds[pair][number - 1]) for pair in requested_pairs(body)))
 
     found = annotate_rubric(
         script, rubric_task(cores("a", "b")), annotation={"votes": 3}, calls={"concurrency": 1}, requests=3
@@ -242,21 +247,21 @@ def test_votes_are_samples_of_the_same_question_and_a_tie_is_no_edge() -> None:
 
 
 def test_each_vote_shows_the_pairs_in_another_order() -> None:
-    server = record_requests(annotating({}), rubric_task(cores("a", "b", "c")), annotation={"votes": 3})
-    orders = [asked_pairs(request.body) for request in server.requests]
+    server = record_requests(annotator_script({}), rubric_task(cores("a", "b", "c")), annotation={"votes": 3})
+    orders = [requested_pairs(request.body) for request in server.requests]
     assert len({tuple(order) for order in orders}) == 3
     assert all(sorted(order) == sorted(orders[0]) for order in orders)
 
 
 def test_a_changed_criterion_requests_only_its_own_pairs() -> None:
     task = rubric_task(cores("a", "b", "c"))
-    found = annotate_rubric(annotating({("a", "b"): "weak", ("b", "c"): "strong"}), task)
+    found = annotate_rubric(annotator_script({("a", "b"): "weak", ("b", "c"): "strong"}), task)
     changed = _with_text(task, "c", "It is about something else now.")
     server = []
 
     def script(body: dict[str, Any], number: int) -> Any:
-        server.append(asked_pairs(body))
-        return annotating({("a", "c"): "weak"})(body, number)
+        server.append(requested_pairs(body))
+        return annotator_script({("a", "c"): "weak"})(body, number)
 
     again = annotate_rubric(script, changed, found)
     assert sorted(pair for pairs in server for pair in pairs) == [("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")]
@@ -264,7 +269,7 @@ def test_a_changed_criterion_requests_only_its_own_pairs() -> None:
     reweighed = task.model_copy(
         update={"rubric": task.rubric.model_copy(update={"criteria": tuple(_with_double_weights(task))})}  # type: ignore[union-attr]
     )
-    assert annotate_rubric(annotating({}), reweighed, found, requests=0).edges == found.edges, (
+    assert annotate_rubric(annotator_script({}), reweighed, found, requests=0).edges == found.edges, (
         "what it weighs changes nothing"
     )
 
@@ -281,7 +286,7 @@ def _with_text(task: Task, name: str, text: str) -> Task:
 
 
 def test_a_changed_criterion_gets_a_new_role_only_if_the_annotator_gave_the_old_one() -> None:
-    found = annotate_rubric(annotating(FOUND, ROLES), rubric_task(LETTER))
+    found = annotate_rubric(annotator_script(FOUND, ROLES), rubric_task(LETTER))
     mine = [one.model_copy(update={"role": "core"}) if one.id == "style" else one for one in found.criteria]
     by_person = found.model_copy(update={"criteria": tuple(mine)})
     task = _with_text(rubric_task(LETTER).model_copy(update={"rubric": by_person}), "story", "Now it is another.")
@@ -290,7 +295,7 @@ def test_a_changed_criterion_gets_a_new_role_only_if_the_annotator_gave_the_old_
     def script(body: dict[str, Any], number: int) -> Any:
         if asks_about_roles(body):
             requests.extend(lines(body, "ids"))
-        return annotating({}, ROLES)(body, number)
+        return annotator_script({}, ROLES)(body, number)
 
     again = annotate_rubric(script, task)
     assert requests == ["story"]
@@ -302,8 +307,8 @@ def test_a_handwritten_edge_stays_and_its_pair_is_not_requested_in_either_direct
     requests: list[Any] = []
 
     def script(body: dict[str, Any], number: int) -> Any:
-        requests.extend(asked_pairs(body))
-        return annotating({("a", "c"): "activation"})(body, number)
+        requests.extend(requested_pairs(body))
+        return annotator_script({("a", "c"): "activation"})(body, number)
 
     found = annotate_rubric(script, rubric_task(cores("a", "b", "c"), edges=[mine]))
     assert ("a", "b") not in requests
@@ -312,11 +317,11 @@ def test_a_handwritten_edge_stays_and_its_pair_is_not_requested_in_either_direct
 
 
 def test_an_edge_of_the_task_stays_next_to_a_reviewed_graph() -> None:
-    found = annotate_rubric(annotating({("a", "b"): "weak"}), rubric_task(cores("a", "b", "c")))
+    found = annotate_rubric(annotator_script({("a", "b"): "weak"}), rubric_task(cores("a", "b", "c")))
     stated = [{"parent": "b", "child": "c", "kind": "strong"}, {"parent": "a", "child": "c", "kind": "weak"}]
     mine = rubric_task(cores("a", "b", "c"), edges=stated)
     reviewed = found.model_copy(update={"edges": (*found.edges, Edge(parent="a", child="c", kind="activation"))})
-    again = annotate_rubric(annotating({}), mine, reviewed, requests=0)
+    again = annotate_rubric(annotator_script({}), mine, reviewed, requests=0)
     assert triples(again.edges) == [("a", "b", "weak"), ("a", "c", "activation"), ("b", "c", "strong")]
 
 
@@ -329,21 +334,21 @@ def test_a_cycle_of_handwritten_edges_is_refused_before_any_request() -> None:
 def test_an_annotated_edge_yields_to_a_handwritten_one_in_a_cycle_and_may_return() -> None:
     chain = {("a", "b"): "strong", ("b", "c"): "strong", ("c", "a"): "weak"}
     task = rubric_task(cores("a", "b", "c"))
-    found = annotate_rubric(annotating(chain), task)
+    found = annotate_rubric(annotator_script(chain), task)
     assert triples(found.edges) == [("a", "b", "strong"), ("b", "c", "strong")]
     by_hand = found.model_copy(update={"edges": (*found.edges, Edge(parent="c", child="a", kind="weak"))})
-    again = annotate_rubric(annotating({}), task, by_hand, requests=0)
+    again = annotate_rubric(annotator_script({}), task, by_hand, requests=0)
     assert triples(again.edges) == [("b", "c", "strong"), ("c", "a", "weak")]
-    changed = annotate_rubric(annotating({}), _with_text(task, "b", "Another."), found)
+    changed = annotate_rubric(annotator_script({}), _with_text(task, "b", "Another."), found)
     assert triples(changed.edges) == [("c", "a", "weak")], "nothing closes a cycle any more"
     assert rejections(changed) == []
 
 
 def test_a_pair_with_half_of_its_votes_lost_is_unanswered_with_one_reason() -> None:
     def one_of_three(body: dict[str, Any], number: int) -> Any:
-        if asked_pairs(body)[0] != ("a", "b") or len(body["messages"]) > 2:
-            return said("no thanks")
-        return edges(*(edge(*pair, "weak") for pair in asked_pairs(body)))
+        if requested_pairs(body)[0] != ("a", "b") or len(body["messages"]) > 2:
+            return reply_with("no thanks")
+        return edges_reply(*(edge_reply(*pair, "weak") for pair in requested_pairs(body)))
 
     task, votes = rubric_task(cores("a", "b", "c")), {"annotation": {"votes": 3, "batch": 6}}
     found = annotate_rubric(one_of_three, task, **votes)
@@ -357,8 +362,8 @@ def test_a_pair_with_half_of_its_votes_lost_is_unanswered_with_one_reason() -> N
 
 def test_the_annotation_records_the_annotators_domain() -> None:
     task = rubric_task(cores("a", "b"))
-    found = annotate_rubric(annotating({}), task, annotation={"domain": "medical"})
-    again = annotate_rubric(annotating({}), task, found, requests=0, annotation={"domain": "legal"})
+    found = annotate_rubric(annotator_script({}), task, annotation={"domain": "medical"})
+    again = annotate_rubric(annotator_script({}), task, found, requests=0, annotation={"domain": "legal"})
     assert again == found
 
 
@@ -375,7 +380,7 @@ def test_an_unreachable_model_is_an_error_and_gives_no_empty_graph() -> None:
 def test_an_exceeded_budget_raises_its_own_error() -> None:
     task = rubric_task(cores(*"abcdefgh"))
     with (
-        serving(annotating({})) as server,
+        run_server(annotator_script({})) as server,
         jg.Jury.from_config(settings(server.url), max_calls=1) as jury,
         pytest.raises(BudgetExceeded, match="pairs of its criteria could not be annotated"),
     ):
@@ -384,19 +389,19 @@ def test_an_exceeded_budget_raises_its_own_error() -> None:
 
 def test_a_task_without_rubric_has_nothing_to_annotate() -> None:
     with pytest.raises(PlanError, match="there is no rubric to annotate"):
-        annotate_rubric(annotating({}), Task(id="bare", query="?"))
+        annotate_rubric(annotator_script({}), Task(id="bare", query="?"))
 
 
 # A plan
 
 
 def _plans(script: Script, tasks: Sequence[Task], **fields: Any) -> tuple[list[jg.Plan], int]:
-    with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
+    with run_server(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
         return [jury.prepare(task) for task in tasks], server.count
 
 
 def test_a_plan_annotates_a_rubric_without_edges_if_configured_and_freezes_the_graph() -> None:
-    (plan,), count = _plans(annotating(FOUND, ROLES), [rubric_task(LETTER)], annotation={})
+    (plan,), count = _plans(annotator_script(FOUND, ROLES), [rubric_task(LETTER)], annotation={})
     (spec,) = plan.decision.specs
     assert count == len(plan.calls) == 2
     assert plan.rubric is not None
@@ -408,9 +413,9 @@ def test_a_plan_annotates_a_rubric_without_edges_if_configured_and_freezes_the_g
 
 def test_no_annotation_without_the_setting_or_for_a_task_with_edges() -> None:
     edged = rubric_task(cores("a", "b"), edges=[{"parent": "a", "child": "b", "kind": "weak"}])
-    (bare,), count = _plans(annotating(FOUND, ROLES), [rubric_task(LETTER)])
+    (bare,), count = _plans(annotator_script(FOUND, ROLES), [rubric_task(LETTER)])
     assert (bare.rubric, count) == (None, 0)
-    (own,), count = _plans(annotating({}), [edged], annotation={})
+    (own,), count = _plans(annotator_script({}), [edged], annotation={})
     assert (own.rubric, count) == (None, 0)
     assert own.decision.specs[0].params["retention"] == [0.6]
 
@@ -440,9 +445,9 @@ def test_an_annotated_plan_scores_with_its_graph() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
         shape = body["response_format"]["json_schema"]["schema"]["properties"]
         if "pairs" in shape:
-            return annotating({("a", "b"): "strong"})(body, number)
+            return annotator_script({("a", "b"): "strong"})(body, number)
         met = {"criterion_1": False, "criterion_2": True}
-        return said(
+        return reply_with(
             json.dumps(
                 {
                     name: {"reason": "so", "quotes": ["hello there, landlord"] if met[name] else [], "met": met[name],
@@ -455,7 +460,7 @@ def test_an_annotated_plan_scores_with_its_graph() -> None:
     task, response = rubric_task(cores("a", "b")), Response(id="r", text="hello there, landlord")
     values = []
     for fields in ({}, {"annotation": {}}):
-        with serving(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
+        with run_server(script) as server, jg.Jury.from_config(settings(server.url, **fields)) as jury:
             (trace,) = jury.score(task, [response])
             values.append(trace.reward.value)
     assert values == [0.5, 0.1], "b keeps a fifth of its credit where a fails"

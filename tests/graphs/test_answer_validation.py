@@ -15,7 +15,7 @@ from jurygraph.graphs.answer_validation import LONGEST_KIND, LONGEST_SEARCHED, t
 from jurygraph.models.faults import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
-from tests.graphs.cast import response, scored, task
+from tests.graphs.scripted import response, score_responses, task
 
 HERE = __name__
 Nameless = type("", (RuntimeError,), {})
@@ -78,7 +78,7 @@ class Gives(Evaluator):
 @pytest.mark.parametrize("what", ANSWERS)
 def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(what: str, scope: str) -> None:
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
-    for trace in scored({"evaluators": [use]}, task(), response("a"), response("b", "another")):
+    for trace in score_responses({"evaluators": [use]}, task(), response("a"), response("b", "another")):
         (verdict,) = trace.verdicts
         assert (verdict.status, verdict.failure is not None) == ("failed", True)
         assert trace.reward.value is None
@@ -165,7 +165,7 @@ def verdicts_of(what: str, scope: str = "response") -> list[RecordedVerdict]:
     """The verdict about each of one response, or of a group of two."""
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
     group = [response("a"), response("b", "another")] if scope == "group" else [response("a")]
-    return [trace.verdicts[0] for trace in scored({"evaluators": [use]}, task(), *group)]
+    return [trace.verdicts[0] for trace in score_responses({"evaluators": [use]}, task(), *group)]
 
 
 class Makes(Deriver):
@@ -191,7 +191,7 @@ def test_material_that_cannot_be_serialised_is_failed_material(what: str) -> Non
         "evaluators": [f"{HERE}:Needs"],
         "derivers": [{"use": f"{HERE}:Makes", "params": {"what": what}}],
     }
-    (trace,) = scored(config, task(), response("a"))
+    (trace,) = score_responses(config, task(), response("a"))
     assert trace.material[0].status == trace.verdicts[0].status == "failed"
     assert trace.model_dump_json()
 
@@ -208,7 +208,7 @@ class Spoils(Evaluator):
 def test_changes_of_data_by_an_evaluator_do_not_reach_the_caller() -> None:
     mine = response("a", list=[])
     for _ in range(2):
-        scored({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
+        score_responses({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
     assert mine.data == {"list": []}
 
 
@@ -241,7 +241,7 @@ class Quotes(Evaluator):
 )
 def test_a_quotation_is_verified_only_if_found_verbatim(quoted: dict[str, Any], found: Any) -> None:
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [quoted]}}
-    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
+    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
     (one,) = trace.verdicts[0].evidence
     assert (one.quote, one.start, one.end, one.verified) == found
 
@@ -314,7 +314,7 @@ def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() ->
     long, short = "word " * 2_001, "word word"
     quotations = [{"quote": long}, *[{"quote": short}] * 105]
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
-    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=long))
+    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=long))
     found = [one.verified for one in trace.verdicts[0].evidence]
     assert found == [False, *[True] * 99, *[False] * 6]
     assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
@@ -324,7 +324,7 @@ def test_a_quotation_beyond_the_limits_is_not_searched_and_stays_unverified() ->
 def test_a_quotation_is_searched_up_to_the_maximum_length(letters: int, verified: bool) -> None:
     text = "word " * (letters // 5) + "end"
     use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [{"quote": text[-letters:]}]}}
-    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
+    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=text))
     assert [one.verified for one in trace.verdicts[0].evidence] == [verified]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Material, Response, Trace, Variant, Verdict
-from tests.graphs.cast import RAISED, planned, scored, task, verdict_on
+from tests.graphs.scripted import EXCEPTIONS, find_verdict, make_plan, score_responses, task
 
 HERE = __name__
 DERIVED: list[str] = []
@@ -21,8 +21,8 @@ class Structured(Deriver):
 
     def derive(self, inputs: DeriverInput) -> Material:
         DERIVED.append(inputs.response.text)
-        if inputs.response.text in RAISED:
-            raise RAISED[inputs.response.text]("the deriver broke")
+        if inputs.response.text in EXCEPTIONS:
+            raise EXCEPTIONS[inputs.response.text]("the deriver broke")
         return Material(name="data", data=list(inputs.response.text.split()))
 
 
@@ -77,24 +77,24 @@ def config_with(*uses: Mapping[str, Any], derivers: tuple[str, ...] = ("Structur
 
 
 def score_text(config: Mapping[str, Any], text: str, data: Any = None) -> Trace:
-    (trace,) = scored(config, task(), Response(id="a", text=text, data=data))
+    (trace,) = score_responses(config, task(), Response(id="a", text=text, data=data))
     return trace
 
 
 def test_an_evaluator_that_reads_data_waits_for_its_derivation() -> None:
-    survey = planned(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), task()).survey
+    survey = make_plan(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), task()).survey
     assert {question.id: question.needs for question in survey.questions} == {"reads": ("data",), "blind": ()}
     assert [(wave.materials, wave.questions) for wave in survey.waves] == [(("data",), ("blind",)), ((), ("reads",))]
 
 
 def test_without_a_deriver_of_data_no_evaluator_waits() -> None:
     config = config_with(words_evaluator("reads"), derivers=())
-    assert planned(config, task()).survey.questions[0].needs == ()
-    assert verdict_on(score_text(config, "one two", data=["one"]), "reads").score == 0.25
+    assert make_plan(config, task()).survey.questions[0].needs == ()
+    assert find_verdict(score_text(config, "one two", data=["one"]), "reads").score == 0.25
 
 
 def test_empty_data_of_a_response_counts_as_data() -> None:
-    assert verdict_on(score_text(config_with(words_evaluator("reads")), "one two", data=[]), "reads").score == 0.0
+    assert find_verdict(score_text(config_with(words_evaluator("reads")), "one two", data=[]), "reads").score == 0.0
     assert DERIVED == []
 
 
@@ -110,18 +110,18 @@ def test_a_deriver_that_reads_data_waits_for_it_too() -> None:
     )
     trace = score_text(config, "one two three")
     assert {one.name: one.data for one in trace.material} == {"counted": 3, "data": ["one", "two", "three"]}
-    assert verdict_on(trace, "reads").reason == "['counted']"
+    assert find_verdict(trace, "reads").reason == "['counted']"
 
 
 @pytest.mark.parametrize(("text", "cause"), [("Exception", "infrastructure"), ("TimeLimitExceeded", "response")])
 def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(text: str, cause: str) -> None:
     trace = score_text(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), text)
-    failed = verdict_on(trace, "reads")
+    failed = find_verdict(trace, "reads")
     assert (failed.status, failed.failure and (failed.failure.cause, failed.failure.kind)) == (
         "failed",
         (cause, "material"),
     )
-    assert verdict_on(trace, "blind").status == "ok"
+    assert find_verdict(trace, "blind").status == "ok"
 
 
 def test_a_variant_without_data_gets_the_data_of_its_response() -> None:

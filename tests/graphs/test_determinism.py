@@ -6,17 +6,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.schema import Response, Stakeholder, Task
-from tests.graphs.cast import by_id, criterion, jury, task, told
+from tests.graphs.scripted import by_id, criterion, evaluator_use, jury, task
 
 SCORES = st.sampled_from([0.0, 1.0, 0.1, 0.3, 0.7]) | st.floats(0.0, 1.0)
 LINES = SCORES | st.sampled_from(["abstained", "response", "infrastructure"])
 EVALUATORS = [
-    told("met", audience="criterion"),
-    told("kind", audience="stakeholder"),
-    told("tone", samples=2),
-    {**told("late"), "when": {"question": "tone", "threshold": 0.3}},
+    evaluator_use("met", audience="criterion"),
+    evaluator_use("kind", audience="stakeholder"),
+    evaluator_use("tone", samples=2),
+    {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.3}},
 ]
-ACROSS = [told("rank", scope="pair"), told("place", scope="group")]
+ACROSS = [evaluator_use("rank", scope="pair"), evaluator_use("place", scope="group")]
 COMPONENTS = {"own": {"inputs": {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": "zero"}}}}
 QUESTIONS = ["met@x", "met@y", "met@z", "kind@ann", "kind@bob", "late"]
 CRITERIA = [criterion("x", 0.7), criterion("y", 0.1), criterion("z", -0.3)]

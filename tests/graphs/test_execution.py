@@ -13,7 +13,7 @@ from pydantic import BaseModel
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, TaskView, Trace, Verdict
-from tests.graphs.cast import RAISED, Broken, jury, response, scored, task, told, verdict_on
+from tests.graphs.scripted import EXCEPTIONS, Broken, evaluator_use, find_verdict, jury, response, score_responses, task
 
 
 class Unprintable(Exception):
@@ -35,13 +35,13 @@ class Raises(Evaluator):
         self.what = what
 
     def answer(self, inputs: EvaluatorInput) -> Any:
-        raise RAISED[self.what](f"no {self.what} for you")
+        raise EXCEPTIONS[self.what](f"no {self.what} for you")
 
 
 class RaisesLater(Raises):
     async def answer(self, inputs: EvaluatorInput) -> Any:
         await asyncio.sleep(0)
-        raise RAISED[self.what](f"no {self.what} for you")
+        raise EXCEPTIONS[self.what](f"no {self.what} for you")
 
 
 class RaisesDeriving(Deriver):
@@ -51,13 +51,13 @@ class RaisesDeriving(Deriver):
         self.what = what
 
     def derive(self, inputs: DeriverInput) -> Material:
-        raise RAISED[self.what](f"no {self.what} for you")
+        raise EXCEPTIONS[self.what](f"no {self.what} for you")
 
 
 class RaisesDerivingLater(RaisesDeriving):
     async def derive(self, inputs: DeriverInput) -> Material:
         await asyncio.sleep(0)
-        raise RAISED[self.what](f"no {self.what} for you")
+        raise EXCEPTIONS[self.what](f"no {self.what} for you")
 
 
 class Unready(Deriver):
@@ -78,24 +78,24 @@ HERE = __name__
 def score_with_sibling(*uses: Any, **config: Any) -> list[Trace]:
     """Two responses, judged by these and by a sibling whose verdicts must not suffer."""
     evaluators = [{"use": use, "name": f"odd{i}"} if isinstance(use, str) else use for i, use in enumerate(uses)]
-    settings = {"reward": {"tone": 1.0}, "evaluators": [told("tone"), *evaluators], **config}
-    traces = scored(settings, task(), response("a", tone=0.25), response("b", tone=0.75))
+    settings = {"reward": {"tone": 1.0}, "evaluators": [evaluator_use("tone"), *evaluators], **config}
+    traces = score_responses(settings, task(), response("a", tone=0.25), response("b", tone=0.75))
     assert [trace.reward.value for trace in traces] == [0.25, 0.75]
     return traces
 
 
 # Python itself turns a StopIteration in a coroutine into a RuntimeError.
-@pytest.mark.parametrize("what", sorted(RAISED))
+@pytest.mark.parametrize("what", sorted(EXCEPTIONS))
 @pytest.mark.parametrize("use", [f"{HERE}:Raises", f"{HERE}:RaisesLater"])
 def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> None:
     what = what if use.endswith("Raises") or what != "StopIteration" else "Exception"
     for trace in score_with_sibling({"use": use, "name": "odd", "params": {"what": what}}):
-        verdict = verdict_on(trace, "odd")
+        verdict = find_verdict(trace, "odd")
         assert (verdict.status, verdict.score, verdict.about) == ("failed", None, trace.response_id)
         assert verdict.failure is not None
         timed_out = what == "TimeLimitExceeded"
         assert verdict.failure.cause == ("response" if timed_out else "infrastructure")
-        assert verdict.failure.kind == ("time-limit" if timed_out else RAISED[what].__name__)
+        assert verdict.failure.kind == ("time-limit" if timed_out else EXCEPTIONS[what].__name__)
         assert verdict.failure.message == verdict.reason != ""
         if what != "CancelledError":  # a cancelled task keeps no message
             place = r"test_execution\.py, line \d+, in \w+"
@@ -103,7 +103,7 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
 
 
 @pytest.mark.parametrize("use", [f"{HERE}:RaisesDeriving", f"{HERE}:RaisesDerivingLater"])
-@pytest.mark.parametrize("what", sorted(set(RAISED) - {"StopIteration"}))
+@pytest.mark.parametrize("what", sorted(set(EXCEPTIONS) - {"StopIteration"}))
 def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what: str) -> None:
     for trace in score_with_sibling(derivers=[{"use": use, "params": {"what": what}}]):
         (material,) = trace.material
@@ -149,13 +149,13 @@ async def swallows_its_own_cancellation(task: TaskView, response: Response) -> f
 @pytest.mark.parametrize("name", ["cancels_itself", "cancels_itself_at_the_last"])
 def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
     for trace in score_with_sibling(f"{HERE}.{name}"):
-        failure = verdict_on(trace, "odd0").failure
+        failure = find_verdict(trace, "odd0").failure
         assert failure is not None
         assert (failure.cause, failure.kind) == ("infrastructure", "CancelledError")
 
 
 def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
-    assert [verdict_on(t, "odd0").score for t in score_with_sibling(f"{HERE}.swallows_its_own_cancellation")] == [
+    assert [find_verdict(t, "odd0").score for t in score_with_sibling(f"{HERE}.swallows_its_own_cancellation")] == [
         0.5,
         0.5,
     ]
@@ -171,9 +171,9 @@ def long_winded(task: TaskView, response: Response) -> float:
 
 def test_an_error_without_a_message_or_with_a_huge_one_is_a_failed_verdict() -> None:
     for trace in score_with_sibling(f"{HERE}.unprintable", f"{HERE}.long_winded", f"{HERE}.invalid"):
-        assert "no message" in verdict_on(trace, "odd0").reason
-        assert 0 < len(verdict_on(trace, "odd1").reason) < 1000
-        assert "number" in verdict_on(trace, "odd2").reason
+        assert "no message" in find_verdict(trace, "odd0").reason
+        assert 0 < len(find_verdict(trace, "odd1").reason) < 1000
+        assert "number" in find_verdict(trace, "odd2").reason
 
 
 GIVEN: dict[str, Any] = {
@@ -213,7 +213,7 @@ class GivesLater(Gives):
 @pytest.mark.parametrize("what", sorted(GIVEN))
 def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -> None:
     for trace in score_with_sibling({"use": use, "name": "odd", "params": {"what": what}}):
-        verdict = verdict_on(trace, "odd")
+        verdict = find_verdict(trace, "odd")
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.failure is not None
         assert (verdict.failure.cause, verdict.failure.kind) == ("infrastructure", "malformed")
@@ -234,7 +234,7 @@ def test_numbers_and_booleans_of_any_make_are_scores() -> None:
     GIVEN.update(TRUE)
     for what in TRUE:
         for trace in score_with_sibling({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": what}}):
-            verdict = verdict_on(trace, "odd")
+            verdict = find_verdict(trace, "odd")
             assert verdict.score == 1.0
             assert RecordedVerdict.model_validate_json(verdict.model_dump_json()) == verdict
 
@@ -244,7 +244,7 @@ def test_computing_a_verdicts_digest_does_not_change_it() -> None:
     assert verdict.digest
     GIVEN["digested"] = verdict
     for trace in score_with_sibling({"use": f"{HERE}:Gives", "name": "odd", "params": {"what": "digested"}}):
-        assert verdict_on(trace, "odd").score == 0.5
+        assert find_verdict(trace, "odd").score == 0.5
 
 
 class GivesGroup(Evaluator):
@@ -260,14 +260,14 @@ class GivesGroup(Evaluator):
 @pytest.mark.parametrize("what", [[0.5], [0.5, 0.5, 0.5], [], 0.5, None, {"a": 0.5, "b": 0.5}])
 def test_a_group_question_requires_one_verdict_for_each_response(what: Any) -> None:
     for trace in score_with_sibling({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": what}}):
-        verdict = verdict_on(trace, "odd")
+        verdict = find_verdict(trace, "odd")
         assert verdict.status == "failed"
         assert "2 verdicts" in verdict.reason
 
 
 def test_an_invalid_verdict_in_a_group_affects_no_other() -> None:
     statuses = [
-        verdict_on(t, "odd").status
+        find_verdict(t, "odd").status
         for t in score_with_sibling({"use": f"{HERE}:GivesGroup", "name": "odd", "params": {"what": [0.5, "ab"]}})
     ]
     assert sorted(statuses) == ["failed", "ok"]
@@ -286,7 +286,7 @@ async def breaks_on_a_later(task: TaskView, response: Response) -> float:
 
 @pytest.mark.parametrize("name", ["breaks_on_a", "breaks_on_a_later"])
 def test_a_failing_response_affects_no_other(name: str) -> None:
-    assert [verdict_on(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == ["failed", "ok"]
+    assert [find_verdict(t, "odd0").status for t in score_with_sibling(f"{HERE}.{name}")] == ["failed", "ok"]
 
 
 MAIN_THREADS: list[int] = []
@@ -352,7 +352,7 @@ def test_an_interrupt_is_raised_to_the_caller(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["interrupts", "interrupts_later"])
 def test_an_interrupt_is_raised_to_a_synchronous_caller_and_the_jury_stays_usable(name: str) -> None:
-    with jury(told("tone"), f"{HERE}.{name}", reward={"tone": 1.0}) as made:
+    with jury(evaluator_use("tone"), f"{HERE}.{name}", reward={"tone": 1.0}) as made:
         with pytest.raises(KeyboardInterrupt):
             made.score(task(), [response("a", tone=1.0)])
         assert made.prepare(task()).task_id == "task"
@@ -367,7 +367,7 @@ class Quotes(Evaluator):
 
 
 def test_evidence_is_verified_at_its_given_position() -> None:
-    (trace,) = scored({"evaluators": [f"{HERE}:Quotes"]}, task(), jg.Response(id="a", text="the text"))
+    (trace,) = score_responses({"evaluators": [f"{HERE}:Quotes"]}, task(), jg.Response(id="a", text="the text"))
     (verdict,) = trace.verdicts
     assert [evidence.verified for evidence in verdict.evidence] == [True, False, True]
 
@@ -386,7 +386,7 @@ class SetsField(Evaluator):
 
 @pytest.mark.parametrize("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
 def test_an_evaluator_that_sets_a_recorded_field_fails_with_a_reason(field: str) -> None:
-    (trace,) = scored(
+    (trace,) = score_responses(
         {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}, task(), response("a")
     )
     (verdict,) = trace.verdicts
@@ -405,7 +405,7 @@ class SetsByCopy(Evaluator):
 
 
 def test_jurygraph_sets_the_identity_of_a_verdict_not_the_evaluator() -> None:
-    (trace,) = scored({"evaluators": [f"{HERE}:SetsByCopy"]}, task(), response("a"))
+    (trace,) = score_responses({"evaluators": [f"{HERE}:SetsByCopy"]}, task(), response("a"))
     (verdict,) = trace.verdicts
     name = f"{HERE}.SetsByCopy"
     assert (verdict.question, verdict.evaluator, verdict.version, verdict.layer) == (name, name, "1", "check")
@@ -415,9 +415,12 @@ def test_jurygraph_sets_the_identity_of_a_verdict_not_the_evaluator() -> None:
 
 def test_without_a_model_its_questions_abstain_and_the_reward_has_the_coverage() -> None:
     by_model = {"layer": "model", "uses_model": True}
-    config = {"evaluators": [told("judge", **by_model), told("tone")], "reward": {"judge": 0.25, "tone": 0.75}}
-    (trace,) = scored({**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0))
-    verdict = verdict_on(trace, "judge")
+    config = {
+        "evaluators": [evaluator_use("judge", **by_model), evaluator_use("tone")],
+        "reward": {"judge": 0.25, "tone": 0.75},
+    }
+    (trace,) = score_responses({**config, "failure": {"min_coverage": 0.5}}, task(), response("a", tone=1.0))
+    verdict = find_verdict(trace, "judge")
     assert (verdict.status, verdict.layer) == ("abstained", "model")
     assert verdict.failure is not None
     assert verdict.failure.kind == "no-model"

@@ -11,21 +11,21 @@ from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import KnownResults, make_stamp, next_work
 from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
 from tests.examples import at_most
-from tests.graphs.cast import (
+from tests.graphs.scenes import SIGNED, WEIGHTS, Place, Scene, judgements, places, plan_of, rubrics
+from tests.graphs.scripted import (
     by_id,
     criterion,
-    in_order,
-    planned,
+    evaluator_use,
+    find_verdict,
+    make_plan,
+    ordered_ids,
     response,
-    scored,
+    score_responses,
     task,
-    told,
-    verdict_on,
 )
-from tests.graphs.scenes import SIGNED, WEIGHTS, Place, Scene, judgements, places, plan_of, rubrics
-from tests.models.judging import config as asking
-from tests.models.judging import judged, responses, rubric
-from tests.models.server import serving
+from tests.models.judge_scripts import config as asking
+from tests.models.judge_scripts import judge_reply, responses, rubric
+from tests.models.server import run_server
 
 REFERENCE = "On Saturday we take the early train to Leeds, and walk along the canal until it is time for supper at six."
 STOPPED = {
@@ -41,7 +41,7 @@ RULES = ("conservative", "gear", "strict")
 
 def model_evaluator(name: str, **params: Any) -> dict[str, Any]:
     """An evaluator of layer `model`: gates answer for it."""
-    return told(name, layer="model", **params)
+    return evaluator_use(name, layer="model", **params)
 
 
 def empty_response(name: str, **script: Any) -> Response:
@@ -50,7 +50,7 @@ def empty_response(name: str, **script: Any) -> Response:
 
 def first_trace(config: Mapping[str, Any], about: Any, *group: Response) -> Trace:
     """The trace of the first of a group."""
-    return by_id(scored(config, about, *group))[group[0].id]
+    return by_id(score_responses(config, about, *group))[group[0].id]
 
 
 def outcomes_of(trace: Trace) -> dict[str, tuple[str, float | None, str | None]]:
@@ -88,12 +88,12 @@ def test_a_gate_that_is_switched_off_stops_nothing(gate: str) -> None:
     ("layer", "is_asked"), [("model", False), ("residual", False), ("fact", True), ("check", True)]
 )
 def test_facts_and_checks_of_a_stopped_response_are_judged(layer: str, is_asked: bool) -> None:
-    trace = first_trace({"evaluators": [told("tone", layer=layer)]}, task(), empty_response("a", tone=0.75))
+    trace = first_trace({"evaluators": [evaluator_use("tone", layer=layer)]}, task(), empty_response("a", tone=0.75))
     assert outcomes_of(trace)["tone"] == (("ok", 0.75, None) if is_asked else ("ok", 0.0, "empty-response"))
 
 
 def test_a_check_and_a_model_question_may_share_a_criterion() -> None:
-    uses = [model_evaluator("judge", audience="criterion"), told("check", audience="criterion")]
+    uses = [model_evaluator("judge", audience="criterion"), evaluator_use("check", audience="criterion")]
     trace = first_trace({"evaluators": uses}, task(criterion("c")), empty_response("a", **{"check@c": 1.0}))
     assert outcomes_of(trace) == {"check@c": ("ok", 1.0, None), "judge@c": ("ok", 0.0, "empty-response")}
     assert trace.reward.value == 0.5
@@ -102,15 +102,17 @@ def test_a_check_and_a_model_question_may_share_a_criterion() -> None:
 def test_no_model_is_called_for_a_stopped_response() -> None:
     texts = [*(STOPPED[gate] for gate in RESPONSE_GATES), HONEST]
     about = rubric("short", "kind").model_copy(update={"reference": REFERENCE})
-    with serving(lambda body, number: judged(body)) as server:
-        traces = scored(asking(server.url), about, *responses(*texts))
+    with run_server(lambda body, number: judge_reply(body)) as server:
+        traces = score_responses(asking(server.url), about, *responses(*texts))
         assert server.count == 1
     assert [trace.reward.value for trace in traces] == [0.0] * 5 + [0.9]
     assert [len(trace.calls) for trace in traces] == [0] * 5 + [1]
 
 
 def test_gates_answer_without_a_model_as_well() -> None:
-    trace, other = scored({"evaluators": ["criteria"]}, rubric("short"), empty_response("a"), response("b", HONEST))
+    trace, other = score_responses(
+        {"evaluators": ["criteria"]}, rubric("short"), empty_response("a"), response("b", HONEST)
+    )
     assert [one.status for one in (*trace.verdicts, *other.verdicts)] == ["ok", "abstained"]
     assert (trace.reward.value, other.reward.value) == (0.0, None)
 
@@ -127,7 +129,7 @@ def test_a_penalty_counts_in_full_under_every_rule(rule: str) -> None:
         "judge@good": ("ok", 0.0, "empty-response"),
         "judge@bad": ("ok", 1.0, "empty-response"),
     }
-    assert verdict_on(trace, "judge@bad").met is True
+    assert find_verdict(trace, "judge@bad").met is True
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (-0.5, "ok", 1.0)
 
 
@@ -158,7 +160,7 @@ def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> 
     about = task(criterion("bad", -1.0), criterion("seen"), edges=[("bad", "seen", "activation")])
     uses = [
         model_evaluator("judge", audience="criterion", members=["bad"]),
-        told("check", audience="criterion", members=["seen"]),
+        evaluator_use("check", audience="criterion", members=["seen"]),
     ]
     trace = first_trace(
         {"evaluators": uses, "rubric": {"aggregation": aggregation}}, about, empty_response("a", **{"check@seen": 1.0})
@@ -169,12 +171,12 @@ def test_a_stopped_response_supports_no_finding_of_a_check(aggregation: str) -> 
 @pytest.mark.parametrize("rule", RULES)
 def test_a_component_of_negative_weight_counts_in_full(rule: str) -> None:
     """Nothing says of its question that it is bad, but its component does."""
-    uses = [model_evaluator("tone"), told("length")]
+    uses = [model_evaluator("tone"), evaluator_use("length")]
     config = {"evaluators": uses, "reward": {"length": 1.0, "tone": -0.5}, "failure": {"rule": rule}}
     trace = first_trace(config, task(), empty_response("a", length=1.0))
     assert trace.reward.components == {"length": 1.0, "tone": 1.0}
     assert (trace.reward.value, trace.reward.status) == (0.5, "ok")
-    assert verdict_on(trace, "tone").score == 0.0
+    assert find_verdict(trace, "tone").score == 0.0
 
 
 def test_a_single_question_has_full_weight_in_any_position() -> None:
@@ -192,7 +194,10 @@ def test_a_single_question_has_full_weight_in_any_position() -> None:
 def test_a_hard_constraint_that_is_stopped_is_violated() -> None:
     need = [{"id": "need", "kind": "hard"}, {"id": "wish", "kind": "soft"}]
     ann = Stakeholder.model_validate({"id": "ann", "constraints": need})
-    uses = [model_evaluator("asks", audience="stakeholder", subjects=["need"]), told("seen", audience="stakeholder")]
+    uses = [
+        model_evaluator("asks", audience="stakeholder", subjects=["need"]),
+        evaluator_use("seen", audience="stakeholder"),
+    ]
     config = {"evaluators": uses, "weights": {"method": "uniform", "cap": 0.25}}
     about = task(stakeholders=[ann])
     trace = first_trace(config, about, empty_response("a", **{"seen@ann": 1.0}))
@@ -210,7 +215,7 @@ PAIRS = ("ordered", "unordered")
 def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs: str) -> None:
     config = {"evaluators": [model_evaluator("better", scope="pair", pairs=pairs)]}
     group = [empty_response("a"), response("b", HONEST, better=1.0), response("c", HONEST, better=0.0)]
-    traces = by_id(scored(config, task(), *group))
+    traces = by_id(score_responses(config, task(), *group))
     shown = {one.responses for trace in traces.values() for one in trace.verdicts}
     assert shown == {(), ("b", "c"), *([("c", "b")] if pairs == "ordered" else [])}
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.0, "b": 1.0, "c": 0.0}
@@ -221,19 +226,22 @@ def test_a_stopped_response_is_not_compared_in_pairs_while_the_others_are(pairs:
 def test_a_stopped_response_is_not_shown_in_a_group() -> None:
     config = {"evaluators": [model_evaluator("rank", scope="group")]}
     group = [empty_response("a"), response("b", HONEST, rank=0.25), response("c", HONEST, rank=0.75)]
-    traces = by_id(scored(config, task(), *group))
-    assert {one.responses for trace in traces.values() for one in trace.verdicts} == {(), tuple(in_order(*group[1:]))}
+    traces = by_id(score_responses(config, task(), *group))
+    assert {one.responses for trace in traces.values() for one in trace.verdicts} == {
+        (),
+        tuple(ordered_ids(*group[1:])),
+    }
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.0, "b": 0.25, "c": 0.75}
 
 
 @pytest.mark.parametrize(("scope", "pairs"), [("pair", "ordered"), ("pair", "unordered"), ("group", "ordered")])
 def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> None:
     config = {
-        "evaluators": [model_evaluator("rank", scope=scope, pairs=pairs), told("tone")],
+        "evaluators": [model_evaluator("rank", scope=scope, pairs=pairs), evaluator_use("tone")],
         "reward": {"rank": 1, "tone": 1},
     }
     group = [empty_response("a", tone=1.0), empty_response("b", tone=1.0), response("c", HONEST, rank=1.0, tone=1.0)]
-    traces = by_id(scored(config, task(), *group))
+    traces = by_id(score_responses(config, task(), *group))
     assert outcomes_of(traces["c"])["rank"] == ("not_applicable", None, "group-of-one")
     assert (traces["c"].reward.value, traces["c"].reward.status, traces["c"].reward.coverage) == (1.0, "degraded", 1.0)
     for name in "ab":
@@ -244,10 +252,10 @@ def test_the_last_remaining_response_is_not_compared(scope: str, pairs: str) -> 
 def test_the_last_remaining_response_fails_if_another_failed_by_infrastructure() -> None:
     config = {
         "evaluators": [model_evaluator("rank", scope="pair", needs=["measure"])],
-        "derivers": ["tests.graphs.cast:Measure"],
+        "derivers": ["tests.graphs.scripted:Measure"],
     }
     group = [empty_response("a"), response("b", HONEST, measure="Exception"), response("c", HONEST, measure=1.0)]
-    traces = by_id(scored(config, task(), *group))
+    traces = by_id(score_responses(config, task(), *group))
     assert {name: traces[name].verdicts[0].status for name in "abc"} == {"a": "ok", "b": "failed", "c": "failed"}
 
 
@@ -257,8 +265,8 @@ def test_a_failure_of_one_response_does_not_affect_one_judged_alone() -> None:
         "reward": {"tone": 1.0, "same": 1.0},
     }
     good = response("b", HONEST, tone=0.5, same=[0.25, 0.75])
-    (alone,) = scored(config, task(), good)
-    in_company = by_id(scored(config, task(), empty_response("a"), good))["b"]
+    (alone,) = score_responses(config, task(), good)
+    in_company = by_id(score_responses(config, task(), empty_response("a"), good))["b"]
     assert (alone.reward, alone.verdicts) == (in_company.reward, in_company.verdicts)
 
 
@@ -276,7 +284,7 @@ def test_a_gate_answers_all_samples_at_once() -> None:
 def test_a_penalty_in_samples_counts_in_full_however_they_are_folded(reduce: str | None) -> None:
     harm = {"inputs": {"t": {"verdicts_of": "tone", "reduce": reduce}}}
     config = {
-        "evaluators": [model_evaluator("tone", samples=3), told("x")],
+        "evaluators": [model_evaluator("tone", samples=3), evaluator_use("x")],
         "components": {"harm": harm},
         "reward": {"harm": -1.0, "x": 1.0},
     }
@@ -285,14 +293,17 @@ def test_a_penalty_in_samples_counts_in_full_however_they_are_folded(reduce: str
 
 
 def test_variants_of_a_stopped_response_have_no_questions() -> None:
-    config = {"evaluators": [model_evaluator("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
+    config = {
+        "evaluators": [model_evaluator("same", material="versions")],
+        "derivers": ["tests.graphs.scripted:Versions"],
+    }
     versions = [["v1", {"same": 0.5}], ["v2", {"same": 1.0}]]
     group = [
         empty_response("a", versions=versions),
         response("b", HONEST, versions=versions),
         empty_response("c", versions=[]),
     ]
-    traces = by_id(scored(config, task(), *group))
+    traces = by_id(score_responses(config, task(), *group))
     assert {name: [one.responses for one in traces[name].verdicts] for name in "abc"} == {
         "a": [()],
         "b": [("v1",), ("v2",)],
@@ -303,11 +314,11 @@ def test_variants_of_a_stopped_response_have_no_questions() -> None:
 
 @pytest.mark.parametrize("measure", [1.0, "Exception", "TimeLimitExceeded"])
 def test_material_that_a_model_would_need_changes_nothing(measure: Any) -> None:
-    uses = [model_evaluator("tone", needs=["measure"]), told("check", needs=["measure"])]
-    config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Measure"], "reward": {"tone": 1.0, "check": 1.0}}
+    uses = [model_evaluator("tone", needs=["measure"]), evaluator_use("check", needs=["measure"])]
+    config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Measure"], "reward": {"tone": 1.0, "check": 1.0}}
     trace = first_trace(config, task(), empty_response("a", measure=measure, check=1.0))
     assert outcomes_of(trace)["tone"] == ("ok", 0.0, "empty-response")
-    assert verdict_on(trace, "check").status == ("ok" if measure == 1.0 else "failed")
+    assert find_verdict(trace, "check").status == ("ok" if measure == 1.0 else "failed")
 
 
 def staged_config(
@@ -349,7 +360,7 @@ def test_a_penalty_behind_a_screen_counts_in_full() -> None:
 
 def test_a_check_after_a_skipped_question_runs_depending_on_the_value_that_the_skip_counts() -> None:
     def check(op: str) -> dict[str, Any]:
-        return {**told("late"), "when": {"question": "first", "threshold": 0.5, "op": op}}
+        return {**evaluator_use("late"), "when": {"question": "first", "threshold": 0.5, "op": op}}
 
     for op, outcome in ((">=", ("not_applicable", None, "first")), ("<", ("ok", 0.75, None))):
         config = {"evaluators": [model_evaluator("first"), check(op)], "reward": {"first": 1.0}}
@@ -359,7 +370,7 @@ def test_a_check_after_a_skipped_question_runs_depending_on_the_value_that_the_s
 def test_a_stopped_response_stays_stopped_regardless_of_a_check() -> None:
     for found in (0.0, 1.0):
         use = {**model_evaluator("late"), "when": {"question": "check", "threshold": 0.5}}
-        config = {"evaluators": [told("check"), use], "reward": {"check": 1.0}}
+        config = {"evaluators": [evaluator_use("check"), use], "reward": {"check": 1.0}}
         assert outcomes_of(first_trace(config, task(), empty_response("a", check=found)))["late"] == (
             "ok",
             0.0,
@@ -372,7 +383,7 @@ def test_a_stopped_response_stays_stopped_regardless_of_a_check() -> None:
 
 def test_a_plan_lists_its_gates_in_one_order_if_any_question_can_be_gated() -> None:
     def gates(layer: str, *named: str) -> Survey:
-        return planned({"evaluators": [told("x", layer=layer)], "safety": {"gates": named}}, task()).survey
+        return make_plan({"evaluators": [evaluator_use("x", layer=layer)], "safety": {"gates": named}}, task()).survey
 
     assert gates("check", *RESPONSE_GATES).gates == ()
     assert gates("residual", *RESPONSE_GATES).gates == RESPONSE_GATES
@@ -385,12 +396,12 @@ def test_a_plan_lists_its_gates_in_one_order_if_any_question_can_be_gated() -> N
 @pytest.mark.parametrize("name", [*RESPONSE_GATES, "group-of-one"])
 def test_no_question_has_the_name_of_a_gate(name: str) -> None:
     with pytest.raises(PlanError) as error:
-        planned({"evaluators": [told("x"), told(name)], "reward": {"x": 1.0}}, task())
+        make_plan({"evaluators": [evaluator_use("x"), evaluator_use(name)], "reward": {"x": 1.0}}, task())
     assert str(error.value) == f"no question may be called {name!r}, the name of skipped ones; set another `name`"
 
 
 def test_recalled_verdicts_of_a_stopped_response_are_settled_again() -> None:
-    survey = planned({"evaluators": [model_evaluator("tone")]}, task()).survey
+    survey = make_plan({"evaluators": [model_evaluator("tone")]}, task()).survey
     (question,) = survey.questions
     known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
     recalled = KnownResults({("tone", "a", ("a",), 0): known}, {})
@@ -410,12 +421,12 @@ def worst_cases(draw: st.DrawFn) -> tuple[Scene, dict[Place, RecordedVerdict]]:
     seen = [one.id for one in about.rubric.criteria if draw(st.booleans())] if about.rubric else []
     evaluators = [
         model_evaluator("judge", audience="criterion"),
-        told("check", audience="criterion", members=seen),
+        evaluator_use("check", audience="criterion", members=seen),
         {**model_evaluator("tone"), "samples": draw(st.integers(1, 3))},
-        told("fact"),
+        evaluator_use("fact"),
     ]
     if about.stakeholders:
-        evaluators += [model_evaluator("kind", audience="stakeholder"), told("real", audience="stakeholder")]
+        evaluators += [model_evaluator("kind", audience="stakeholder"), evaluator_use("real", audience="stakeholder")]
     homes = {"judge": "rubric", "check": "rubric", "kind": "stakeholders", "real": "stakeholders"}
     names = dict.fromkeys(homes.get(use["name"], use["name"]) for use in evaluators)
     product = {

@@ -7,30 +7,39 @@ import pytest
 from jurygraph.errors import PlanError
 from jurygraph.graphs.planning import view_task
 from jurygraph.schema import Question, Stakeholder, TaskView
-from tests.graphs.cast import DATA, TOLD, Measure, Told, criterion, planned, task, told
+from tests.graphs.scripted import (
+    DATA_READER,
+    SCRIPTED,
+    Measure,
+    ScriptedEvaluator,
+    criterion,
+    evaluator_use,
+    make_plan,
+    task,
+)
 
 NAMES = ("ann", "bob")
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
 
 
 def waves_of(config: dict[str, Any]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    return [(wave.materials, wave.questions) for wave in planned(config, task()).survey.waves]
+    return [(wave.materials, wave.questions) for wave in make_plan(config, task()).survey.waves]
 
 
 def test_questions_without_dependencies_run_in_the_first_wave() -> None:
-    config = {"evaluators": [told("b"), told("a")], "reward": {"a": 1.0}}
+    config = {"evaluators": [evaluator_use("b"), evaluator_use("a")], "reward": {"a": 1.0}}
     assert waves_of(config) == [((), ("a", "b"))]
 
 
 def test_waves_follow_needs_variants_and_gates() -> None:
     config = {
         "evaluators": [
-            {"use": DATA, "name": "reads", "params": {"needs": ["half"]}},
-            told("same", material="versions"),
-            told("plain"),
-            {**told("late"), "when": {"question": "reads", "threshold": 0.5}},
+            {"use": DATA_READER, "name": "reads", "params": {"needs": ["half"]}},
+            evaluator_use("same", material="versions"),
+            evaluator_use("plain"),
+            {**evaluator_use("late"), "when": {"question": "reads", "threshold": 0.5}},
         ],
-        "derivers": [f"tests.graphs.cast:{name}" for name in ("Half", "Measure", "Versions")],
+        "derivers": [f"tests.graphs.scripted:{name}" for name in ("Half", "Measure", "Versions")],
         "reward": {"plain": 1.0},
     }
     assert waves_of(config) == [
@@ -43,13 +52,13 @@ def test_waves_follow_needs_variants_and_gates() -> None:
 
 def refusal_message(config: dict[str, Any]) -> str:
     with pytest.raises(PlanError) as error:
-        planned({"reward": {"first": 1.0}, **config}, task())
+        make_plan({"reward": {"first": 1.0}, **config}, task())
     return str(error.value)
 
 
 def test_a_cycle_of_gates_is_named() -> None:
-    first = {**told("first"), "when": {"question": "second", "threshold": 0.5}}
-    second = {**told("second"), "when": {"question": "first", "threshold": 0.5}}
+    first = {**evaluator_use("first"), "when": {"question": "second", "threshold": 0.5}}
+    second = {**evaluator_use("second"), "when": {"question": "first", "threshold": 0.5}}
     message = refusal_message({"evaluators": [first, second]})
     assert "wait for each other" in message
     assert message.endswith("; leave out one `when`, `needs` or `of` of them")
@@ -65,71 +74,71 @@ class Hen(Measure):
 
 
 def test_a_cycle_of_materials_is_named() -> None:
-    config = {"evaluators": [told("first")], "derivers": [f"{__name__}:Egg", f"{__name__}:Hen"]}
+    config = {"evaluators": [evaluator_use("first")], "derivers": [f"{__name__}:Egg", f"{__name__}:Hen"]}
     message = refusal_message(config)
     assert "egg -> hen -> egg" in message or "hen -> egg -> hen" in message
 
 
 def test_a_question_that_waits_for_itself_is_refused() -> None:
     assert "first -> first" in refusal_message(
-        {"evaluators": [told("first", when={"question": "first", "threshold": 0.5})]}
+        {"evaluators": [evaluator_use("first", when={"question": "first", "threshold": 0.5})]}
     )
 
 
 def test_an_unknown_gate_names_the_nearest_question() -> None:
-    late = {**told("late"), "when": {"question": "frist", "threshold": 0.5}}
-    message = refusal_message({"evaluators": [told("first"), late]})
+    late = {**evaluator_use("late"), "when": {"question": "frist", "threshold": 0.5}}
+    message = refusal_message({"evaluators": [evaluator_use("first"), late]})
     assert "'late' waits for question 'frist', which no evaluator asks; did you mean 'first'?" in message
     late["when"]["question"] = "zzz"
-    message = refusal_message({"evaluators": [told("first"), late]})
+    message = refusal_message({"evaluators": [evaluator_use("first"), late]})
     assert "question 'zzz', which no evaluator asks; there are first, late" in message
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"material": "mesure"}])
 def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
-    config = {"evaluators": [told("first", **how)], "derivers": ["tests.graphs.cast:Measure"]}
+    config = {"evaluators": [evaluator_use("first", **how)], "derivers": ["tests.graphs.scripted:Measure"]}
     assert "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?" in refusal_message(config)
 
 
 def test_a_deriver_that_needs_the_unknown_is_refused() -> None:
-    message = refusal_message({"evaluators": [told("first")], "derivers": ["tests.graphs.cast:Half"]})
+    message = refusal_message({"evaluators": [evaluator_use("first")], "derivers": ["tests.graphs.scripted:Half"]})
     assert "'half' needs material 'measure', which no deriver gives; list one that does under `derivers`" in message
 
 
 def test_two_derivers_of_one_material_are_refused() -> None:
-    twice = ["tests.graphs.cast:Measure", {"use": "tests.graphs.cast:Measure", "name": "again"}]
+    twice = ["tests.graphs.scripted:Measure", {"use": "tests.graphs.scripted:Measure", "name": "again"}]
     assert (
         "'measure', which another source gives already; leave it out, or let it give another name"
-        in refusal_message({"evaluators": [told("first")], "derivers": twice})
+        in refusal_message({"evaluators": [evaluator_use("first")], "derivers": twice})
     )
 
 
 def test_two_questions_of_one_id_are_refused() -> None:
     assert "two questions have the id 'first/x'" in refusal_message(
-        {"evaluators": [told("first", subjects=["x", "x"])]}
+        {"evaluators": [evaluator_use("first", subjects=["x", "x"])]}
     )
 
 
 def test_no_question_may_be_called_group_of_one() -> None:
     assert "no question may be called 'group-of-one'" in refusal_message(
-        {"evaluators": [told("first"), told("group-of-one")]}
+        {"evaluators": [evaluator_use("first"), evaluator_use("group-of-one")]}
     )
 
 
 def test_variants_are_not_compared() -> None:
     config = {
-        "evaluators": [told("first", material="versions", scope="pair")],
-        "derivers": ["tests.graphs.cast:Versions"],
+        "evaluators": [evaluator_use("first", material="versions", scope="pair")],
+        "derivers": ["tests.graphs.scripted:Versions"],
     }
     assert "scope is response, not pair" in refusal_message(config)
 
 
-class Impostor(Told):
+class Impostor(ScriptedEvaluator):
     def questions(self, view: TaskView) -> list[Question]:
         return [self.question(view).model_copy(update={"evaluator": "somebody.else"})]
 
 
-class Spy(Told):
+class Spy(ScriptedEvaluator):
     """Asks about one member of the audience with the view of another."""
 
     audience = "stakeholder"
@@ -148,17 +157,17 @@ def test_a_question_of_another_evaluator_is_refused() -> None:
 def test_a_question_with_the_view_of_another_member_is_refused() -> None:
     config = {"evaluators": [{"use": f"{__name__}:Spy", "name": "first"}], "weights": {"method": "uniform"}}
     with pytest.raises(PlanError, match=r"another view .*; make it with `self.question` of that view"):
-        planned(config, task(stakeholders=PEOPLE))
+        make_plan(config, task(stakeholders=PEOPLE))
 
 
 def test_a_view_contains_only_its_own_member() -> None:
     about = task(criterion("clear"), criterion("short"), stakeholders=PEOPLE, reviewers=["r2", "r1"])
     config = {
-        "evaluators": [told(a, audience=a) for a in ("task", "stakeholder", "criterion", "reviewer")],
+        "evaluators": [evaluator_use(a, audience=a) for a in ("task", "stakeholder", "criterion", "reviewer")],
         "reward": {"task": 1.0},
         "weights": {"method": "uniform"},
     }
-    survey = planned(config, about).survey
+    survey = make_plan(config, about).survey
     members = {question.id: survey.views[question.view] for question in survey.questions}
     assert sorted(members) == [
         *("criterion@clear", "criterion@short", "reviewer@r1", "reviewer@r2", "stakeholder@ann", "stakeholder@bob"),
@@ -171,10 +180,10 @@ def test_a_view_contains_only_its_own_member() -> None:
 
 
 def test_when_and_samples_of_the_config_override_the_evaluator() -> None:
-    use = {"use": TOLD, "name": "tone", "params": {"samples": 2, "when": {"question": "x", "threshold": 0.1}}}
+    use = {"use": SCRIPTED, "name": "tone", "params": {"samples": 2, "when": {"question": "x", "threshold": 0.1}}}
     own = {"question": "gate", "threshold": 0.9}
-    config = {"evaluators": [told("gate"), {**use, "samples": 5, "when": own}], "reward": {"gate": 1.0}}
-    question = next(q for q in planned(config, task()).survey.questions if q.id == "tone")
+    config = {"evaluators": [evaluator_use("gate"), {**use, "samples": 5, "when": own}], "reward": {"gate": 1.0}}
+    question = next(q for q in make_plan(config, task()).survey.questions if q.id == "tone")
     assert question.samples == 5
     assert question.when is not None
     assert (question.when.question, question.when.threshold) == ("gate", 0.9)
@@ -187,7 +196,7 @@ def test_a_view_shows_only_the_sign_of_a_weight() -> None:
     assert [getattr(view.about, "weight", None) for view in view_task(heavy, ["criterion"])] == [1.0, -1.0]
 
 
-class StandbyEvaluator(Told):
+class StandbyEvaluator(ScriptedEvaluator):
     """Asks only where nobody else does."""
 
     def _question(self, view: TaskView, subject: str | None) -> Question:
@@ -201,12 +210,12 @@ def standby_evaluator(*subjects: str, **params: Any) -> dict[str, Any]:
 
 def planned_questions(*uses: Any, **fields: Any) -> set[str]:
     config = {"evaluators": list(uses), "weights": {"method": "uniform"}}
-    return {question.id for question in planned(config, task(stakeholders=PEOPLE, **fields)).survey.questions}
+    return {question.id for question in make_plan(config, task(stakeholders=PEOPLE, **fields)).survey.questions}
 
 
 def test_a_standby_question_runs_if_no_other_question_covers_the_same_member_and_subject() -> None:
     assert planned_questions(standby_evaluator("tea")) == {"stands-by/tea@ann", "stands-by/tea@bob"}
-    other = told("other", audience="stakeholder", subjects=["tea"], members=["ann"])
+    other = evaluator_use("other", audience="stakeholder", subjects=["tea"], members=["ann"])
     assert planned_questions(standby_evaluator("tea", "fish"), other) == {
         "other/tea@ann",
         *("stands-by/fish@ann", "stands-by/fish@bob", "stands-by/tea@bob"),
@@ -221,7 +230,7 @@ def test_two_standby_questions_both_run() -> None:
 
 
 def test_a_question_about_a_whole_member_differs_from_one_about_a_subject_of_that_name() -> None:
-    whole = told("whole", audience="stakeholder")
+    whole = evaluator_use("whole", audience="stakeholder")
     assert planned_questions(standby_evaluator("ann", "tea"), whole) >= {
         "whole@ann",
         "stands-by/ann@ann",
@@ -230,13 +239,13 @@ def test_a_question_about_a_whole_member_differs_from_one_about_a_subject_of_tha
 
 
 def test_a_standby_question_is_not_covered_by_another_audience() -> None:
-    other = told("other", subjects=["clear"])
+    other = evaluator_use("other", subjects=["clear"])
     config = {
         "evaluators": [standby_evaluator("clear"), other],
         "weights": {"method": "uniform"},
         "reward": {"other": 1.0},
     }
-    question_ids = {question.id for question in planned(config, task(stakeholders=PEOPLE)).survey.questions}
+    question_ids = {question.id for question in make_plan(config, task(stakeholders=PEOPLE)).survey.questions}
     assert question_ids == {"other/clear", "stands-by/clear@ann", "stands-by/clear@bob"}
 
 

@@ -12,16 +12,27 @@ from jurygraph.agents.roles import DeriverInput
 from jurygraph.graphs import annotate, draw, prepare, score
 from jurygraph.graphs.state import PrepareState
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
-from tests.graphs.cast import TOLD, by_id, criterion, jury, planned, response, said, scored, task, told
+from tests.graphs.scripted import (
+    SCRIPTED,
+    by_id,
+    criterion,
+    evaluator_use,
+    jury,
+    make_plan,
+    response,
+    response_with,
+    score_responses,
+    task,
+)
 from tests.steps import count_steps
 
 CONFIG = {
     "evaluators": [
-        told("kind", audience="stakeholder"),
-        told("fair", audience="stakeholder"),
-        told("met", audience="criterion"),
-        told("tone"),
-        {**told("rank", scope="pair"), "when": {"question": "tone", "threshold": 0.1}},
+        evaluator_use("kind", audience="stakeholder"),
+        evaluator_use("fair", audience="stakeholder"),
+        evaluator_use("met", audience="criterion"),
+        evaluator_use("tone"),
+        {**evaluator_use("rank", scope="pair"), "when": {"question": "tone", "threshold": 0.1}},
     ],
     "components": {"order": {"inputs": {"x": {"verdicts_of": "rank", "if_skipped": "zero"}, "y": "tone"}}},
     "reward": {"stakeholders": 1.0, "rubric": 0.5, "order": -0.25},
@@ -57,7 +68,7 @@ def reversed_config() -> dict[str, Any]:
 
 
 def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
-    plans = [planned(c, t) for c in (CONFIG, reversed_config()) for t in (full_task(), full_task(reverse=True))]
+    plans = [make_plan(c, t) for c in (CONFIG, reversed_config()) for t in (full_task(), full_task(reverse=True))]
     assert len({plan.digest for plan in plans}) == 1
     assert len({plan.model_dump_json() for plan in plans}) == 1
 
@@ -65,12 +76,12 @@ def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
 def test_a_dry_run_returns_the_plan_of_the_graph() -> None:
     with jg.Jury.from_config(CONFIG) as one:
         foreseen, calls = asyncio.run(jg.Planner(one).aestimate_plan(full_task()))
-    assert foreseen == planned(CONFIG, full_task())
+    assert foreseen == make_plan(CONFIG, full_task())
     assert not calls
 
 
 def test_a_dry_run_of_a_small_plan_takes_a_fraction_of_the_steps_of_the_graph() -> None:
-    with jury(told("tone")) as one:
+    with jury(evaluator_use("tone")) as one:
 
         def plan() -> None:
             asyncio.run(one.aprepare(task()))
@@ -84,7 +95,7 @@ def test_a_dry_run_of_a_small_plan_takes_a_fraction_of_the_steps_of_the_graph() 
 
 
 def test_a_plan_survives_being_written_and_read() -> None:
-    plan = planned(CONFIG, full_task())
+    plan = make_plan(CONFIG, full_task())
     again = Plan.model_validate_json(plan.model_dump_json())
     assert again == plan
     assert again.digest == plan.digest
@@ -98,7 +109,7 @@ def test_there_is_no_field_in_which_a_response_could_lie() -> None:
 
 def test_a_response_cannot_reach_prepare() -> None:
     """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made.context))
         handed = {"task": task(), "responses": (response("a"),)}
         given_one = asyncio.run(made._prepare.ainvoke(handed, context=made.context))  # type: ignore[arg-type]
@@ -107,16 +118,19 @@ def test_a_response_cannot_reach_prepare() -> None:
 
 
 def test_the_plan_is_the_same_whatever_the_responses() -> None:
-    config = {"evaluators": [told("tone")]}
+    config = {"evaluators": [evaluator_use("tone")]}
     groups = [[response("a", tone=1.0)], [response("b", tone=0.0), response("c", tone=0.5)]]
-    traces = [trace for group in groups for trace in scored(config, task(), *group)]
+    traces = [trace for group in groups for trace in score_responses(config, task(), *group)]
     assert len({trace.plan_digest for trace in traces}) == 1
     assert {trace.plan.digest for trace in traces if trace.plan} == {traces[0].plan_digest}
 
 
 SCRIPT = {f"{name}@{who}": score for who, score in (("ann", 0.3), ("bob", 0.9)) for name in ("kind", "fair")}
 ISOLATED = {
-    "evaluators": [told("kind", audience="stakeholder"), told("fair", audience="stakeholder", scope="pair")],
+    "evaluators": [
+        evaluator_use("kind", audience="stakeholder"),
+        evaluator_use("fair", audience="stakeholder", scope="pair"),
+    ],
     "weights": {"method": "uniform"},
 }
 
@@ -127,7 +141,7 @@ def stakeholders_with(profile: str, **constraint: Any) -> list[Stakeholder]:
 
 
 def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchanged() -> None:
-    group = [said("a", SCRIPT), said("b", {**SCRIPT, "fair@ann": 0.5})]
+    group = [response_with("a", SCRIPT), response_with("b", {**SCRIPT, "fair@ann": 0.5})]
     with jg.Jury.from_config(ISOLATED) as made:
         before = task(stakeholders=stakeholders_with("hates tea"))
         questions, traces = made.prepare(before).survey.questions, by_id(made.score(before, group))
@@ -153,17 +167,19 @@ def test_changing_one_stakeholder_leaves_questions_and_answers_of_others_unchang
 
 
 def test_changing_an_evaluator_changes_its_own_questions_only() -> None:
-    one = planned({"evaluators": [told("kind"), told("tone")], "reward": {"kind": 1.0}}, task())
-    other = planned({"evaluators": [told("kind", version="2"), told("tone")], "reward": {"kind": 1.0}}, task())
+    one = make_plan({"evaluators": [evaluator_use("kind"), evaluator_use("tone")], "reward": {"kind": 1.0}}, task())
+    other = make_plan(
+        {"evaluators": [evaluator_use("kind", version="2"), evaluator_use("tone")], "reward": {"kind": 1.0}}, task()
+    )
     changed = [q.id for q, o in zip(one.survey.questions, other.survey.questions, strict=True) if q.digest != o.digest]
     assert changed == ["kind"]
 
 
 def test_a_changed_decision_does_not_change_the_survey() -> None:
-    config = {"evaluators": [told("kind"), told("tone")], "reward": {"kind": 1.0, "tone": 1.0}}
+    config = {"evaluators": [evaluator_use("kind"), evaluator_use("tone")], "reward": {"kind": 1.0, "tone": 1.0}}
     one, other = (
-        planned(config, task()),
-        planned({**config, "reward": {"kind": 1.0, "tone": -2.0}, "scale": 3.0}, task()),
+        make_plan(config, task()),
+        make_plan({**config, "reward": {"kind": 1.0, "tone": -2.0}, "scale": 3.0}, task()),
     )
     assert one.survey.digest == other.survey.digest
     assert one.decision.digest != other.decision.digest
@@ -181,9 +197,9 @@ class SeesAll(jg.Deriver):
 
 
 def test_a_deriver_sees_one_view_and_one_response() -> None:
-    config = {"evaluators": [{"use": TOLD, "name": "tone"}], "derivers": [f"{__name__}:SeesAll"]}
+    config = {"evaluators": [{"use": SCRIPTED, "name": "tone"}], "derivers": [f"{__name__}:SeesAll"]}
     named = response("a", agent="gpt", tone=1.0).model_copy(update={"labels": {"correct": True}})
-    (trace,) = scored(config, task(stakeholders=stakeholders_with("x")), named)
+    (trace,) = score_responses(config, task(stakeholders=stakeholders_with("x")), named)
     assert [(m.status, m.data) for m in trace.material] == [("ok", "task")]
 
 

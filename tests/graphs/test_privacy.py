@@ -23,7 +23,7 @@ from langsmith.utils import tracing_is_enabled
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Response, TaskView
-from tests.graphs.cast import jury, response, scored, task, told
+from tests.graphs.scripted import evaluator_use, jury, response, score_responses, task
 
 PROJECT = Path(__file__).parents[2]
 
@@ -104,7 +104,7 @@ class Opens(Evaluator):
 
 
 def test_a_runnable_is_an_evaluator_like_any_other() -> None:
-    (trace,) = scored({"evaluators": [f"{__name__}.RUNNABLE"]}, task(), Response(id="a", text="abc"))
+    (trace,) = score_responses({"evaluators": [f"{__name__}.RUNNABLE"]}, task(), Response(id="a", text="abc"))
     (verdict,) = trace.verdicts
     assert (verdict.score, verdict.reason, verdict.layer) == (0.3, "What is right?", "model")
     assert trace.reward.value == 0.3
@@ -113,7 +113,7 @@ def test_a_runnable_is_an_evaluator_like_any_other() -> None:
 @pytest.mark.parametrize("name", ["SUBGRAPH", "SYNC_SUBGRAPH", "invokes", "invokes_later"])
 def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None:
     SEEN.clear()
-    (trace,) = scored({"evaluators": [f"{__name__}.{name}"]}, task(), Response(id="a", text="abcde"))
+    (trace,) = score_responses({"evaluators": [f"{__name__}.{name}"]}, task(), Response(id="a", text="abcde"))
     assert trace.reward.value == 0.5
     assert SEEN
     for seen in SEEN:
@@ -137,7 +137,7 @@ def test_a_node_of_the_package_has_the_context_and_the_plan() -> None:
     graph.add_node("inner", node)
     graph.add_edge(START, "inner")
     graph.add_edge("inner", END)
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
         asyncio.run(graph.compile().ainvoke({"text": ""}, context=made.context))
     assert isinstance(found[0]["context"], RunContext)
 
@@ -153,7 +153,7 @@ class Listens(BaseCallbackHandler):
 def test_a_graph_that_calls_a_jury_neither_traces_nor_stores_its_steps() -> None:
     """Its callbacks (tracers among them) and its checkpointer are its own."""
     listener, saver = Listens(), InMemorySaver()
-    with jury(told("tone")) as made:
+    with jury(evaluator_use("tone")) as made:
 
         async def node(state: Text) -> Text:
             (trace,) = await made.ascore(task(), [response("a", tone=0.5)])
@@ -213,7 +213,7 @@ config = {{
         "tests.graphs.test_privacy.invokes", "tests.graphs.test_privacy.invokes_later",
         "tests.graphs.test_privacy:Opens",
     ],
-    "derivers": ["tests.graphs.cast:Measure"],
+    "derivers": ["tests.graphs.scripted:Measure"],
     "reward": {{"SUBGRAPH": 1.0}},
     "langsmith": {langsmith},
 }}

@@ -13,11 +13,11 @@ from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
-from tests.agents.parser import ANN, BEN, ZOE, parsing, pull, settings, trip
-from tests.graphs.cast import planned, told
-from tests.models.server import serving
+from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
+from tests.graphs.scripted import evaluator_use, make_plan
+from tests.models.server import run_server
 
-TENSIONS = [pull(1, 2, "high")]
+TENSIONS = [tension(1, 2, "high")]
 BY_HAND: dict[str, Any] = {
     "task": "trip",
     "stakeholders": [
@@ -26,7 +26,7 @@ BY_HAND: dict[str, Any] = {
     ],
     "tensions": [{"between": ["ben", "ann"], "strength": 0.75, "reason": "the sea is dear"}],
 }
-JUDGE = told("kind", audience="stakeholder")
+JUDGE = evaluator_use("kind", audience="stakeholder")
 
 
 def profiles_line(**change: Any) -> ProfilesLine:
@@ -35,7 +35,7 @@ def profiles_line(**change: Any) -> ProfilesLine:
 
 def plan_of(about: Task, by_hand: ProfilesLine | None = None, requests: int | None = None, **fields: Any) -> Plan:
     """Return the plan made with a model that reads profiles; `requests` is the expected number of requests."""
-    with serving(parsing(tensions=TENSIONS)) as server:
+    with run_server(parser_script(tensions=TENSIONS)) as server:
         with jg.Jury.from_config({**settings(server.url), **fields}) as jury:
             plan = jury.prepare(about, by_hand)
         assert requests in (None, server.count)
@@ -51,7 +51,7 @@ def test_traces_equal_those_of_a_task_with_the_parsed_constraints() -> None:
     about = trip(ANN, BEN)
     plan = plan_of(about, requests=3)
     whole = with_profiles(about, profiles_of(plan))
-    by_hand = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
+    by_hand = make_plan({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
     assert plan.survey == by_hand.survey
     ((spec,), (other,)) = (one.decision.specs for one in (plan, by_hand))
     assert {name: one.input_weight for name, one in spec.inputs.items()} == {
@@ -86,13 +86,13 @@ def test_a_plan_contains_its_profiles_and_survives_json() -> None:
 
 
 def test_a_plan_without_read_profiles_has_no_field_for_them() -> None:
-    with serving(parsing()) as server:
+    with run_server(parser_script()) as server:
         about = trip(stakeholders=[{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}])
-        plan = planned(settings(server.url), about)
+        plan = make_plan(settings(server.url), about)
         assert server.count == 0
     assert plan.profiles is None
     assert "profiles" not in plan.model_dump(mode="json")
-    assert plan.digest == planned({"evaluators": [JUDGE]}, about).digest
+    assert plan.digest == make_plan({"evaluators": [JUDGE]}, about).digest
 
 
 def test_only_profiles_in_text_alone_are_read() -> None:
@@ -111,14 +111,14 @@ def test_profiles_are_read_under_every_weighting_method(method: dict[str, Any]) 
 
 
 def test_profiles_are_not_parsed_without_questions_about_stakeholders() -> None:
-    plan = plan_of(trip(ANN, BEN), profiles_line(), requests=0, evaluators=[told("tone")])
+    plan = plan_of(trip(ANN, BEN), profiles_line(), requests=0, evaluators=[evaluator_use("tone")])
     assert plan.profiles is None
 
 
 def test_a_profile_without_constraints_or_model_is_an_error_with_a_remedy() -> None:
     expected = r"'ann' has a profile in text alone.*in the task or in a file for --profiles-from, or name a model"
     with pytest.raises(PlanError, match=expected):
-        planned({"evaluators": [JUDGE]}, trip(ANN))
+        make_plan({"evaluators": [JUDGE]}, trip(ANN))
 
 
 class TestByHand:
@@ -182,7 +182,7 @@ def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
 
 class TestBeforeAnythingIsSent:
     def test_a_dry_run_lists_the_first_requests_and_sends_nothing(self) -> None:
-        with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
+        with run_server(parser_script()) as server, jg.Jury.from_config(settings(server.url)) as jury:
             plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
             assert plan is None
             assert [request.prompt for request in first] == ["profile", "profile"]
@@ -194,7 +194,7 @@ class TestBeforeAnythingIsSent:
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
     ) -> None:
         monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
-        with serving(parsing()) as server:
+        with run_server(parser_script()) as server:
             config = settings(server.url, calls={"cache": True})
             with jg.Jury.from_config(config) as jury:
                 made = jury.prepare(trip(ANN, BEN))
@@ -212,7 +212,7 @@ class TestBeforeAnythingIsSent:
 
 
 def test_a_task_is_scored_by_a_profile_alone() -> None:
-    with serving(parsing(tensions=TENSIONS)) as server, jg.Jury.from_config(settings(server.url)) as jury:
+    with run_server(parser_script(tensions=TENSIONS)) as server, jg.Jury.from_config(settings(server.url)) as jury:
         (trace,) = jury.score(trip(ANN, BEN), [Response(id="a", text="", data={"kind@ann": 1.0, "kind@ben": 0.0})])
     assert trace.plan is not None
     (spec,) = trace.plan.decision.specs

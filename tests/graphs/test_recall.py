@@ -12,7 +12,18 @@ from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.schema import Material, RecordedVerdict, Response, Trace
-from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
+from tests.graphs.scripted import (
+    DATA_READER,
+    Half,
+    Measure,
+    ScriptedEvaluator,
+    Versions,
+    by_id,
+    jury,
+    response_with,
+    score_responses,
+    task,
+)
 
 HERE = __name__
 REQUESTED: list[tuple[str, tuple[str, ...], int]] = []
@@ -25,7 +36,7 @@ def _clear_records() -> None:
     DERIVED.clear()
 
 
-class Counted(Told):
+class Counted(ScriptedEvaluator):
     """Records its inputs."""
 
     def answer(self, inputs: EvaluatorInput) -> Any:
@@ -73,7 +84,7 @@ CONFIG = {
 RESTS = {"same": ("versions",), "sized": ("half",)}
 NEEDS = {"measure": (), "half": ("measure",), "versions": ()}
 GROUP = [
-    said(
+    response_with(
         name,
         {"tone": [x, 1 - x / 2], "late": x, "better": x, "once": x, "rank": x, "measure": x, "sized": x / 3}
         | {"versions": [[f"{name}{i}", {"same": x / i}] for i in (1, 2)]},
@@ -106,7 +117,7 @@ def drop_results(
 
 
 def test_with_all_results_known_nothing_is_called_and_the_traces_are_equal() -> None:
-    first = scored(CONFIG, task(), *GROUP)
+    first = score_responses(CONFIG, task(), *GROUP)
     assert {question for question, _, _ in REQUESTED} == {use["name"] for use in CONFIG["evaluators"]}
     assert [t.model_dump_json() for t in score_again(CONFIG, results_of(first))] == [t.model_dump_json() for t in first]
     assert (REQUESTED, DERIVED) == ([], [])
@@ -147,7 +158,7 @@ def material_of(slot: tuple[str, tuple[str, ...], int]) -> list[tuple[str, str]]
 
 def test_one_more_sample_requests_only_that_sample() -> None:
     config = {"evaluators": [counted_evaluator("tone", samples=2)]}
-    first = scored(config, task(), *GROUP)
+    first = score_responses(config, task(), *GROUP)
     more = {"evaluators": [{**counted_evaluator("tone", samples=2), "samples": 3}]}
     group = [r.model_copy(update={"data": {"tone": [0.1, 0.2, 0.3]}}) for r in GROUP]
     score_again(more, results_of(first), group)
@@ -156,7 +167,7 @@ def test_one_more_sample_requests_only_that_sample() -> None:
 
 def test_a_group_verdict_is_requested_again_if_one_of_its_verdicts_is_missing() -> None:
     config = {"evaluators": [counted_evaluator("rank", scope="group")]}
-    recalled = results_of(scored(config, task(), *GROUP))
+    recalled = results_of(score_responses(config, task(), *GROUP))
     score_again(config, drop_results(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
     assert [question for question, _, _ in REQUESTED] == ["rank"]
 
@@ -166,7 +177,7 @@ def test_a_verdict_on_another_group_is_not_recalled() -> None:
         "evaluators": [counted_evaluator("rank", scope="group"), counted_evaluator("better", scope="pair")],
         "reward": {"rank": 1.0},
     }
-    recalled = results_of(scored(config, task(), *GROUP[:2]))
+    recalled = results_of(score_responses(config, task(), *GROUP[:2]))
     score_again(config, recalled)
     assert {shown for question, shown, _ in REQUESTED if question == "better"} == {
         ("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")
@@ -176,7 +187,7 @@ def test_a_verdict_on_another_group_is_not_recalled() -> None:
 
 def test_screening_is_computed_again() -> None:
     """Screening may now skip a question that was requested, or request one that was skipped."""
-    first = scored(CONFIG, task(), *GROUP)
+    first = score_responses(CONFIG, task(), *GROUP)
     assert late_statuses(first) == {"a": "ok", "b": "ok", "c": "ok"}
     strict = {**CONFIG, "evaluators": [use for use in CONFIG["evaluators"] if use["name"] != "late"]}
     strict["evaluators"].append({**counted_evaluator("late"), "when": {"question": "tone", "threshold": 0.7}})
@@ -207,10 +218,10 @@ def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
 
 def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:
     config = {
-        "evaluators": [{"use": DATA, "name": "reads", "params": {"needs": ["half"]}}],
+        "evaluators": [{"use": DATA_READER, "name": "reads", "params": {"needs": ["half"]}}],
         "derivers": CONFIG["derivers"],
     }
-    recalled = results_of(scored(config, task(), *GROUP))
+    recalled = results_of(score_responses(config, task(), *GROUP))
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
     spoiled = KnownResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
     lost = drop_results(spoiled, material=[("measure", "a")])
@@ -221,7 +232,7 @@ def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:
 
 def test_each_of_many_groups_recalls_its_own_results() -> None:
     config = {"evaluators": [counted_evaluator("tone")]}
-    groups = [(task(id=name), [said("a", {"tone": 0.5})]) for name in ("first", "second")]
+    groups = [(task(id=name), [response_with("a", {"tone": 0.5})]) for name in ("first", "second")]
     turns: list[str] = []
 
     def recall(about: Any) -> KnownResults:

@@ -11,7 +11,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorIn
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, Variant, Verdict
-from tests.graphs.cast import planned, response, scored, task
+from tests.graphs.scripted import make_plan, response, score_responses, task
 
 HERE = __name__
 SECRET = "sk-canary-0123456789abcdef"
@@ -107,7 +107,7 @@ BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"verdicts_of": "quiet
 
 def verdict_of(evaluator: str, text: str = "a") -> RecordedVerdict:
     use = {"use": f"{HERE}:{evaluator}", "name": "one"}
-    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
+    (trace,) = score_responses({"evaluators": [use]}, task(), Response(id="a", text=text))
     assert SECRET in text or SECRET not in trace.model_dump_json()
     return trace.verdicts[0]
 
@@ -155,7 +155,7 @@ def test_an_exception_whose_class_is_named_by_a_secret_has_another_kind() -> Non
 
 def test_material_is_redacted_before_anybody_reads_it() -> None:
     config = {"evaluators": [f"{HERE}:Reads"], "derivers": [f"{HERE}:Leaks"]}
-    (trace,) = scored(config, task(), response("a"))
+    (trace,) = score_responses(config, task(), response("a"))
     assert SECRET not in trace.model_dump_json()
     (material,) = trace.material
     assert material.data == {"a": ["[redacted]"]}
@@ -165,7 +165,7 @@ def test_material_is_redacted_before_anybody_reads_it() -> None:
 
 def test_variants_that_differ_only_in_a_secret_are_failed_material() -> None:
     config = {"evaluators": [f"{HERE}:Reads"], "derivers": [f"{HERE}:LeaksOneName"]}
-    (trace,) = scored(config, task(), response("a"))
+    (trace,) = score_responses(config, task(), response("a"))
     assert trace.material[0].failure is not None
     assert "have the same id" in trace.material[0].failure.message
     assert SECRET not in trace.model_dump_json()
@@ -174,12 +174,12 @@ def test_variants_that_differ_only_in_a_secret_are_failed_material() -> None:
 def test_exceptions_of_a_combiner_are_redacted() -> None:
     config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
     with pytest.raises(PlanError, match=r"failed: ValueError: \[redacted\]; fix it"):
-        scored(config, task(), response("a"))
+        score_responses(config, task(), response("a"))
 
 
 def test_a_question_that_holds_a_secret_is_refused_with_its_place() -> None:
     with pytest.raises(PlanError) as caught:
-        planned({"evaluators": [f"{HERE}:Asks"]}, task())
+        make_plan({"evaluators": [f"{HERE}:Asks"]}, task())
     assert f"params.of[1]: holds the secret of {NAME}, which a run would keep" in str(caught.value)
     assert SECRET not in str(caught.value)
 
@@ -192,7 +192,7 @@ def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:
 
 def test_a_task_with_a_secret_is_stored_unchanged() -> None:
     about = jg.Task(id="t", query=f"Is {SECRET} valid?")
-    assert SECRET in planned({"evaluators": [f"{HERE}:Quiet"]}, about).model_dump_json()
+    assert SECRET in make_plan({"evaluators": [f"{HERE}:Quiet"]}, about).model_dump_json()
 
 
 def test_secrets_that_are_known_only_after_opening_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,6 +218,6 @@ def test_secrets_that_an_evaluator_loads_while_it_works_are_redacted(monkeypatch
 def test_verdicts_do_not_depend_on_which_secrets_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     about, given = task(), [response("a"), response("b")]
     config = {"evaluators": [f"{HERE}:Quiet"]}
-    with_one = scored(config, about, *given)
+    with_one = score_responses(config, about, *given)
     monkeypatch.delenv(NAME)
-    assert scored(config, about, *given) == with_one
+    assert score_responses(config, about, *given) == with_one

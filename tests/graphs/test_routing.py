@@ -8,16 +8,26 @@ import pytest
 from jurygraph.graphs import routing
 from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
 from jurygraph.schema import Failure, Material, RecordedVerdict, Response, Survey, Variant, Verdict
-from tests.graphs.cast import BY_RESPONSE, BY_US, NO_MODEL, TOLD, in_order, planned, response, task, told
+from tests.graphs.scripted import (
+    INFRASTRUCTURE_FAILURE,
+    NO_MODEL,
+    RESPONSE_FAILURE,
+    SCRIPTED,
+    evaluator_use,
+    make_plan,
+    ordered_ids,
+    response,
+    task,
+)
 
 GATED = {
-    "evaluators": [told("gate"), {**told("then"), "when": {"question": "gate", "threshold": 0.3}}],
+    "evaluators": [evaluator_use("gate"), {**evaluator_use("then"), "when": {"question": "gate", "threshold": 0.3}}],
     "reward": {"gate": 1.0},
 }
 
 
 def survey_of(config: dict[str, Any]) -> Survey:
-    return planned(config, task()).survey
+    return make_plan(config, task()).survey
 
 
 def requested(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
@@ -37,14 +47,14 @@ def test_routing_does_not_import_langgraph() -> None:
 def test_a_group_is_sorted_by_content_then_id() -> None:
     same = [Response(id=name, text="same", agent=f"agent {name}") for name in "cab"]
     other = Response(id="z", text="other")
-    order = in_order(*same, other)
-    assert in_order(other, *same[::-1]) == order
+    order = ordered_ids(*same, other)
+    assert ordered_ids(other, *same[::-1]) == order
     assert [name for name in order if name != "z"] == ["a", "b", "c"]
     assert all(r.agent is None for r in sort_responses(same))
 
 
 def test_a_wave_asks_every_response_every_sample() -> None:
-    survey = survey_of({"evaluators": [told("tone", samples=2)]})
+    survey = survey_of({"evaluators": [evaluator_use("tone", samples=2)]})
     work, wave = next_work(survey, 0, [response("a"), response("b")], [], [])
     assert requested(work) == [("tone", ("a",), 0), ("tone", ("a",), 1), ("tone", ("b",), 0), ("tone", ("b",), 1)]
     assert (wave, work.branches) == (1, ["checks"])
@@ -54,7 +64,7 @@ def test_a_wave_asks_every_response_every_sample() -> None:
 
 @pytest.mark.parametrize(("pairs", "n"), [("ordered", 12), ("unordered", 6)])
 def test_the_pairs_policy_decides_which_pairs_are_requested(pairs: str, n: int) -> None:
-    survey = survey_of({"evaluators": [told("better", scope="pair", pairs=pairs)]})
+    survey = survey_of({"evaluators": [evaluator_use("better", scope="pair", pairs=pairs)]})
     work, _ = next_work(survey, 0, [response(name) for name in "abcd"], [], [])
     assert len(requested(work)) == len(set(requested(work))) == n
 
@@ -62,7 +72,10 @@ def test_the_pairs_policy_decides_which_pairs_are_requested(pairs: str, n: int) 
 def test_a_wave_that_screening_settles_completely_is_skipped() -> None:
     survey = survey_of(
         {
-            "evaluators": [*GATED["evaluators"], {**told("last"), "when": {"question": "then", "threshold": 0.0}}],
+            "evaluators": [
+                *GATED["evaluators"],
+                {**evaluator_use("last"), "when": {"question": "then", "threshold": 0.0}},
+            ],
             "reward": {"gate": 1.0},
         }
     )
@@ -78,8 +91,8 @@ def test_a_wave_that_screening_settles_completely_is_skipped() -> None:
     ("op", "passing"), [(">=", (0.3, 0.4)), (">", (0.4,)), ("<=", (0.2, 0.3)), ("<", (0.2,))], ids=str
 )
 def test_a_threshold_compares_with_its_operator(op: str, passing: tuple[float, ...]) -> None:
-    use = {"use": TOLD, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
-    survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
+    use = {"use": SCRIPTED, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
+    survey = survey_of({"evaluators": [evaluator_use("gate"), use], "reward": {"gate": 1.0}})
     for score in (0.2, 0.3, 0.4):
         work, _ = next_work(survey, 1, [response("a")], [], [recorded_verdict(survey, "gate", "a", score)])
         assert bool(requested(work)) == (score in passing)
@@ -91,8 +104,8 @@ def test_a_gate_averages_its_samples_with_total() -> None:
     exact, left_to_right = 1.0 / 10, 0.9999999999999999 / 10
     assert exact > left_to_right
     for threshold, asks in ((exact, False), (left_to_right, True)):
-        use = {**told("then"), "when": {"question": "gate", "threshold": threshold}}
-        survey = survey_of({"evaluators": [told("gate", samples=10), use], "reward": {"gate": 1.0}})
+        use = {**evaluator_use("then"), "when": {"question": "gate", "threshold": threshold}}
+        survey = survey_of({"evaluators": [evaluator_use("gate", samples=10), use], "reward": {"gate": 1.0}})
         verdicts = [recorded_verdict(survey, "gate", "a", s, i) for i, s in enumerate(scores)]
         work, _ = next_work(survey, 1, [response("a")], [], verdicts)
         assert bool(requested(work)) == asks
@@ -118,8 +131,10 @@ def pair_verdict(survey: Survey, first: str, second: str, verdict: Verdict) -> R
 
 def route_after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, RecordedVerdict]]:
     """Return which of a, b and c have a next question behind an unordered pair as gate, and the settled verdicts."""
-    use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
-    survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
+    use = {**evaluator_use("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
+    survey = survey_of(
+        {"evaluators": [evaluator_use("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}}
+    )
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     given = [pair_verdict(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
     work, _ = next_work(survey, 1, [response(name) for name in "abc"], [], given)
@@ -133,7 +148,7 @@ def test_an_unordered_pair_opens_the_gate_of_its_second_response_by_1_minus_its_
 
 
 def test_a_pair_that_was_not_judged_is_no_verdict_on_its_second_response_either() -> None:
-    passing, settled = route_after_pairs(Verdict(score=0.9), BY_RESPONSE, BY_RESPONSE, reduce="min")
+    passing, settled = route_after_pairs(Verdict(score=0.9), RESPONSE_FAILURE, RESPONSE_FAILURE, reduce="min")
     assert passing == ["a"]
     assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
     assert settled["c"].failure is not None
@@ -162,16 +177,16 @@ def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
 def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
     scores: tuple[float, ...], threshold: float, is_asked: bool
 ) -> None:
-    use = {**told("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
-    survey = survey_of({"evaluators": [told("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
+    use = {**evaluator_use("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
+    survey = survey_of({"evaluators": [evaluator_use("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
     verdicts = [recorded_verdict(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
     work, _ = next_work(survey, 1, [response("a")], [], verdicts)
     assert bool(requested(work)) == is_asked
 
 
 def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
-    use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
-    survey = survey_of({"evaluators": [told("gate", scope="group"), use], "reward": {"gate": 1.0}})
+    use = {**evaluator_use("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
+    survey = survey_of({"evaluators": [evaluator_use("gate", scope="group"), use], "reward": {"gate": 1.0}})
     gate = next(q for q in survey.questions if q.id == "gate")
     stamp = make_stamp(gate, survey.views[gate.view])
     given = [stamp(Verdict(score=score), name, ("a", "b"), 0) for name, score in (("a", 1.0), ("b", 0.0))]
@@ -180,8 +195,10 @@ def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
 
 
 def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() -> None:
-    use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
-    survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="ordered"), use], "reward": {"gate": 1.0}})
+    use = {**evaluator_use("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
+    survey = survey_of(
+        {"evaluators": [evaluator_use("gate", scope="pair", pairs="ordered"), use], "reward": {"gate": 1.0}}
+    )
     given = [pair_verdict(survey, first, second, Verdict(score=0.0)) for first, second in (("a", "b"), ("b", "a"))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert requested(work) == []
@@ -194,8 +211,8 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
 @pytest.mark.parametrize(
     ("gate", "status", "failure"),
     [
-        (BY_RESPONSE, "failed", ("response", "gate", "gate, which it depends on, was not judged")),
-        (BY_US, "failed", ("infrastructure", "gate", "gate, which it depends on, was not judged")),
+        (RESPONSE_FAILURE, "failed", ("response", "gate", "gate, which it depends on, was not judged")),
+        (INFRASTRUCTURE_FAILURE, "failed", ("infrastructure", "gate", "gate, which it depends on, was not judged")),
         (NO_MODEL, "abstained", ("infrastructure", "no-model", "")),
         (Verdict.abstain("no idea"), "abstained", None),
     ],
@@ -216,8 +233,8 @@ def test_a_question_behind_an_unjudged_gate_is_not_judged(gate: Verdict, status:
 
 def settled_comparison(*missing: Verdict) -> RecordedVerdict:
     """Return the settled verdict on a comparison of a with others whose gates have these verdicts."""
-    use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
-    survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
+    use = {**evaluator_use("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
+    survey = survey_of({"evaluators": [evaluator_use("gate"), use], "reward": {"gate": 1.0}})
     stamp = make_stamp(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
     given = [stamp(one, name, (name,), 0) for name, one in zip("abc", [Verdict(score=1.0), *missing], strict=False)]
     group = [response(name) for name in "abc"[: 1 + len(missing)]]
@@ -236,8 +253,8 @@ def test_a_comparison_does_not_apply_to_the_only_remaining_response(others: tupl
 
 @pytest.mark.parametrize("scope", ["pair", "group"])
 def test_no_pair_is_requested_if_all_responses_are_screened_out(scope: str) -> None:
-    use = {**told("better", scope=scope), "when": {"question": "gate", "threshold": 0.5}}
-    survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
+    use = {**evaluator_use("better", scope=scope), "when": {"question": "gate", "threshold": 0.5}}
+    survey = survey_of({"evaluators": [evaluator_use("gate"), use], "reward": {"gate": 1.0}})
     given = [recorded_verdict(survey, "gate", name, 0.0) for name in "ab"]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert work.branches == []
@@ -245,7 +262,7 @@ def test_no_pair_is_requested_if_all_responses_are_screened_out(scope: str) -> N
 
 
 def test_a_missing_opponent_is_a_failure() -> None:
-    settled = settled_comparison(Verdict(score=0.0), BY_RESPONSE)
+    settled = settled_comparison(Verdict(score=0.0), RESPONSE_FAILURE)
     assert settled.failure is not None
     assert (settled.status, settled.failure.kind, settled.failure.cause) == ("failed", "group", "infrastructure")
     assert settled.reason == "there is nothing left to compare with: the others could not be asked about"
@@ -253,12 +270,12 @@ def test_a_missing_opponent_is_a_failure() -> None:
 
 def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions_view() -> None:
     about = task(query="Which emoji stands for joy?", reference="no sign")
-    judges = [told("tone", layer="model"), told("same", layer="model")]
-    survey = planned({"evaluators": judges, "reward": {"tone": 1.0, "same": 1.0}}, about).survey
+    judges = [evaluator_use("tone", layer="model"), evaluator_use("same", layer="model")]
+    survey = make_plan({"evaluators": judges, "reward": {"tone": 1.0, "same": 1.0}}, about).survey
     work, _ = next_work(survey, 0, [response("a", "😂"), response("b", "?"), response("c", " ")], [], [])
     assert [(v.about, v.gated_by, v.score) for v in work.settled_verdicts] == [("c", "empty-response", 0.0)] * 2
     assert [shown for _, shown, _ in requested(work)] == [("a",), ("b",)] * 2
-    plain = planned({"evaluators": [told("tone", layer="model")]}, task()).survey
+    plain = make_plan({"evaluators": [evaluator_use("tone", layer="model")]}, task()).survey
     work, _ = next_work(plain, 0, [response("a", "😂")], [], [])
     assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "punctuation-only")]
 
@@ -267,8 +284,8 @@ def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions
 
 
 CHAINED = {
-    "evaluators": [told("tone", needs=["half"])],
-    "derivers": ["tests.graphs.cast:Measure", "tests.graphs.cast:Half"],
+    "evaluators": [evaluator_use("tone", needs=["half"])],
+    "derivers": ["tests.graphs.scripted:Measure", "tests.graphs.scripted:Half"],
 }
 
 
@@ -303,7 +320,7 @@ def test_material_fails_with_the_cause_of_its_source_material(failed: Failure, m
     [
         ([], "failed", "infrastructure", "material", "material 'half' is missing: it was not derived"),
         (
-            [Material(name="half", response="a", status="failed", failure=BY_RESPONSE.failure)],
+            [Material(name="half", response="a", status="failed", failure=RESPONSE_FAILURE.failure)],
             "failed",
             "response",
             "material",
@@ -346,7 +363,10 @@ def test_data_of_a_response_is_material_at_once_and_other_data_is_derived() -> N
     [("all were too long", "all were too long"), ("", "material 'versions' holds no variant to ask about")],
 )
 def test_a_response_without_variants_gets_the_worst_verdict_with_a_reason(note: str, reason: str) -> None:
-    config = {"evaluators": [told("same", material="versions")], "derivers": ["tests.graphs.cast:Versions"]}
+    config = {
+        "evaluators": [evaluator_use("same", material="versions")],
+        "derivers": ["tests.graphs.scripted:Versions"],
+    }
     work = work_with_material(config, 1, Material(name="versions", response="a", note=note))
     (settled,) = work.settled_verdicts
     assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
@@ -354,8 +374,8 @@ def test_a_response_without_variants_gets_the_worst_verdict_with_a_reason(note: 
 
 def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
     config = {
-        "evaluators": [told("same", material="versions", needs=["measure"])],
-        "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"],
+        "evaluators": [evaluator_use("same", material="versions", needs=["measure"])],
+        "derivers": ["tests.graphs.scripted:Versions", "tests.graphs.scripted:Measure"],
     }
     variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
     measure = Material(name="measure", response="a", data=0.5)

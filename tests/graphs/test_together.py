@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph import Evaluator, EvaluatorInput, Jury, RecordedVerdict, Verdict
 from jurygraph.models.faults import Fault
-from tests.models.judging import responses, rubric
+from tests.models.judge_scripts import responses, rubric
 
 
 @pytest.fixture

@@ -4,9 +4,12 @@ import pytest
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema import Response, Trace
-from tests.graphs.cast import response, scored, task, told
+from tests.graphs.scripted import evaluator_use, response, score_responses, task
 
-CONFIG = {"evaluators": [told("tone"), told("rank", scope="pair")], "reward": {"tone": 1.0, "rank": 0.5}}
+CONFIG = {
+    "evaluators": [evaluator_use("tone"), evaluator_use("rank", scope="pair")],
+    "reward": {"tone": 1.0, "rank": 0.5},
+}
 
 
 def traces() -> list[Trace]:
@@ -15,7 +18,7 @@ def traces() -> list[Trace]:
         response("b", tone="abstained", rank=0.0),
         response("c", tone=0.6, rank=0.5),
     ]
-    return scored(CONFIG, task(), *group)
+    return score_responses(CONFIG, task(), *group)
 
 
 def test_traces_come_in_the_order_given_and_read_back_as_they_were() -> None:
@@ -44,18 +47,18 @@ def test_every_trace_has_the_statistics_of_its_group() -> None:
 
 
 def test_an_unanswered_question_has_empty_statistics() -> None:
-    (trace,) = scored({"evaluators": [told("tone")]}, task(), response("a", tone="abstained"))
+    (trace,) = score_responses({"evaluators": [evaluator_use("tone")]}, task(), response("a", tone="abstained"))
     assert trace.statistics == {"questions": {"tone": {"judged": 0, "mean": None, "low": None, "high": None}}}
 
 
 def test_the_group_digest_depends_only_on_the_ids_and_contents_of_its_members() -> None:
-    config = {"evaluators": [told("tone")]}
+    config = {"evaluators": [evaluator_use("tone")]}
     one, two = response("a", tone=0.0), response("b", tone=1.0)
     labelled = Response(id="a", text=one.text, data=one.data, agent="gpt", labels={"x": 1})
     same = [[one, two], [two, one], [labelled, two]]
-    assert len({scored(config, task(), *group)[0].group for group in same}) == 1
+    assert len({score_responses(config, task(), *group)[0].group for group in same}) == 1
     others = [[one], [one, two.model_copy(update={"text": "!"})], [one, two.model_copy(update={"id": "c"})]]
-    assert len({scored(config, task(), *group)[0].group for group in [*others, same[0]]}) == 4
+    assert len({score_responses(config, task(), *group)[0].group for group in [*others, same[0]]}) == 4
 
 
 def test_the_denominator_is_closed() -> None:

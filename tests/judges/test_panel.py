@@ -15,8 +15,8 @@ from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
 from jurygraph.schema import ComponentInput, RecordedVerdict
-from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL
-from tests.judges.few_shot.reviewing import QUALITY, replying_values, score_with, task, use
+from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
+from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with, task
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel()}
@@ -78,13 +78,19 @@ VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
     "two of three": ([make_verdict(0.5), make_verdict(1.0), make_verdict(0.5)], 0.5),
     "all differ": ([make_verdict(0.0), make_verdict(0.5), make_verdict(1.0)], None),
     "half is no majority": ([make_verdict(0.5), make_verdict(0.5), make_verdict(1.0), make_verdict(0.25)], None),
-    "two of three, one abstains": ([make_verdict(0.5), CANNOT_TELL, make_verdict(0.5)], 0.5),
-    "one of three, two abstain": ([make_verdict(0.5), CANNOT_TELL, CANNOT_TELL], None),
-    "one against one, one abstains": ([make_verdict(0.5), make_verdict(0.75), CANNOT_TELL], None),
-    "two of four, two abstain": ([make_verdict(0.5), make_verdict(0.5), CANNOT_TELL, CANNOT_TELL], None),
-    "three of five, two fail": ([make_verdict(0.5), BY_US, make_verdict(0.5), BY_RESPONSE, make_verdict(0.5)], 0.5),
-    "a failure keeps its seat too": ([make_verdict(0.5), make_verdict(0.5), BY_US, BY_US], None),
-    "nobody votes": ([CANNOT_TELL] * 3, None),
+    "two of three, one abstains": ([make_verdict(0.5), ABSTENTION, make_verdict(0.5)], 0.5),
+    "one of three, two abstain": ([make_verdict(0.5), ABSTENTION, ABSTENTION], None),
+    "one against one, one abstains": ([make_verdict(0.5), make_verdict(0.75), ABSTENTION], None),
+    "two of four, two abstain": ([make_verdict(0.5), make_verdict(0.5), ABSTENTION, ABSTENTION], None),
+    "three of five, two fail": (
+        [make_verdict(0.5), INFRASTRUCTURE_FAILURE, make_verdict(0.5), RESPONSE_FAILURE, make_verdict(0.5)],
+        0.5,
+    ),
+    "a failure keeps its seat too": (
+        [make_verdict(0.5), make_verdict(0.5), INFRASTRUCTURE_FAILURE, INFRASTRUCTURE_FAILURE],
+        None,
+    ),
+    "nobody votes": ([ABSTENTION] * 3, None),
     "one alone": ([make_verdict(0.25)], 0.25),
     "a majority for nothing": ([make_verdict(0.0), make_verdict(0.0), make_verdict(1.0)], 0.0),
 }
@@ -100,7 +106,14 @@ def test_more_than_half_of_all_judges_must_agree(given: Sequence[Verdict], value
 
 
 votes = st.sampled_from(
-    [make_verdict(0.0), make_verdict(0.5), make_verdict(1.0), make_verdict(1.0, 0.3), CANNOT_TELL, BY_US]
+    [
+        make_verdict(0.0),
+        make_verdict(0.5),
+        make_verdict(1.0),
+        make_verdict(1.0, 0.3),
+        ABSTENTION,
+        INFRASTRUCTURE_FAILURE,
+    ]
 )
 
 
@@ -279,12 +292,12 @@ def test_diagnostics_show_a_dispute_behind_equal_means() -> None:
 def test_a_discarded_judge_neither_agrees_nor_disagrees() -> None:
     found = diagnostics(reward_of_panel(ann=0.25, bob=None, cyd=0.75))
     assert (found["disagreement"], found["lowest"], found["highest"], found["discarded"]) == (0.5, 0.25, 0.75, 1.0)
-    alone = diagnostics(reward_of_panel(ann=0.25, bob=CANNOT_TELL))
+    alone = diagnostics(reward_of_panel(ann=0.25, bob=ABSTENTION))
     assert (alone["disagreement"], alone["lowest"], alone["highest"]) == (0.0, 0.25, 0.25)
 
 
 def test_without_counted_judges_there_is_no_disagreement() -> None:
-    reward = reward_of_panel(ann=None, bob=CANNOT_TELL)
+    reward = reward_of_panel(ann=None, bob=ABSTENTION)
     assert reward.value is None
     found = diagnostics(reward)
     assert found.keys() == {"discarded", "without a majority"}
@@ -376,19 +389,19 @@ def test_it_takes_no_parameter() -> None:
 def test_a_panel_of_an_inconsistent_model() -> None:
     about: Task = task("ann")
     script = replying_values(5, 2, 5, confidence=(90, 90, 90))
-    (trace,), bodies = score_with(script, use(JUDGE, samples=3), about)
+    (trace,), bodies = score_with(script, judge_use(JUDGE, samples=3), about)
     assert (trace.reward.value, len(bodies)) == (1.0, 3)
-    (trace,), _ = score_with(replying_values(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about)
+    (trace,), _ = score_with(replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about)
     assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)
     heedless = {"panel": {"min_confidence": 0.0}}
     (trace,), _ = score_with(
-        replying_values(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless
+        replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about, **heedless
     )
     assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (1.0, 0.0)
 
 
 def test_the_strict_rule_shows_failures_behind_a_majority() -> None:
-    given = (make_verdict(0.8), make_verdict(0.8), BY_RESPONSE)
+    given = (make_verdict(0.8), make_verdict(0.8), RESPONSE_FAILURE)
     of = plan("ann", failure={"min_coverage": 0.0})
     assert compute_reward(of, {question_id("ann"): given}).value == 0.8
     strict = compute_reward(plan("ann", failure={"min_coverage": 0.0, "rule": "strict"}), {question_id("ann"): given})

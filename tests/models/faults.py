@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import zstandard
 from aiohttp import web
 
-from tests.models.server import Answer, cut, hang, reset, status
+from tests.models.server import Answer, cut_off, hang, reset, status
 
 RIGHT = '{"met": true, "probability": 0.9}'
 """A text that counts where nothing is wrong with its reply."""
@@ -177,7 +177,7 @@ HTTP: Mapping[str, HttpMode] = {
     ),
     **{f"redirect-{code}": HttpMode(_kinds("rejected"), redirect(code)) for code in (301, 302, 303, 307, 308)},
     "reset": HttpMode(CONNECTION, lambda planted: reset()),
-    "cut": HttpMode(CONNECTION, lambda planted: cut()),
+    "cut": HttpMode(CONNECTION, lambda planted: cut_off()),
     "closed-after-headers": HttpMode(CONNECTION, lambda planted: wire(head("Content-Length: 40"))),
     "length-too-long": HttpMode(
         CONNECTION, lambda planted: wire(head(f"Content-Length: {len(planted.body) + 9}") + planted.body)

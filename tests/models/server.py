@@ -32,7 +32,7 @@ _MEGABYTE = 1 << 20
 _ports: set[int] = set()
 
 
-class Seen(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request: its parsed body, and its headers by their names in lower case."""
 
     body: dict[str, Any]
@@ -47,7 +47,7 @@ class Server:
 
     def __init__(self, script: Script, port: int | None = None) -> None:
         self._script = script
-        self._seen: list[Seen] = []
+        self._seen: list[ReceivedRequest] = []
         self._socket = _at_a_fresh_port() if port is None else _listening(port)  # clients may come from here on
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
@@ -57,7 +57,7 @@ class Server:
         self.broken: Exception | None = None
 
     @property
-    def requests(self) -> list[Seen]:
+    def requests(self) -> list[ReceivedRequest]:
         """Every request so far, in order of arrival."""
         return list(self._seen)
 
@@ -96,7 +96,7 @@ class Server:
         if request.method != "POST" or request.path != "/v1/chat/completions":
             return web.Response(status=404)
         body = json.loads(await request.content.read())  # read so, a body may be of any size
-        self._seen.append(Seen(body, {name.lower(): value for name, value in request.headers.items()}))
+        self._seen.append(ReceivedRequest(body, {name.lower(): value for name, value in request.headers.items()}))
         try:
             answer = self._script(body, len(self._seen))
         except Exception as error:  # noqa: BLE001 - `serving` raises it where the test sees it
@@ -106,7 +106,7 @@ class Server:
 
 
 @contextmanager
-def serving(script: Script, port: int | None = None) -> Iterator[Server]:
+def run_server(script: Script, port: int | None = None) -> Iterator[Server]:
     """Run a server that answers by a script while the block lasts. Raise what the script raised."""
     server = Server(script, port)
     server.start()
@@ -118,7 +118,7 @@ def serving(script: Script, port: int | None = None) -> Iterator[Server]:
         raise server.broken
 
 
-def said(
+def reply_with(
     text: str | None,
     finish: str | None = "stop",
     logprobs: Sequence[tuple[str, float, Mapping[str, float]]] | None = None,
@@ -127,10 +127,10 @@ def said(
     served: str = "tiny-1",
 ) -> Answer:
     """Return a reply. `logprobs` are its tokens, each with its log probability and alternatives."""
-    return raw(_envelope(text, finish, logprobs, usage, refusal, served))
+    return raw_body(_envelope(text, finish, logprobs, usage, refusal, served))
 
 
-def raw(text: str) -> Answer:
+def raw_body(text: str) -> Answer:
     """Return a 200 with this body."""
     return status(200, body=text)
 
@@ -150,7 +150,7 @@ def status(code: int, headers: Mapping[str, str] = {}, body: str | bytes | Mappi
     return answer
 
 
-def cut() -> Answer:
+def cut_off() -> Answer:
     """Close the connection in the middle of the body."""
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:

@@ -25,7 +25,7 @@ from jurygraph.models.backends.chat_model import ChatModel
 from jurygraph.models.faults import Fault, exception_chain
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
-from tests.models.server import serving, status
+from tests.models.server import run_server, status
 
 SECRET = "sk-canary-0123456789"
 
@@ -289,7 +289,7 @@ def test_chained_errors_are_reported_too() -> None:
 
 
 def test_retry_after_of_a_server_is_kept() -> None:
-    with serving(lambda body, number: status(429, {"retry-after-ms": "1500"})) as server:
+    with run_server(lambda body, number: status(429, {"retry-after-ms": "1500"})) as server:
 
         def answer(_: list[BaseMessage]) -> AIMessage:
             httpx.post(f"{server.url}/chat/completions", json={}).raise_for_status()

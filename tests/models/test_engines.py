@@ -18,9 +18,9 @@ from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
 from tests.models.engine import engine_over_http
-from tests.models.judging import responses, rubric
+from tests.models.judge_scripts import responses, rubric
 from tests.models.tiny_gguf import write_tiny
-from tests.runs.made import score, write_tasks
+from tests.runs.sample_runs import score, write_tasks
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
 

@@ -23,8 +23,8 @@ from jurygraph.models.recording import Recorder
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import CallsConfig, Message
-from tests.models.judging import config, judged, responses, rubric
-from tests.models.server import Server, said, serving
+from tests.models.judge_scripts import config, judge_reply, responses, rubric
+from tests.models.server import Server, reply_with, run_server
 from tests.models.tiny_gguf import write_tiny
 
 ROOT = Path(jurygraph.__file__).parents[1]
@@ -174,7 +174,7 @@ def authorization(server: Server, **calls: Any) -> str | None:
 
 
 def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         assert authorization(server) is None
         monkeypatch.setenv("JURYGRAPH_API_KEY", SECRET)
         assert authorization(server) == f"Bearer {SECRET}"
@@ -183,7 +183,7 @@ def test_the_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 def test_the_key_may_be_in_another_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "sk-not-this-one")
     monkeypatch.setenv("MY_SERVERS_KEY", SECRET)
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         assert authorization(server, key="MY_SERVERS_KEY") == f"Bearer {SECRET}"
         assert authorization(server, key="NO_SUCH_VARIABLE") is None
 
@@ -320,7 +320,7 @@ def test_a_local_model_costs_nothing(tmp_path: Path) -> None:
 
 def test_a_request_that_might_exceed_the_cost_limit_is_not_sent() -> None:
     with (
-        serving(lambda body, number: said("yes")) as server,
+        run_server(lambda body, number: reply_with("yes")) as server,
         gateway(f"openai-compatible:{server.url}#qwen", {"max_cost": 1e-9}, prices=PRICED) as opened,
     ):
         with pytest.raises(Fault) as fault:
@@ -352,7 +352,7 @@ def test_only_replies_that_cost_something_are_cached(tmp_path: Path) -> None:
 def test_a_recording_replaces_the_server(tmp_path: Path) -> None:
     task, group, record = rubric("short", "kind"), responses("Dear Ann"), tmp_path / "calls.jsonl"
     with (
-        serving(lambda body, number: judged(body)) as server,
+        run_server(lambda body, number: judge_reply(body)) as server,
         Jury.from_config(config(server.url, record=str(record), cache=False)) as jury,
     ):
         (first,) = jury.score(task, group)

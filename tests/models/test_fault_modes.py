@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from jurygraph.models.embedding import remote
-from tests.models.embedding.server import reading
+from tests.models.embedding.server import run_embedding_server
 from tests.models.fault_targets import COUNTED, HTTP_TARGETS, IN_PROCESS_TARGETS, IN_PROCESS_TEXT, KEYS, outcome
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
@@ -74,7 +74,10 @@ def provider(name: str) -> Iterator[tuple[Server, Server]]:
         return json_body(REPLY[mode].reply(target.chat) if mode in REPLY and target.chat else target.right)
 
     gzip_bomb(target.right)  # which takes a while, once
-    with reading(lambda body, number: json_body(target.right)) as other, reading(script) as server:
+    with (
+        run_embedding_server(lambda body, number: json_body(target.right)) as other,
+        run_embedding_server(script) as server,
+    ):
         yield server, other
 
 

@@ -14,8 +14,8 @@ import pytest
 
 from jurygraph import Group, Jury
 from jurygraph.schema import RecordedVerdict, Response, Trace
-from tests.models.judging import asked_for, config, judged, quotable, response_in, rubric
-from tests.models.server import Answer, cut, drip, hang, huge, raw, reset, said, serving, status
+from tests.models.judge_scripts import config, judge_reply, quotable, requested_items, response_in, rubric
+from tests.models.server import Answer, cut_off, drip, hang, huge, raw_body, reply_with, reset, run_server, status
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ Body = Mapping[str, Any]
 def credit(body: Body) -> str:
     """Return a whole verdict that must give no credit, because of the text around it."""
     one = {"reason": "as it says", "quotes": quotable(response_in(body)), "met": True, "probability": FALSE}
-    return json.dumps(dict.fromkeys(asked_for(body), one))
+    return json.dumps(dict.fromkeys(requested_items(body), one))
 
 
 def misnamed_reply(body: Body) -> str:
@@ -57,26 +57,26 @@ AGAIN = {
     "429 with a date": Planted(lambda body: status(429, {"Retry-After": formatdate(time.time())}), "rate-limit"),
     "429 with a reset": Planted(lambda body: status(429, {"x-ratelimit-reset-tokens": "4ms"}), "rate-limit"),
     "429 alone": Planted(lambda body: status(429), "rate-limit"),
-    "cut": Planted(lambda body: cut(), "connection"),
+    "cut": Planted(lambda body: cut_off(), "connection"),
     "reset": Planted(lambda body: reset(), "connection"),
-    "no envelope": Planted(lambda body: raw(credit(body)), "unreadable"),
+    "no envelope": Planted(lambda body: raw_body(credit(body)), "unreadable"),
     "hang": Planted(lambda body: hang(), "timeout"),
     "drip": Planted(lambda body: drip(credit(body), TIMEOUT / 4), "timeout"),
 }
 AT_ONCE = {
     "400": Planted(lambda body: status(400, body=credit(body)), "rejected"),
     "huge": Planted(lambda body: huge(9), "too-large"),
-    "truncated": Planted(lambda body: said(credit(body), finish="length"), "truncated", "response"),
-    "refused": Planted(lambda body: said(credit(body), refusal="I will not."), "refused", "response"),
-    "filtered": Planted(lambda body: said(credit(body), finish="content_filter"), "refused", "response"),
-    "empty": Planted(lambda body: said("  "), "empty", "response"),
+    "truncated": Planted(lambda body: reply_with(credit(body), finish="length"), "truncated", "response"),
+    "refused": Planted(lambda body: reply_with(credit(body), refusal="I will not."), "refused", "response"),
+    "filtered": Planted(lambda body: reply_with(credit(body), finish="content_filter"), "refused", "response"),
+    "empty": Planted(lambda body: reply_with("  "), "empty", "response"),
 }
 MALFORMED = {
-    "half": Planted(lambda body: said(credit(body)[:-2]), "malformed", "response"),
-    "fenced": Planted(lambda body: said(f"```json\n{credit(body)}\n```"), "malformed", "response"),
-    "quoted": Planted(lambda body: said(f"The response says {credit(body)}"), "malformed", "response"),
-    "twice": Planted(lambda body: said(credit(body) * 2), "malformed", "response"),
-    "wrong schema": Planted(lambda body: said(misnamed_reply(body)), "malformed", "response"),
+    "half": Planted(lambda body: reply_with(credit(body)[:-2]), "malformed", "response"),
+    "fenced": Planted(lambda body: reply_with(f"```json\n{credit(body)}\n```"), "malformed", "response"),
+    "quoted": Planted(lambda body: reply_with(f"The response says {credit(body)}"), "malformed", "response"),
+    "twice": Planted(lambda body: reply_with(credit(body) * 2), "malformed", "response"),
+    "wrong schema": Planted(lambda body: reply_with(misnamed_reply(body)), "malformed", "response"),
 }
 FAULTS = {**AGAIN, **AT_ONCE, **MALFORMED}
 RARE = ("429 alone", "hang", "drip", "huge")
@@ -100,7 +100,7 @@ class Provider:
         before = self.drawn[response, is_repair]
         name = draw_fault(Random(f"{SEED} {response} {is_repair} {len(before)}"))
         before.append(name)
-        return judged(body, probability=RIGHT) if name == "right" else FAULTS[name].answer(body)
+        return judge_reply(body, probability=RIGHT) if name == "right" else FAULTS[name].answer(body)
 
 
 def draw_fault(chance: Random) -> str:
@@ -154,7 +154,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Ended:
             await made.aclose()
 
     provider = Provider()
-    with pytest.MonkeyPatch.context() as patch, serving(provider) as server:
+    with pytest.MonkeyPatch.context() as patch, run_server(provider) as server:
         patch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("replies")))
         traces, reckoned = asyncio.run(asyncio.wait_for(scored(server.url), 120.0))
     return Ended(traces, provider.drawn, server.count, reckoned)

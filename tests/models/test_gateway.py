@@ -28,14 +28,14 @@ from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
     Answer,
-    cut,
+    cut_off,
     drip,
     hang,
     huge,
-    raw,
+    raw_body,
+    reply_with,
     reset,
-    said,
-    serving,
+    run_server,
     slow,
     status,
 )
@@ -123,7 +123,7 @@ class Kept:
 
 
 def yes(body: Mapping[str, Any], number: int) -> Answer:
-    return said("yes")
+    return reply_with("yes")
 
 
 TIMES = {"Retry-After": "0.15", "retry-after-ms": "150"}
@@ -132,7 +132,7 @@ TIMES = {"Retry-After": "0.15", "retry-after-ms": "150"}
 class TestAskedOnce:
     def test_twenty_identical_requests_in_flight_are_one_call(self) -> None:
         kept = Kept()
-        with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
+        with run_server(lambda body, number: slow(0.05, reply_with(f"reply {number}"))) as server:
             answers = with_gateway(
                 server.url,
                 lambda gateway: asyncio.gather(*(gateway.ask(make_request(), sink=kept) for _ in range(20))),
@@ -144,7 +144,7 @@ class TestAskedOnce:
 
     def test_every_sink_stores_the_reply_before_its_caller_has_it(self) -> None:
         sinks = [Kept(), Kept()]
-        with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
+        with run_server(lambda body, number: slow(0.05, reply_with(f"reply {number}"))) as server:
             answers = with_gateway(
                 server.url,
                 lambda gateway: asyncio.gather(*(gateway.ask(make_request(), sink=sink) for sink in sinks * 2)),
@@ -153,7 +153,7 @@ class TestAskedOnce:
         assert [sink.times for sink in sinks] == [1, 1]
 
     def test_every_waiting_caller_gets_the_fault_of_the_shared_call(self) -> None:
-        with serving(lambda body, number: slow(0.05, status(400))) as server:
+        with run_server(lambda body, number: slow(0.05, status(400))) as server:
             faults = with_gateway(
                 server.url, lambda gateway: asyncio.gather(*(fault_of(gateway.ask(make_request())) for _ in range(20)))
             )
@@ -166,7 +166,7 @@ class TestAskedOnce:
         async def thrice(gateway: Gateway) -> list[AnsweredCall]:
             return [await gateway.ask(make_request()) for _ in range(3)]
 
-        with serving(yes) as server:
+        with run_server(yes) as server:
             first, *others = with_gateway(server.url, thrice, cache=Cache(tmp_path), price=PRICE, budget=budget)
         assert server.count == 1
         assert (first.call.cache_hit, first.call.attempts, first.call.cost) == (False, 1, COST)
@@ -176,7 +176,7 @@ class TestAskedOnce:
         assert (budget.calls, budget.spent) == (1, COST)
 
     def test_another_gateway_on_the_same_cache_sends_nothing(self, tmp_path: Path) -> None:
-        with serving(yes) as server:
+        with run_server(yes) as server:
             for _ in range(2):
                 budget = Budget(max_calls=1)
                 answered = with_gateway(
@@ -189,7 +189,7 @@ class TestAskedOnce:
 
     def test_a_reply_in_the_run_store_is_not_requested_again(self, tmp_path: Path) -> None:
         kept = Kept()
-        with serving(yes) as server:
+        with run_server(yes) as server:
             first, again = (
                 with_gateway(server.url, lambda gateway: gateway.ask(make_request(), sink=kept)) for _ in range(2)
             )
@@ -199,7 +199,7 @@ class TestAskedOnce:
 
     def test_a_cached_reply_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
         kept = Kept()
-        with serving(yes) as server:
+        with run_server(yes) as server:
             with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
             answered = with_gateway(
                 server.url, lambda gateway: gateway.ask(make_request(), sink=kept), cache=Cache(tmp_path)
@@ -211,7 +211,7 @@ class TestAskedOnce:
             return await fault_of(gateway.ask(make_request(), sink=kept)), await gateway.ask(make_request(), sink=kept)
 
         kept = Kept()
-        with serving(lambda body, number: status(400) if number == 1 else said("yes")) as server:
+        with run_server(lambda body, number: status(400) if number == 1 else reply_with("yes")) as server:
             fault, answered = with_gateway(server.url, twice, cache=Cache(tmp_path))
         assert server.count == 2
         assert (fault.kind, answered.reply.text, kept.times) == ("rejected", "yes", 1)
@@ -248,7 +248,7 @@ class TestTheKey:
         async def all_twice(gateway: Gateway) -> list[list[AnsweredCall]]:
             return [await asyncio.gather(*(gateway.ask(one) for one in requests)) for _ in range(2)]
 
-        with serving(lambda body, number: said(f"reply {number}")) as server:
+        with run_server(lambda body, number: reply_with(f"reply {number}")) as server:
             first, again = with_gateway(server.url, all_twice, cache=Cache(tmp_path))
         assert server.count == len(requests)
         assert len({answered.reply.text for answered in first}) == len(requests)
@@ -271,7 +271,7 @@ class TestTheKey:
 
 class TestTryingAgain:
     def test_a_permanent_429_with_three_attempts_is_exactly_three_requests(self) -> None:
-        with serving(lambda body, number: status(429, {"retry-after-ms": "2"})) as server:
+        with run_server(lambda body, number: status(429, {"retry-after-ms": "2"})) as server:
             fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=3)
         assert server.count == 3
         assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
@@ -295,7 +295,7 @@ class TestTryingAgain:
         ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_a_final_fault_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
-        with serving(lambda body, number: answer) as server:
+        with run_server(lambda body, number: answer) as server:
             fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request())))
         assert server.count == 1
         assert (fault.kind, fault.cause, fault.attempts) == (kind, cause, 1)
@@ -306,15 +306,15 @@ class TestTryingAgain:
             status(500),
             status(503),
             status(429, {"retry-after-ms": "1"}),
-            cut(),
+            cut_off(),
             reset(),
-            raw("no JSON"),
-            said("half", finish="abort"),
+            raw_body("no JSON"),
+            reply_with("half", finish="abort"),
         ],
         ids=["500", "503", "429", "cut", "reset", "unreadable", "aborted"],
     )
     def test_a_retryable_fault_is_sent_again_and_the_call_counts_attempts(self, fault: Answer) -> None:
-        with serving(lambda body, number: fault if number == 1 else said("yes")) as server:
+        with run_server(lambda body, number: fault if number == 1 else reply_with("yes")) as server:
             answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         assert server.count == 2
         assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == ("yes", 2, False)
@@ -332,9 +332,9 @@ class TestTryingAgain:
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
             times.append(time.monotonic())
-            return status(code, headers) if number == 1 else said("yes")
+            return status(code, headers) if number == 1 else reply_with("yes")
 
-        with serving(script) as server:
+        with run_server(script) as server:
             with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         first, second = times
         assert second - first >= 0.15
@@ -346,9 +346,9 @@ class TestTryingAgain:
         def script(body: Mapping[str, Any], number: int) -> Answer:
             times.append(time.time())
             named.append(math.ceil(time.time()))
-            return status(429, {"Retry-After": formatdate(named[0], usegmt=True)}) if number == 1 else said("yes")
+            return status(429, {"Retry-After": formatdate(named[0], usegmt=True)}) if number == 1 else reply_with("yes")
 
-        with serving(script) as server:
+        with run_server(script) as server:
             with_gateway(server.url, lambda gateway: gateway.ask(make_request()))
         assert len(times) == 2
         assert times[1] >= named[0] - 0.01  # the two clocks are not one
@@ -358,14 +358,14 @@ class TestTryingAgain:
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
             seen.append(body["messages"][0]["content"])
-            return status(503, {"Retry-After": "0.2"}) if number == 1 else said("yes")
+            return status(503, {"Retry-After": "0.2"}) if number == 1 else reply_with("yes")
 
         async def both(gateway: Gateway) -> None:
             first = asyncio.create_task(gateway.ask(make_request("first")))
             await until(lambda: len(seen) == 1)
             await asyncio.gather(first, gateway.ask(make_request("second")))
 
-        with serving(script) as server:
+        with run_server(script) as server:
             with_gateway(server.url, both, concurrency=1)
         assert seen == ["first", "second", "first"]
 
@@ -374,9 +374,9 @@ class TestTryingAgain:
 
         def script(body: Mapping[str, Any], number: int) -> Answer:
             times.append(time.monotonic())
-            return status(429, {"Retry-After": "0.2"}) if number == 1 else said("yes")
+            return status(429, {"Retry-After": "0.2"}) if number == 1 else reply_with("yes")
 
-        with serving(script) as server:
+        with run_server(script) as server:
             with_gateway(
                 server.url,
                 lambda gateway: asyncio.gather(gateway.ask(make_request("first")), gateway.ask(make_request("second"))),
@@ -389,7 +389,7 @@ class TestTryingAgain:
 class TestTime:
     @pytest.mark.parametrize("answer", [hang(), drip("yes", 0.05)], ids=["hang", "drip"])
     def test_an_attempt_that_times_out_is_repeated(self, answer: Answer) -> None:
-        with serving(lambda body, number: answer) as server:
+        with run_server(lambda body, number: answer) as server:
             fault = with_gateway(
                 server.url, lambda gateway: fault_of(gateway.ask(make_request())), attempts=2, timeout=0.25
             )
@@ -397,12 +397,12 @@ class TestTime:
         assert (fault.kind, fault.cause, fault.attempts) == ("timeout", "infrastructure", 2)
 
     def test_a_reply_in_time_after_a_timeout_counts(self) -> None:
-        with serving(lambda body, number: hang() if number == 1 else said("yes")) as server:
+        with run_server(lambda body, number: hang() if number == 1 else reply_with("yes")) as server:
             answered = with_gateway(server.url, lambda gateway: gateway.ask(make_request()), timeout=0.3)
         assert (answered.reply.text, answered.call.attempts) == ("yes", 2)
 
     def test_the_deadline_ends_a_request_that_hangs(self) -> None:
-        with serving(lambda body, number: hang()) as server:
+        with run_server(lambda body, number: hang()) as server:
             fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(0.5))))
         assert server.count == 1
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
@@ -415,13 +415,13 @@ class TestTime:
             first.cancel()
             return fault
 
-        with serving(lambda body, number: hang()) as server:
+        with run_server(lambda body, number: hang()) as server:
             fault = with_gateway(server.url, both, concurrency=1)
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
         assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["first"]
 
     def test_a_wait_beyond_the_deadline_is_not_begun(self) -> None:
-        with serving(lambda body, number: status(503, {"Retry-After": "300"})) as server:
+        with run_server(lambda body, number: status(503, {"Retry-After": "300"})) as server:
             fault = with_gateway(
                 server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(LONG / 2)))
             )
@@ -430,7 +430,7 @@ class TestTime:
         assert "503" in str(fault)
 
     def test_after_the_deadline_nothing_is_sent(self) -> None:
-        with serving(yes) as server:
+        with run_server(yes) as server:
             fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(-1.0))))
         assert server.count == 0
         assert fault.kind == "deadline"
@@ -446,7 +446,7 @@ class TestTime:
             return await asyncio.gather(hurried, gateway.ask(make_request(), deadline_in(LONG)))
 
         for way in (both, together):
-            with serving(lambda body, number: hang() if number == 1 else said("yes")) as server:
+            with run_server(lambda body, number: hang() if number == 1 else reply_with("yes")) as server:
                 fault, answered = with_gateway(server.url, way)
             assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
 
@@ -458,7 +458,7 @@ class TestTime:
             assert not patient.done()
             return fault, await patient
 
-        with serving(lambda body, number: slow(0.5, said("yes"))) as server:
+        with run_server(lambda body, number: slow(0.5, reply_with("yes"))) as server:
             fault, answered = with_gateway(server.url, both)
         assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 1)
 
@@ -478,7 +478,7 @@ class TestWhoeverLeaves:
             assert waiting[leaver].cancelled()
             return answered
 
-        with serving(lambda body, number: slow(0.1, said("yes"))) as server:
+        with run_server(lambda body, number: slow(0.1, reply_with("yes"))) as server:
             answered = with_gateway(server.url, both)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
@@ -491,7 +491,7 @@ class TestWhoeverLeaves:
             return await gateway.ask(make_request(), sink=kept)
 
         kept = Kept()
-        with serving(lambda body, number: slow(0.05, said("yes"))) as server:
+        with run_server(lambda body, number: slow(0.05, reply_with("yes"))) as server:
             answered = with_gateway(server.url, leave)
         assert (answered.reply.text, server.count) == ("yes", 1)
 
@@ -505,7 +505,7 @@ class TestWhoeverLeaves:
                 await asyncio.gather(*callers, return_exceptions=True)
             return await gateway.ask(make_request("last"))
 
-        with serving(lambda body, number: slow(0.005, said("yes"))) as server:
+        with run_server(lambda body, number: slow(0.005, reply_with("yes"))) as server:
             answered = with_gateway(server.url, leave, concurrency=2)
         assert answered.reply.text == "yes"
 
@@ -521,7 +521,7 @@ class TestWhoeverLeaves:
             assert asyncio.all_tasks() == before
             return ended
 
-        with serving(lambda body, number: hang()) as server:
+        with run_server(lambda body, number: hang()) as server:
             ended = with_gateway(server.url, close, concurrency=2, budget=budget)
         assert [type(one) for one in ended] == [asyncio.CancelledError] * 3
         assert budget.calls == 2
@@ -540,7 +540,7 @@ def most_expensive_reply(body: Mapping[str, Any], number: int) -> Answer:
     usage = {"prompt_tokens": texts, "completion_tokens": body.get("max_tokens", 16)}
     message = {"role": "assistant", "content": "yes"}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return slow(0.05, raw(json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})))
+    return slow(0.05, raw_body(json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})))
 
 
 async def request_64(gateway: Gateway) -> list[AnsweredCall | Fault]:
@@ -552,7 +552,7 @@ async def request_64(gateway: Gateway) -> list[AnsweredCall | Fault]:
 class TestBudget:
     def test_no_more_calls_are_sent_than_allowed_with_64_in_flight(self) -> None:
         budget = Budget(max_calls=10)
-        with serving(most_expensive_reply) as server:
+        with run_server(most_expensive_reply) as server:
             results = with_gateway(server.url, request_64, budget=budget)
         faults = [one for one in results if isinstance(one, Fault)]
         assert (server.count, budget.calls, len(faults), budget.exhausted) == (10, 10, 54, True)
@@ -560,7 +560,7 @@ class TestBudget:
 
     def test_attempts_count_as_calls(self) -> None:
         budget = Budget(max_calls=70)
-        with serving(lambda body, number: status(500)) as server:
+        with run_server(lambda body, number: status(500)) as server:
             results = with_gateway(
                 server.url, request_64, budget=budget, attempts=3, breaker=CircuitBreaker(after=1000)
             )
@@ -570,7 +570,7 @@ class TestBudget:
     def test_no_more_is_spent_than_allowed_with_64_in_flight(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget = Budget(max_cost=10.5 * one)
-        with serving(most_expensive_reply) as server:
+        with run_server(most_expensive_reply) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
         billed = sum(answered.call.cost or 0.0 for answered in results if isinstance(answered, AnsweredCall))
         assert server.count == 10
@@ -581,7 +581,7 @@ class TestBudget:
     def test_after_a_bill_above_max_tokens_no_request_is_sent(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, concurrency = Budget(max_cost=1000 * one), 4
-        with serving(lambda body, number: raw(envelope(tokens_out=160))) as server:
+        with run_server(lambda body, number: raw_body(envelope(tokens_out=160))) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=concurrency)
         faults = [fault for fault in results if isinstance(fault, Fault)]
         assert server.count <= concurrency
@@ -591,14 +591,14 @@ class TestBudget:
 
     def test_reasoning_that_only_the_total_counts_is_billed(self) -> None:
         budget = Budget(max_cost=1.0)
-        with serving(lambda body, number: raw(envelope(tokens_out=2, total=1000))) as server:
+        with run_server(lambda body, number: raw_body(envelope(tokens_out=2, total=1000))) as server:
             first = with_gateway(server.url, lambda gateway: gateway.ask(make_request()), budget=budget, price=PRICE)
         assert (first.reply.tokens_in, first.reply.tokens_out) == (2, 998)
         assert budget.spent == pytest.approx((2 * PRICE.input + 998 * PRICE.output) / 1_000_000)
 
     def test_a_reply_too_large_to_read_stops_all_sending(self) -> None:
         budget = Budget(max_cost=1.0)
-        with serving(lambda body, number: huge(9)) as server:
+        with run_server(lambda body, number: huge(9)) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE, concurrency=1)
         kinds = [fault.kind for fault in results if isinstance(fault, Fault)]
         assert (server.count, kinds.count("too-large"), kinds.count("budget")) == (1, 1, 63)
@@ -607,7 +607,7 @@ class TestBudget:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         billed = (11 * PRICE.input + 7 * PRICE.output) / 1_000_000
         budget = Budget(max_cost=one + 63 * billed)
-        with serving(yes) as server:
+        with run_server(yes) as server:
             results = with_gateway(server.url, request_64, budget=budget, price=PRICE)
         assert server.count == 64
         assert not any(isinstance(result, Fault) for result in results)
@@ -624,23 +624,23 @@ class TestBudget:
             first.cancel()
             return late
 
-        with serving(lambda body, number: hang()) as server:
+        with run_server(lambda body, number: hang()) as server:
             late = with_gateway(server.url, second_too_late, budget=Budget(max_cost=1.5 * one), price=PRICE)
         assert (late.kind, server.count) == ("deadline", 1)
 
     @pytest.mark.parametrize(
-        ("answer", "billed"), [(cut(), 3.0), (status(429, {"retry-after-ms": "1"}), 0.0)], ids=["cut", "429"]
+        ("answer", "billed"), [(cut_off(), 3.0), (status(429, {"retry-after-ms": "1"}), 0.0)], ids=["cut", "429"]
     )
     def test_a_broken_reply_is_charged_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
         most = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
         budget, asked = Budget(), make_request("07", answer=None, form="text")
-        with serving(lambda body, number: answer) as server:
+        with run_server(lambda body, number: answer) as server:
             with_gateway(server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE)
         assert budget.calls == server.count == 3
         assert budget.spent == pytest.approx(billed * most)
 
     def test_a_cached_reply_needs_no_budget(self, tmp_path: Path) -> None:
-        with serving(yes) as server:
+        with run_server(yes) as server:
             with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
             answered = with_gateway(
                 server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path), budget=Budget(0.0, 0)

@@ -9,8 +9,8 @@ import pytest
 
 from jurygraph.models.backends.http_guard import LARGEST, MAX_ERROR_BYTES, MOST_OBJECTS, MOST_VALUES, guard_requests
 from jurygraph.models.faults import Fault
-from tests.models.embedding.server import reading
-from tests.models.server import Answer, raw, reset, status
+from tests.models.embedding.server import run_embedding_server
+from tests.models.server import Answer, raw_body, reset, status
 
 
 def post(answer: Answer, of_json: bool = False) -> httpx.Response:
@@ -20,7 +20,7 @@ def post(answer: Answer, of_json: bool = False) -> httpx.Response:
         async with httpx.AsyncClient(follow_redirects=True) as client:
             return await client.post(url, json={})
 
-    with reading(lambda body, number: answer) as server, guard_requests(of_json) as exchange:
+    with run_embedding_server(lambda body, number: answer) as server, guard_requests(of_json) as exchange:
         try:
             return asyncio.run(asked(server.url))
         finally:
@@ -38,7 +38,7 @@ def gzip_answer(content: bytes) -> Answer:
 
 
 def test_a_reply_comes_as_it_was_sent_compressed_or_not() -> None:
-    for answer in (raw('{"a": 1}'), gzip_answer(gzip.compress(b'{"a": 1}'))):
+    for answer in (raw_body('{"a": 1}'), gzip_answer(gzip.compress(b'{"a": 1}'))):
         assert post(answer, of_json=True).json() == {"a": 1}
 
 
@@ -56,9 +56,9 @@ def test_an_error_keeps_its_status_and_the_beginning_of_its_body() -> None:
 
 def test_a_reply_of_very_many_values_is_too_large_and_log_probabilities_are_not() -> None:
     objects = json.dumps({"choices": [{}] * MOST_OBJECTS})
-    assert kind_of(raw(objects)) == "too-large"
-    assert post(raw(objects.replace("choices", "logprobs"))).status_code == 200
-    assert kind_of(raw(json.dumps([1] * (MOST_VALUES + 1)))) == "too-large"
+    assert kind_of(raw_body(objects)) == "too-large"
+    assert post(raw_body(objects.replace("choices", "logprobs"))).status_code == 200
+    assert kind_of(raw_body(json.dumps([1] * (MOST_VALUES + 1)))) == "too-large"
 
 
 @pytest.mark.parametrize(
@@ -71,24 +71,24 @@ def test_a_compressed_reply_is_whole_and_ends_where_it_ends(ending: bytes) -> No
 
 
 def test_a_reply_that_is_not_json_is_unreadable() -> None:
-    assert kind_of(raw("data: {}"), of_json=True) == "unreadable"
-    assert post(raw("data: {}")).text == "data: {}"
+    assert kind_of(raw_body("data: {}"), of_json=True) == "unreadable"
+    assert post(raw_body("data: {}")).text == "data: {}"
 
 
 def test_outside_the_guard_a_client_follows_redirects_as_ever() -> None:
-    with reading(lambda body, number: raw("{}")) as other:
+    with run_embedding_server(lambda body, number: raw_body("{}")) as other:
         away = status(307, {"Location": other.url})
         assert kind_of(away) == "rejected"
         assert other.count == 0
-        with reading(lambda body, number: away) as server:
+        with run_embedding_server(lambda body, number: away) as server:
             reply = httpx.post(server.url, json={}, follow_redirects=True)
         assert (reply.status_code, other.count) == (200, 1)
 
 
 def test_a_sync_client_is_guarded_too() -> None:
-    with reading(lambda body, number: raw("{}")) as other:
+    with run_embedding_server(lambda body, number: raw_body("{}")) as other:
         away = status(307, {"Location": other.url})
-        with reading(lambda body, number: away) as server, guard_requests() as exchange:
+        with run_embedding_server(lambda body, number: away) as server, guard_requests() as exchange:
             with pytest.raises(httpx.TransportError, match="307, a redirect"):
                 httpx.post(server.url, json={}, follow_redirects=True)
             assert exchange.fault is not None
@@ -96,7 +96,7 @@ def test_a_sync_client_is_guarded_too() -> None:
 
 
 def test_a_request_that_failed_is_not_sent_again() -> None:
-    with reading(lambda body, number: reset()) as server, guard_requests():
+    with run_embedding_server(lambda body, number: reset()) as server, guard_requests():
         for _ in range(3):
             with pytest.raises(httpx.TransportError):
                 httpx.post(server.url, json={})

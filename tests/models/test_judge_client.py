@@ -15,15 +15,15 @@ import pytest
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema import Call, Task, Trace
-from tests.models.judging import Script, asked_for, config, judged, jury, responses, rubric
+from tests.models.judge_scripts import Script, config, judge_reply, jury, requested_items, responses, rubric
 from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
     Answer,
     hang,
-    raw,
-    said,
-    serving,
+    raw_body,
+    reply_with,
+    run_server,
     slow,
     status,
 )
@@ -47,27 +47,27 @@ def scored(url: str, *texts: str, task: Task | None = None, **calls: Any) -> lis
 
 def score_one_response(script: Script, **calls: Any) -> tuple[Trace, int]:
     """Return the trace of one response under one criterion, and the number of requests."""
-    with serving(script) as server:
+    with run_server(script) as server:
         (trace,) = scored(server.url, "Dear all, the office is closed.", **calls)
     return trace, server.count
 
 
 def right_reply(body: Mapping[str, Any], number: int) -> Answer:
-    return judged(body)
+    return judge_reply(body)
 
 
 class TestOneCallForAll:
     def test_twenty_responses_with_one_text_are_one_call(self) -> None:
-        with serving(lambda body, number: slow(0.05, judged(body))) as server:
+        with run_server(lambda body, number: slow(0.05, judge_reply(body))) as server:
             traces = scored(server.url, *["Dear all, the office is closed."] * 20, cache=False)
         assert server.count == 1
         assert {trace.verdicts[0].score for trace in traces} == {0.9}
         assert len({call.id for trace in traces for call in trace.calls}) == 1
 
     def test_up_to_four_criteria_of_a_response_are_one_call(self) -> None:
-        with serving(right_reply) as server:
+        with run_server(right_reply) as server:
             (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind", "true", "signed"))
-        assert sorted(len(asked_for(seen.body)) for seen in server.requests) == [1, 4]
+        assert sorted(len(requested_items(seen.body)) for seen in server.requests) == [1, 4]
         assert len(trace.calls) == 2
         assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
 
@@ -75,7 +75,7 @@ class TestOneCallForAll:
 class TestAWarmCache:
     def test_another_jury_sends_nothing_and_every_call_has_the_cost_it_had(self) -> None:
         task = rubric("clear", "short", "kind", "true", "signed")
-        with serving(right_reply) as server:
+        with run_server(right_reply) as server:
             cold = scored(server.url, "one", "two", task=task, prices=PRICES)
             sent = server.count
             with Jury.from_config(config(server.url, prices=PRICES), max_calls=0, max_cost=0.0) as made:
@@ -100,13 +100,13 @@ class TestAWarmCache:
         ids=str,
     )
     def test_whoever_asks_with_other_parameters_asks_anew(self, change: dict[str, Any]) -> None:
-        with serving(lambda body, number: said(json.dumps({"criterion_1": criterion_verdict(0.9)}))) as server:
+        with run_server(lambda body, number: reply_with(json.dumps({"criterion_1": criterion_verdict(0.9)}))) as server:
             for calls in ({}, change, change):
                 scored(server.url, "Dear all", **calls)
         assert server.count == 2
 
     def test_so_does_whoever_asks_another_model_or_another_server(self) -> None:
-        with serving(right_reply) as server, serving(right_reply) as other:
+        with run_server(right_reply) as server, run_server(right_reply) as other:
             for url, model in ((server.url, "tiny"), (server.url, "large"), (other.url, "tiny")):
                 with Jury.from_config({**config(url), "model": f"openai-compatible:{url}#{model}"}) as made:
                     made.score(rubric("clear"), responses("Dear all"))
@@ -123,14 +123,14 @@ class TestAWarmCache:
         ids=["query", "criterion", "criteria", "response"],
     )
     def test_and_whoever_asks_about_something_else(self, task: Task, text: str) -> None:
-        with serving(right_reply) as server:
+        with run_server(right_reply) as server:
             scored(server.url, "Dear all")
             scored(server.url, text, task=task)
         assert server.count == 2
 
     @pytest.mark.parametrize("unwanted", [False, None])
     def test_an_endpoint_that_takes_no_log_probabilities_is_told_nothing_of_them(self, unwanted: bool | None) -> None:
-        with serving(lambda body, number: judged(body)) as server:
+        with run_server(lambda body, number: judge_reply(body)) as server:
             scored(server.url, "Dear all", parameters={"logprobs": unwanted, "top_logprobs": 5})
             scored(server.url, "Dear all")
         without, usual = (seen.body for seen in server.requests)
@@ -138,7 +138,7 @@ class TestAWarmCache:
         assert (usual["logprobs"], usual["top_logprobs"]) == (True, 20)
 
     def test_the_names_of_tasks_and_responses_change_nothing(self) -> None:
-        with serving(right_reply) as server:
+        with run_server(right_reply) as server:
             scored(server.url, "Dear all")
             with jury(server.url) as made:
                 made.score(rubric("clear", name="other"), responses("Dear all", task="other"))
@@ -146,7 +146,7 @@ class TestAWarmCache:
 
     def test_each_sample_is_a_request_of_its_own(self) -> None:
         evaluators = [{"use": "criteria", "samples": 3}]
-        with serving(lambda body, number: judged(body, probability=0.5 + number / 10)) as server:
+        with run_server(lambda body, number: judge_reply(body, probability=0.5 + number / 10)) as server:
             for _ in range(2):
                 with Jury.from_config({**config(server.url), "evaluators": evaluators}) as made:
                     (trace,) = made.score(rubric("clear"), responses("Dear all"))
@@ -178,7 +178,7 @@ MALFORMED = {
 class TestARepair:
     @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
     def test_a_malformed_reply_is_shown_once_with_its_error_and_the_second_counts(self, text: str) -> None:
-        with serving(lambda body, number: said(text) if number == 1 else judged(body)) as server:
+        with run_server(lambda body, number: reply_with(text) if number == 1 else judge_reply(body)) as server:
             (trace,) = scored(server.url, "Dear all")
         assert server.count == 2
         first, second = (seen.body["messages"] for seen in server.requests)
@@ -194,20 +194,20 @@ class TestARepair:
 
     def test_the_repair_names_the_wrong_field(self) -> None:
         out_of_range = MALFORMED["out of range"]
-        with serving(lambda body, number: said(out_of_range) if number == 1 else judged(body)) as server:
+        with run_server(lambda body, number: reply_with(out_of_range) if number == 1 else judge_reply(body)) as server:
             scored(server.url, "Dear all")
         assert "criterion_1.probability" in server.requests[1].body["messages"][-1]["content"]
 
     def test_the_repair_names_a_missing_field(self) -> None:
         too_few = MALFORMED["a field too few"]
-        with serving(lambda body, number: said(too_few) if number == 1 else judged(body)) as server:
+        with run_server(lambda body, number: reply_with(too_few) if number == 1 else judge_reply(body)) as server:
             scored(server.url, "Dear all")
         told = server.requests[1].body["messages"][-1]["content"]
         assert "field criterion_1.reason: is missing; every verdict needs it." in told
 
     @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:
-        trace, count = score_one_response(lambda body, number: said(text, served=f"version {number}"))
+        trace, count = score_one_response(lambda body, number: reply_with(text, served=f"version {number}"))
         (verdict,) = trace.verdicts
         assert count == 2
         assert kind_of(trace) == ("failed", "malformed", "response")
@@ -216,7 +216,7 @@ class TestARepair:
         assert trace.reward.coverage == 0.0
 
     def test_all_criteria_of_the_call_fail_with_it(self) -> None:
-        with serving(lambda body, number: said(CREDIT)) as server:
+        with run_server(lambda body, number: reply_with(CREDIT)) as server:
             (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind"))
         assert server.count == 2
         assert [verdict.failure and verdict.failure.kind for verdict in trace.verdicts] == ["malformed"] * 3
@@ -224,11 +224,13 @@ class TestARepair:
 
     def test_a_fault_in_the_repair_keeps_its_own_kind(self) -> None:
         trace, count = score_one_response(
-            lambda body, number: said("It is clear.") if number == 1 else said(CREDIT, finish="length")
+            lambda body, number: reply_with("It is clear.") if number == 1 else reply_with(CREDIT, finish="length")
         )
         assert count == 2
         assert kind_of(trace) == ("failed", "truncated", "response")
-        trace, count = score_one_response(lambda body, number: said("It is clear.") if number == 1 else status(400))
+        trace, count = score_one_response(
+            lambda body, number: reply_with("It is clear.") if number == 1 else status(400)
+        )
         assert count == 2
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
         (first,) = trace.calls  # it was paid for
@@ -237,14 +239,14 @@ class TestARepair:
     @pytest.mark.parametrize(
         ("answer", "kind"),
         [
-            (said(CREDIT, finish="length"), "truncated"),
-            (said(CREDIT[:-9], finish="length"), "truncated"),
-            (said(CREDIT, refusal="I will not judge that."), "refused"),
-            (said(None, refusal="I will not judge that."), "refused"),
-            (said(CREDIT, finish="content_filter"), "refused"),
-            (said(""), "empty"),
-            (said(None), "empty"),
-            (said(" \n"), "empty"),
+            (reply_with(CREDIT, finish="length"), "truncated"),
+            (reply_with(CREDIT[:-9], finish="length"), "truncated"),
+            (reply_with(CREDIT, refusal="I will not judge that."), "refused"),
+            (reply_with(None, refusal="I will not judge that."), "refused"),
+            (reply_with(CREDIT, finish="content_filter"), "refused"),
+            (reply_with(""), "empty"),
+            (reply_with(None), "empty"),
+            (reply_with(" \n"), "empty"),
         ],
     )
     def test_truncated_refused_or_empty_replies_are_not_repaired(self, answer: Answer, kind: str) -> None:
@@ -257,16 +259,16 @@ class TestARepair:
     @pytest.mark.parametrize(
         "bad",
         [
-            (said(CREDIT, finish="length"),),
-            (said(""),),
-            (said(CREDIT, refusal="No."),),
-            (said("It is clear."), said("It is.")),
-            (said("It is clear."), said("", finish="length")),
-            (said("It is clear."), status(400)),
+            (reply_with(CREDIT, finish="length"),),
+            (reply_with(""),),
+            (reply_with(CREDIT, refusal="No."),),
+            (reply_with("It is clear."), reply_with("It is.")),
+            (reply_with("It is clear."), reply_with("", finish="length")),
+            (reply_with("It is clear."), status(400)),
         ],
     )
     def test_a_useless_reply_is_not_cached_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
-        with serving(lambda body, number: bad[number - 1] if number <= len(bad) else judged(body)) as server:
+        with run_server(lambda body, number: bad[number - 1] if number <= len(bad) else judge_reply(body)) as server:
             (failed,) = scored(server.url, "Dear all")
             (better,) = scored(server.url, "Dear all")
             scored(server.url, "Dear all")
@@ -274,7 +276,9 @@ class TestARepair:
         assert server.count == len(bad) + 1
 
     def test_a_repaired_reply_is_cached_for_the_next_run(self) -> None:
-        with serving(lambda body, number: said("It is clear.") if number == 1 else judged(body)) as server:
+        with run_server(
+            lambda body, number: reply_with("It is clear.") if number == 1 else judge_reply(body)
+        ) as server:
             (first,) = scored(server.url, "Dear all")
             (again,) = scored(server.url, "Dear all")
         assert server.count == 2
@@ -309,19 +313,19 @@ class TestWhatIsNoReply:
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
 
     def test_the_call_counts_its_attempts(self) -> None:
-        trace, count = score_one_response(lambda body, number: status(500) if number == 1 else judged(body))
+        trace, count = score_one_response(lambda body, number: status(500) if number == 1 else judge_reply(body))
         assert count == 2
         assert [call.attempts for call in trace.calls] == [2]
 
     def test_a_group_has_one_deadline_for_what_is_in_flight_and_what_is_queued(self) -> None:
-        with serving(lambda body, number: hang()) as server:
+        with run_server(lambda body, number: hang()) as server:
             traces = scored(server.url, "one", "two", "three", concurrency=1, deadline=0.5)
         assert server.count == 1
         assert [kind_of(trace) for trace in traces] == [("failed", "deadline", "infrastructure")] * 3
 
     def test_the_next_group_has_a_deadline_of_its_own(self) -> None:
         with (
-            serving(lambda body, number: hang() if number == 1 else judged(body)) as server,
+            run_server(lambda body, number: hang() if number == 1 else judge_reply(body)) as server,
             jury(server.url, deadline=0.5) as made,
         ):
             (late,) = made.score(rubric("clear"), responses("one"))
@@ -340,7 +344,7 @@ class TestWhatIsNoReply:
             finally:
                 await made.aclose()
 
-        with serving(lambda body, number: hang() if number == 1 else judged(body)) as server:
+        with run_server(lambda body, number: hang() if number == 1 else judge_reply(body)) as server:
             trace = asyncio.run(asyncio.wait_for(given_up(server.url), 20.0))
         assert trace.verdicts[0].score == 0.9
 
@@ -349,7 +353,7 @@ class TestBudget:
     def test_with_64_in_flight_no_more_calls_are_made_and_the_rest_fail_by_name(self) -> None:
         texts = [f"letter {number}" for number in range(64)]
         with (
-            serving(lambda body, number: slow(0.05, judged(body))) as server,
+            run_server(lambda body, number: slow(0.05, judge_reply(body))) as server,
             Jury.from_config(config(server.url, concurrency=64), max_calls=10) as made,
         ):
             traces = made.score(rubric("clear"), responses(*texts))
@@ -362,7 +366,7 @@ class TestBudget:
         prices = {"tiny": {"input": 0.0, "output": 10.0}}
         most, reserved, each = 0.0025, 8 * 10 / 1_000_000, TOKENS_OUT * 10 / 1_000_000
         with (
-            serving(lambda body, number: slow(0.05, judged(body))) as server,
+            run_server(lambda body, number: slow(0.05, judge_reply(body))) as server,
             Jury.from_config(config(server.url, concurrency=64, prices=prices, max_tokens=8), max_cost=most) as made,
         ):
             traces = made.score(rubric("clear"), responses(*texts))
@@ -388,20 +392,20 @@ PLACES: Mapping[str, Callable[[str, Mapping[str, Any]], Answer]] = {
     "error 401": lambda key, body: status(401, body={"error": {"message": f"wrong key {key}"}}),
     "error 400": lambda key, body: status(400, body=f"<h1>{key}</h1>"),
     "error 500": lambda key, body: status(500, body={"detail": f"you sent {key}"}),
-    "no chat completion": lambda key, body: raw(f"{key} is what you sent"),
-    "reason": lambda key, body: judged(body, reason=f"your key is {key}"),
-    "malformed": lambda key, body: said(f"your key is {key}"),
-    "wrong field": lambda key, body: said(json.dumps({key: 1})),
-    "wrong value": lambda key, body: said(json.dumps({"criterion_1": key})),
-    "refusal": lambda key, body: said(None, refusal=f"not with {key}"),
-    "finish": lambda key, body: said(CREDIT, finish=key),
+    "no chat completion": lambda key, body: raw_body(f"{key} is what you sent"),
+    "reason": lambda key, body: judge_reply(body, reason=f"your key is {key}"),
+    "malformed": lambda key, body: reply_with(f"your key is {key}"),
+    "wrong field": lambda key, body: reply_with(json.dumps({key: 1})),
+    "wrong value": lambda key, body: reply_with(json.dumps({"criterion_1": key})),
+    "refusal": lambda key, body: reply_with(None, refusal=f"not with {key}"),
+    "finish": lambda key, body: reply_with(CREDIT, finish=key),
     "model": lambda key, body: reply_of_model(body, key),
-    "thought": lambda key, body: said(CREDIT, logprobs=[(key, -0.1, {}), (CREDIT, -0.1, {})]),
+    "thought": lambda key, body: reply_with(CREDIT, logprobs=[(key, -0.1, {}), (CREDIT, -0.1, {})]),
 }
 
 
 def reply_of_model(body: Mapping[str, Any], served: str) -> Answer:
-    return said(json.dumps({name: criterion_verdict(0.9) for name in asked_for(body)}), served=served)
+    return reply_with(json.dumps({name: criterion_verdict(0.9) for name in requested_items(body)}), served=served)
 
 
 class TestSecrets:
@@ -419,7 +423,7 @@ class TestSecrets:
         monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
         key = SENT_BACK[form](CANARY)
         record = str(tmp_path / "record.jsonl")
-        with caplog.at_level(logging.DEBUG), serving(lambda body, number: PLACES[place](key, body)) as server:
+        with caplog.at_level(logging.DEBUG), run_server(lambda body, number: PLACES[place](key, body)) as server:
             (trace,) = scored(server.url, "Dear all", attempts=1, record=record)
         assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
         files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
@@ -435,7 +439,7 @@ class TestSecrets:
         self, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
         monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
-        with caplog.at_level(logging.DEBUG), serving(right_reply) as server:
+        with caplog.at_level(logging.DEBUG), run_server(right_reply) as server:
             scored(server.url, "Dear all")
             (cache / "cache.db").write_bytes(b"SQLite format 3\0" + b"\0" * 4096)
             with pytest.raises(InputError, match="cannot be used as a cache") as raised:

@@ -28,13 +28,13 @@ from tests.models.server import (
     TOKENS_OUT,
     Answer,
     Server,
-    cut,
+    cut_off,
     drip,
     hang,
-    raw,
+    raw_body,
+    reply_with,
     reset,
-    said,
-    serving,
+    run_server,
     status,
 )
 
@@ -77,7 +77,7 @@ def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **oth
 
 def fault(answer: Answer, timeout: float = 30.0, model: str = "openai/tiny") -> Fault:
     """Return the fault of one request."""
-    with serving(lambda body, number: answer) as server:
+    with run_server(lambda body, number: answer) as server:
         with pytest.raises(Fault) as caught:
             ask(server, model, timeout)
         assert server.count == 1
@@ -95,7 +95,7 @@ def clients() -> int:
 
 def test_a_reply_keeps_all_provider_data() -> None:
     tokens = [("yes", -0.1, {"no": -2.5, "yes": -0.1})]
-    with serving(lambda body, number: said("yes", logprobs=tokens, refusal="well")) as server:
+    with run_server(lambda body, number: reply_with("yes", logprobs=tokens, refusal="well")) as server:
         reply = ask(server)
     assert (reply.text, reply.finish, reply.refusal, reply.served) == ("yes", "stop", "well", "tiny-1")
     assert (reply.tokens_in, reply.tokens_out) == (TOKENS_IN, TOKENS_OUT)
@@ -119,7 +119,7 @@ def test_tokens_that_split_a_character_still_spell_the_text() -> None:
         "model": "tiny-1",
         "choices": [choice | {"logprobs": {"content": tokens}}],
     }
-    with serving(lambda _, number: raw(json.dumps(body))) as server:
+    with run_server(lambda _, number: raw_body(json.dumps(body))) as server:
         reply = ask(server)
     assert tokens[1]["token"] == r"\xf0\x9f"
     assert [token.text for token in reply.tokens] == [
@@ -135,17 +135,17 @@ def test_tokens_that_split_a_character_still_spell_the_text() -> None:
 
 
 def test_missing_provider_data_is_unknown() -> None:
-    with serving(lambda body, number: said("yes", usage=False)) as server:
+    with run_server(lambda body, number: reply_with("yes", usage=False)) as server:
         assert ask(server) == Reply(text="yes", finish="stop", served="tiny-1")
 
 
 def test_a_reply_that_ends_at_its_limit_says_so() -> None:
-    with serving(lambda body, number: said('{"met": tr', finish="length")) as server:
+    with run_server(lambda body, number: reply_with('{"met": tr', finish="length")) as server:
         assert ask(server).finish == "length"
 
 
 def test_the_schema_is_sent_to_an_endpoint_that_enforces_it() -> None:
-    with serving(lambda body, number: said('{"met": true}')) as server:
+    with run_server(lambda body, number: reply_with('{"met": true}')) as server:
         ask(server, "hosted_vllm/tiny", answer=SCHEMA, form="native")
         ask(server, "hosted_vllm/tiny", answer=SCHEMA, form="instructed")
     first, second = (seen.body for seen in server.requests)
@@ -158,7 +158,7 @@ def test_the_schema_is_sent_to_an_endpoint_that_enforces_it() -> None:
 
 def test_messages_and_parameters_arrive_as_they_are() -> None:
     given = {"temperature": 0.0, "max_tokens": 9, "logprobs": True, "top_logprobs": 5, "seed": 1}
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         ask(server, "hosted_vllm/tiny", parameters=given)
     assert server.requests[0].body == given | {
         "model": "tiny",
@@ -169,7 +169,7 @@ def test_messages_and_parameters_arrive_as_they_are() -> None:
 
 def test_parameters_cannot_change_retries_or_the_model() -> None:
     stubborn = {"max_retries": 5, "num_retries": 5, "model": "other", "timeout": 0.001}
-    with serving(lambda body, number: status(500)) as server:
+    with run_server(lambda body, number: status(500)) as server:
         with pytest.raises(Fault):
             ask(server, parameters=stubborn)
         assert [seen.body["model"] for seen in server.requests] == ["tiny"]
@@ -178,7 +178,7 @@ def test_parameters_cannot_change_retries_or_the_model() -> None:
 @pytest.mark.parametrize("model", ["openai/gpt-5-mini", "openai/o3", "openai/gpt-6-sol"])
 def test_a_model_with_fixed_sampling_gets_no_temperature(model: str) -> None:
     given = {"temperature": 0.0, "logprobs": True, "top_logprobs": 5, "max_tokens": 9, "seed": 1}
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         ask(server, model, parameters=given)
     body = server.requests[0].body
     assert {"temperature", "logprobs", "top_logprobs"} & body.keys() == set()
@@ -306,12 +306,12 @@ def test_a_final_failure_has_no_retry_time() -> None:
         (error(400, code="context_length_exceeded"), "overflowed"),
         (error(400, code="content_policy_violation"), "refused"),
         (error(400, code="content_filter"), "refused"),
-        (raw("<html>"), "unreadable"),
-        (raw('{"choices": []}'), "unreadable"),
-        (raw('{"choices": [{"message": {"content": 5}}]}'), "unreadable"),
-        (said("ye", finish="abort"), "server"),
-        (said("ye", finish="error"), "server"),
-        (cut(), "connection"),
+        (raw_body("<html>"), "unreadable"),
+        (raw_body('{"choices": []}'), "unreadable"),
+        (raw_body('{"choices": [{"message": {"content": 5}}]}'), "unreadable"),
+        (reply_with("ye", finish="abort"), "server"),
+        (reply_with("ye", finish="error"), "server"),
+        (cut_off(), "connection"),
         (reset(), "connection"),
     ],
 )
@@ -325,7 +325,7 @@ def test_a_late_reply_is_a_timeout(answer: Answer) -> None:
 
 
 def test_an_unreachable_server_is_a_connection_fault() -> None:
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         pass
     with pytest.raises(Fault) as caught:
         ask(server)
@@ -336,7 +336,7 @@ def test_an_unreachable_server_is_a_connection_fault() -> None:
 def test_a_missing_key_is_reported_without_a_request(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     monkeypatch.delenv("ANTHROPIC_API_KEY")
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         with pytest.raises(Fault) as caught:
             ask(server, model)
         assert (caught.value.kind, server.count) == ("unauthorised", 0)
@@ -388,7 +388,7 @@ def test_the_endpoint_is_the_address_without_possible_secrets() -> None:
 def test_a_server_named_in_the_environment_has_another_identity(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/")
         backend = LiteLLM("openai/tiny")
         assert asyncio.run(complete(backend, request(), 30.0)).text == "yes"
@@ -556,7 +556,7 @@ def test_a_closed_backend_keeps_others_connected_and_can_be_reused() -> None:
         await first.close()
         return [reply.text for reply in replies]
 
-    with serving(lambda body, number: said(str(number))) as server:
+    with run_server(lambda body, number: reply_with(str(number))) as server:
         assert asyncio.run(both(server.url)) == ["1", "2", "3", "4"]
 
 
@@ -571,7 +571,7 @@ def test_different_timeouts_make_no_new_clients() -> None:
         await backend.close()
         return after - before
 
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         assert asyncio.run(asked(server.url)) == 0
 
 
@@ -583,7 +583,7 @@ def test_cancellation_is_not_turned_into_a_fault() -> None:
         asking.cancel()
         await asking
 
-    with serving(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
+    with run_server(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
         asyncio.run(cancelled(server.url))
 
 
@@ -634,7 +634,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str
     """Return the output of a new process with three calls and litellm's log level at DEBUG."""
     folder = tmp_path_factory.mktemp("alone")
     (folder / ".env").write_text("FROM_DOTENV=yes\n")
-    with serving(lambda body, number: status(500)) as server:
+    with run_server(lambda body, number: status(500)) as server:
         environment = os.environ | {
             "PYTHONPATH": str(Path(__file__).parents[2]),
             "PLACE": server.url,

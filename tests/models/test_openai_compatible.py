@@ -27,14 +27,14 @@ from tests.models.server import (
     TOKENS_OUT,
     Answer,
     Script,
-    cut,
+    cut_off,
     drip,
     hang,
     huge,
-    raw,
+    raw_body,
+    reply_with,
     reset,
-    said,
-    serving,
+    run_server,
     slow,
     status,
 )
@@ -61,7 +61,7 @@ def with_backend(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awa
 
 
 def reply_to(answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY) -> Reply:
-    with serving(lambda body, number: answer) as server:
+    with run_server(lambda body, number: answer) as server:
         backend = OpenAICompatible(server.url, "tiny", key)
         reply: Reply = with_backend(backend, lambda one: one.complete(asked or request(), timeout))
         return reply
@@ -85,7 +85,7 @@ def envelope_with_choice(**fields: Any) -> str:
 
 
 def sent_body_and_headers(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         with_backend(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
         [seen] = server.requests
         return seen.body, seen.headers
@@ -134,7 +134,7 @@ def test_a_request_of_more_than_a_megabyte_is_sent_whole() -> None:
 
 
 def test_text_that_is_not_unicode_is_rejected_before_sending() -> None:
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         asked = request(messages=(Message(role="user", content="half a \ud800 pair"),))
         with pytest.raises(Fault) as caught:
             with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
@@ -153,7 +153,7 @@ def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch,
         await one.complete(request(), 5.0)
         await one.complete(request(), 5.0)
 
-    with serving(lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())) as server:
+    with run_server(lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())) as server:
         with_backend(OpenAICompatible(server.url, "tiny"), twice)
         assert server.count == 2
         assert not any({"cookie", "authorization"} & seen.headers.keys() for seen in server.requests)
@@ -163,22 +163,22 @@ def test_cookies_proxies_and_netrc_are_not_used(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_a_reply_has_its_text_its_end_its_model_and_its_tokens() -> None:
-    assert reply_to(said("yes", served="tiny-1")) == Reply(
+    assert reply_to(reply_with("yes", served="tiny-1")) == Reply(
         text="yes", finish="stop", served="tiny-1", tokens_in=TOKENS_IN, tokens_out=TOKENS_OUT
     )
 
 
 def test_a_reply_that_ends_at_its_limit_says_so() -> None:
-    assert reply_to(said('{"met": tr', finish="length")).finish == "length"
+    assert reply_to(reply_with('{"met": tr', finish="length")).finish == "length"
 
 
 def test_a_refusal_is_reported() -> None:
-    reply = reply_to(said(None, refusal="I would rather not."))
+    reply = reply_to(reply_with(None, refusal="I would rather not."))
     assert (reply.text, reply.refusal) == ("", "I would rather not.")
 
 
 def test_a_slow_reply_within_the_timeout_is_accepted() -> None:
-    assert reply_to(slow(0.05, said("yes"))).text == "yes"
+    assert reply_to(slow(0.05, reply_with("yes"))).text == "yes"
     assert reply_to(drip("yes", 0.002)).text == "yes"
 
 
@@ -189,22 +189,22 @@ def test_parts_of_text_are_joined_and_thoughts_left_out() -> None:
         {"type": "text", "text": " true}"},
     ]
     message = {"content": parts, "reasoning_content": "let me see"}
-    assert reply_to(raw(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
+    assert reply_to(raw_body(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
 
 
 def test_a_minimal_reply_is_read() -> None:
-    assert reply_to(raw('{"choices": [{"message": {}}]}')) == Reply(text="")
-    assert reply_to(said("yes", finish=None, usage=False)).tokens_in is None
+    assert reply_to(raw_body('{"choices": [{"message": {}}]}')) == Reply(text="")
+    assert reply_to(reply_with("yes", finish=None, usage=False)).tokens_in is None
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, "7", True, None, 10**30, [7]])
 def test_an_invalid_token_count_is_ignored(count: Any) -> None:
-    reply = reply_to(raw(envelope(usage={"prompt_tokens": count, "completion_tokens": 3})))
+    reply = reply_to(raw_body(envelope(usage={"prompt_tokens": count, "completion_tokens": 3})))
     assert (reply.tokens_in, reply.tokens_out) == (None, 3)
 
 
 def test_the_tokens_of_a_reply_come_with_the_likeliest_others_first() -> None:
-    reply = reply_to(said("no", logprobs=[("no", -2.5, {"no": -2.5, "yes": -0.25}), ("!", -1, {})]))
+    reply = reply_to(reply_with("no", logprobs=[("no", -2.5, {"no": -2.5, "yes": -0.25}), ("!", -1, {})]))
     assert reply.tokens == (
         Token(text="no", logprob=-2.5, others=(("yes", -0.25), ("no", -2.5))),
         Token(text="!", logprob=-1.0),
@@ -214,7 +214,9 @@ def test_the_tokens_of_a_reply_come_with_the_likeliest_others_first() -> None:
 def test_log_probabilities_are_finite_and_at_most_0() -> None:
     one = '{"token": "a", "logprob": -Infinity, "top_logprobs": [%s]}'
     top = ", ".join(f'{{"token": "b", "logprob": {number}}}' for number in ("NaN", "null", "Infinity", "5", "1e-7"))
-    reply = reply_to(raw('{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [%s]}}]}' % (one % top)))
+    reply = reply_to(
+        raw_body('{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [%s]}}]}' % (one % top))
+    )
     assert reply.tokens == (Token(text="a", logprob=-9999.0, others=(("b", 0.0),)),)
 
 
@@ -227,7 +229,7 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
     entries[4]["top_logprobs"] = [{"token": "false", "bytes": list(b"false"), "logprob": math.log(0.2)}]
     text = b"".join(pieces).decode()
     given = {"choices": [{"message": {"content": text}, "finish_reason": "stop", "logprobs": {"content": entries}}]}
-    reply = reply_to(raw(json.dumps(given)))
+    reply = reply_to(raw_body(json.dumps(given)))
     assert "".join(token.text for token in reply.tokens) == text
     assert p_true(reply, ("met",)) == pytest.approx(0.75)
 
@@ -235,13 +237,13 @@ def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
 @pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])
 def test_one_unreadable_token_drops_all_tokens(entry: Any) -> None:
     logprobs = {"content": [{"token": "a", "logprob": -1}, entry]}
-    reply = reply_to(raw(envelope_with_choice(logprobs=logprobs)))
+    reply = reply_to(raw_body(envelope_with_choice(logprobs=logprobs)))
     assert (reply.text, reply.tokens) == ("yes", ())
 
 
 @pytest.mark.parametrize("logprobs", [[], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}])
 def test_log_probabilities_in_another_format_are_dropped(logprobs: Any) -> None:
-    assert reply_to(raw(envelope_with_choice(logprobs=logprobs))).tokens == ()
+    assert reply_to(raw_body(envelope_with_choice(logprobs=logprobs))).tokens == ()
 
 
 _JSON = st.recursive(
@@ -309,7 +311,7 @@ def test_no_key_of_the_environment_is_left_where_a_message_is_cut(monkeypatch: p
     canary = "sk-canary-0123456789abcdefghijklmnop"
     monkeypatch.setenv("SOME_API_KEY", canary)
     for before in range(230, 310):
-        assert canary[:10] not in str(fault_of(raw("x" * before + canary)))
+        assert canary[:10] not in str(fault_of(raw_body("x" * before + canary)))
 
 
 @pytest.mark.parametrize("code", [429, 400, 403])
@@ -357,16 +359,16 @@ def test_a_filter_of_the_provider_refuses(error: dict[str, Any]) -> None:
 
 def test_an_error_with_status_200_is_an_error() -> None:
     error = {"code": 400, "type": "exceed_context_size_error", "message": "too much"}
-    assert fault_of(raw(json.dumps({"error": error}))).kind == "overflowed"
+    assert fault_of(raw_body(json.dumps({"error": error}))).kind == "overflowed"
     limited = status(200, {"Retry-After": "3"}, {"error": {"code": 429, "message": "slowly"}})
     assert (fault_of(limited).kind, fault_of(limited).retry_after) == ("rate-limit", 3.0)
-    unknown = fault_of(raw('{"error": {"code": "overloaded", "message": "come again"}}'))
+    unknown = fault_of(raw_body('{"error": {"code": "overloaded", "message": "come again"}}'))
     assert (unknown.kind, "come again" in str(unknown)) == ("unreadable", True)
 
 
 @pytest.mark.parametrize("finish", ["abort", "error"])
 def test_a_reply_that_the_server_broke_off_is_the_servers_fault(finish: str) -> None:
-    assert fault_of(said('{"met": tr', finish=finish)).kind == "server"
+    assert fault_of(reply_with('{"met": tr', finish=finish)).kind == "server"
 
 
 @pytest.mark.parametrize(
@@ -393,7 +395,7 @@ def test_a_reply_that_the_server_broke_off_is_the_servers_fault(finish: str) -> 
     ],
 )
 def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
-    fault = fault_of(raw(body))
+    fault = fault_of(raw_body(body))
     assert (fault.kind, fault.kind in RETRYABLE) == ("unreadable", True)
 
 
@@ -420,7 +422,7 @@ def test_bytes_that_are_no_utf_8_are_unreadable() -> None:
     assert fault_of(status(200, body=b'{"choices": [{"message": {"content": "\xff"}}]}')).kind == "unreadable"
 
 
-@pytest.mark.parametrize("answer", [cut(), reset()])
+@pytest.mark.parametrize("answer", [cut_off(), reset()])
 def test_a_connection_that_breaks_is_a_connection_fault(answer: Answer) -> None:
     fault = fault_of(answer)
     assert (fault.kind, fault.kind in RETRYABLE) == ("connection", True)
@@ -437,14 +439,14 @@ def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
     assert caught.value.kind == "connection"
 
 
-@pytest.mark.parametrize("answer", [hang(), slow(30, said("yes")), drip("yes" * 1000, 0.02)])
+@pytest.mark.parametrize("answer", [hang(), slow(30, reply_with("yes")), drip("yes" * 1000, 0.02)])
 def test_an_incomplete_reply_at_the_deadline_is_a_timeout(answer: Answer) -> None:
     assert fault_of(answer, timeout=0.1).kind == "timeout"
 
 
 @pytest.mark.parametrize("timeout", [0.0, -1.0])
 def test_no_time_left_is_a_timeout(timeout: float) -> None:
-    assert fault_of(said("yes"), timeout=timeout).kind == "timeout"
+    assert fault_of(reply_with("yes"), timeout=timeout).kind == "timeout"
 
 
 def test_a_huge_body_is_not_read_to_its_end() -> None:
@@ -467,7 +469,7 @@ def test_a_huge_error_is_still_the_error_that_it_is() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    with serving(lambda body, number: said("yes")) as other:
+    with run_server(lambda body, number: reply_with("yes")) as other:
         elsewhere = f"{other.url}/chat/completions"
         for code in (301, 302, 303, 307, 308):
             fault = fault_of(status(code, {"Location": elsewhere}))
@@ -476,8 +478,8 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 def test_one_call_is_one_request_with_any_outcome() -> None:
-    for answer in (status(500), status(429, {"Retry-After": "0"}), cut(), reset(), raw("")):
-        with serving(lambda body, number, answer=answer: answer) as server:  # type: ignore[misc]
+    for answer in (status(500), status(429, {"Retry-After": "0"}), cut_off(), reset(), raw_body("")):
+        with run_server(lambda body, number, answer=answer: answer) as server:  # type: ignore[misc]
             with pytest.raises(Fault):
                 with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
             assert server.count == 1
@@ -489,7 +491,7 @@ def test_a_connection_that_the_server_closed_meanwhile_does_no_harm() -> None:
             await one.complete(request(), 5.0)
         return (await one.complete(request(), 5.0)).text
 
-    with serving(lambda body, number: cut() if number == 1 else said("yes")) as server:
+    with run_server(lambda body, number: cut_off() if number == 1 else reply_with("yes")) as server:
         assert with_backend(OpenAICompatible(server.url, "tiny"), twice) == "yes"
 
 
@@ -500,7 +502,7 @@ def test_cancellation_passes() -> None:
         task.cancel()
         await task
 
-    with serving(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
+    with run_server(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
         with_backend(OpenAICompatible(server.url, "tiny"), cancelled)
 
 
@@ -584,7 +586,7 @@ def test_many_at_once_share_few_connections() -> None:
         replies = await asyncio.gather(*(one.complete(request(sample=i), 10.0) for i in range(40)))
         return [reply.text for reply in replies]
 
-    with serving(lambda body, number: said(str(number))) as server:
+    with run_server(lambda body, number: reply_with(str(number))) as server:
         texts = with_backend(OpenAICompatible(server.url, "tiny", connections=4), many)
         assert sorted(map(int, texts)) == list(range(1, 41))
 
@@ -597,18 +599,18 @@ def test_it_can_be_closed_twice_and_used_again() -> None:
         await one.close()
         return (await one.complete(request(), 5.0)).text
 
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         assert with_backend(OpenAICompatible(server.url, "tiny"), closed) == "yes"
 
 
 def test_it_works_in_one_loop_after_another() -> None:
-    with serving(lambda body, number: said("yes")) as server:
+    with run_server(lambda body, number: reply_with("yes")) as server:
         backend = OpenAICompatible(server.url, "tiny")
         assert [with_backend(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
 
 
 def test_sessions_of_an_ended_loop_are_closed() -> None:
-    with serving(lambda body, number: said("yes")) as server, warnings.catch_warnings(record=True) as caught:
+    with run_server(lambda body, number: reply_with("yes")) as server, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         backend = OpenAICompatible(server.url, "tiny")
         for _ in range(3):
@@ -626,6 +628,6 @@ def test_sessions_of_an_ended_loop_are_closed() -> None:
 
 
 def test_a_script_that_breaks_fails_the_test() -> None:
-    script: Script = lambda body, number: said(body["absent"])  # noqa: E731
-    with pytest.raises(KeyError, match="absent"), serving(script) as server, pytest.raises(Fault):
+    script: Script = lambda body, number: reply_with(body["absent"])  # noqa: E731
+    with pytest.raises(KeyError, match="absent"), run_server(script) as server, pytest.raises(Fault):
         with_backend(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.models.server import Server, serving
+from tests.models.server import Server, run_server
 from tests.runs.judge import judge_by_request
-from tests.runs.made import PLAIN, RICH, make_tasks, score, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, SIMPLE_CONFIG, make_tasks, score, write_tasks
 
 
 @pytest.fixture(scope="session")
 def _stored_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
     tasks = write_tasks(folder, make_tasks())
-    score(folder / "plain", tasks, PLAIN)
-    score(folder / "rich", tasks, RICH)
+    score(folder / "plain", tasks, SIMPLE_CONFIG)
+    score(folder / "rich", tasks, FULL_CONFIG)
     return folder
 
 
@@ -54,5 +54,5 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def server() -> Iterator[Server]:
     """A server whose judge derives its reply from the request."""
-    with serving(judge_by_request) as running:
+    with run_server(judge_by_request) as running:
         yield running

@@ -6,18 +6,18 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from tests.models.judging import judged, quotable, response_in
-from tests.models.server import Answer, said
+from tests.models.judge_scripts import judge_reply, quotable, response_in
+from tests.models.server import Answer, reply_with
 
 
 def judge_by_request(body: dict[str, Any], number: int) -> Answer:
     likely = int(sha256(request_identity(body).encode()).hexdigest()[:8], 16) / 2**32
     if "response_format" in body:
-        return judged(body, met=likely >= 0.5, probability=likely)
+        return judge_reply(body, met=likely >= 0.5, probability=likely)
     quotes = quotable(response_in(body)) if likely >= 0.5 else []
     one = {"reason": "so it is", "quotes": quotes, "met": likely >= 0.5, "probability": likely}
     names = set(re.findall(r"criterion_\d", body["messages"][-1]["content"]))
-    return said(json.dumps(dict.fromkeys(sorted(names), one)))
+    return reply_with(json.dumps(dict.fromkeys(sorted(names), one)))
 
 
 def request_identity(body: Mapping[str, Any]) -> str:

@@ -21,10 +21,10 @@ from jurygraph.models.request import Reply, Request
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import ErasureTarget, erase
-from tests.models.judging import config, judged, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
+from tests.models.judge_scripts import config, judge_reply, rubric
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, slow, status
 from tests.runs.judge import judge_by_request, request_identity
-from tests.runs.made import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
+from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
 
 CRITERIA = ("kind", "short", "clear", "right", "new")
 """One more criterion than fits into a call."""
@@ -49,7 +49,7 @@ def judge_config(server: Server, **calls: Any) -> dict[str, Any]:
     return config(server.url, **{**UNCACHED, **calls})
 
 
-def sit(folder: Path, *given: Any, **more: Any) -> dict[str, Any]:
+def run_session(folder: Path, *given: Any, **more: Any) -> dict[str, Any]:
     """Score in this process and return the rewards by response."""
     with scored_session(folder, *given, **more):
         return read_rewards(folder)
@@ -79,7 +79,7 @@ def request_text(request: Request) -> str:
 
 class TestStoredCalls:
     def test_every_call_is_a_record_with_its_request_and_reply(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
+        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
         found = stored_calls(tmp_path / "run")
         assert server.count == len(found) == 3 * 2 * CALLS_EACH
         assert sorted(request_text(request) for request, _ in found) == sorted(sent_requests(server))
@@ -87,20 +87,20 @@ class TestStoredCalls:
             assert {"criterion_1"} <= json.loads(reply.text).keys()
 
     def test_the_key_of_a_call_is_the_digest_of_its_request(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics(1)), judge_config(server))
+        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics(1)), judge_config(server))
         run = Run.open(tmp_path / "run")
         digests = sorted(request.digest for request, _ in stored_calls(tmp_path / "run"))
         assert sorted(run.ledger.keys("call")) == digests
         assert {call.id for trace in run.traces() for call in trace.calls} == set(digests)
 
     def test_every_verdict_names_a_call_of_its_trace(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
+        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
         for trace in Run.open(tmp_path / "run").traces():
             assert len(trace.calls) == CALLS_EACH
             assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
 
     def test_the_run_verifies(self, server: Server, tmp_path: Path):
-        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
+        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
         found = verify_run(tmp_path / "run")
         assert (found.traces, found.closed) == (6, True)
 
@@ -110,7 +110,7 @@ class TestStoredCalls:
             task["query"] = "Write a letter."
             for response in task["responses"]:
                 response["text"] = "Dear all."
-        found = sit(tmp_path / "run", write_tasks(tmp_path, twins), judge_config(server))
+        found = run_session(tmp_path / "run", write_tasks(tmp_path, twins), judge_config(server))
         assert server.count == len(stored_calls(tmp_path / "run")) == CALLS_EACH
         assert len({json.dumps(reward) for reward in found.values()}) == 1
         assert verify_run(tmp_path / "run").traces == 6
@@ -120,9 +120,9 @@ class TestCache:
     def test_a_run_from_the_cache_sends_and_bills_nothing(self, server: Server, tmp_path: Path):
         tasks = write_tasks(tmp_path, tasks_with_rubrics())
         settings = judge_config(server, cache=True, prices={"tiny": {"input": 2.0, "output": 10.0}})
-        cold = sit(tmp_path / "cold", tasks, settings)
+        cold = run_session(tmp_path / "cold", tasks, settings)
         before = server.count
-        assert sit(tmp_path / "warm", tasks, settings, max_cost=0.0, max_calls=0) == cold
+        assert run_session(tmp_path / "warm", tasks, settings, max_cost=0.0, max_calls=0) == cold
         assert server.count == before
         paid = (TOKENS_IN * 2.0 + TOKENS_OUT * 10.0) / 1e6
         for name, hit in (("cold", False), ("warm", True)):
@@ -134,24 +134,24 @@ class TestCache:
     @pytest.mark.parametrize("calls", [{"parameters": {"temperature": 0.5}}, {"max_tokens": 512}], ids=str)
     def test_another_parameter_is_another_request(self, server: Server, tmp_path: Path, calls: dict[str, Any]):
         tasks = write_tasks(tmp_path, tasks_with_rubrics())
-        sit(tmp_path / "one", tasks, judge_config(server, cache=True))
+        run_session(tmp_path / "one", tasks, judge_config(server, cache=True))
         before = server.count
-        sit(tmp_path / "other", tasks, judge_config(server, cache=True, **calls))
+        run_session(tmp_path / "other", tasks, judge_config(server, cache=True, **calls))
         assert server.count == 2 * before
 
     def test_another_endpoint_is_another_request(self, server: Server, tmp_path: Path):
         tasks = write_tasks(tmp_path, tasks_with_rubrics())
-        sit(tmp_path / "one", tasks, judge_config(server, cache=True))
-        with serving(judge_by_request) as second:
-            sit(tmp_path / "other", tasks, judge_config(second, cache=True))
+        run_session(tmp_path / "one", tasks, judge_config(server, cache=True))
+        with run_server(judge_by_request) as second:
+            run_session(tmp_path / "other", tasks, judge_config(second, cache=True))
             assert second.count == server.count
 
     def test_a_disabled_cache_is_neither_read_nor_written(self, server: Server, tmp_path: Path):
         tasks = write_tasks(tmp_path, tasks_with_rubrics(1))
-        sit(tmp_path / "one", tasks, judge_config(server))
+        run_session(tmp_path / "one", tasks, judge_config(server))
         assert not (tmp_path / "cache").exists()
         before = server.count
-        sit(tmp_path / "other", tasks, judge_config(server))
+        run_session(tmp_path / "other", tasks, judge_config(server))
         assert server.count == 2 * before
 
 
@@ -201,7 +201,7 @@ class TestChangedInputs:
 
     @pytest.fixture
     def scored_run(self, server: Server, tmp_path: Path) -> Path:
-        sit(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), self.changed_config(server))
+        run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), self.changed_config(server))
         return tmp_path / "run"
 
     @staticmethod
@@ -230,9 +230,9 @@ class TestChangedInputs:
         tasks = write_tasks(tmp_path, changed, "changed.jsonl")
         before = server.count
         with pytest.raises(InputError, match=r"was started with other settings: the tasks file is"):
-            sit(scored_run, tasks, self.changed_config(server))
+            run_session(scored_run, tasks, self.changed_config(server))
         assert server.count == before
-        sit(tmp_path / "new", tasks, self.changed_config(server), branch=scored_run)
+        run_session(tmp_path / "new", tasks, self.changed_config(server), branch=scored_run)
         assert server.count - before == calls
         assert {name for _, (name,), _ in REQUESTED} == same
         assert verify_run(tmp_path / "new").closed
@@ -261,12 +261,12 @@ class TestChangedInputs:
     ) -> None:
         tasks, before = tmp_path / "tasks.jsonl", server.count
         with pytest.raises(InputError, match=f"was started with other settings: {difference}"):
-            sit(scored_run, tasks, settings)
+            run_session(scored_run, tasks, settings)
         assert server.count == before
-        branched = sit(tmp_path / "new", tasks, settings, branch=scored_run)
+        branched = run_session(tmp_path / "new", tasks, settings, branch=scored_run)
         assert server.count == 2 * before, "of the model everything is asked again"
         assert REQUESTED == [], "an evaluator that needs no model is not asked again"
-        assert branched == sit(tmp_path / "anew", tasks, settings)
+        assert branched == run_session(tmp_path / "anew", tasks, settings)
         verify_run(tmp_path / "new")
 
     @pytest.mark.parametrize("calls", OTHER_MANNERS.values(), ids=OTHER_MANNERS)
@@ -275,8 +275,8 @@ class TestChangedInputs:
     ):
         before, whole = server.count, read_rewards(scored_run)
         tasks, settings = tmp_path / "tasks.jsonl", self.changed_config(server, **calls)
-        assert sit(scored_run, tasks, settings) == whole
-        assert sit(tmp_path / "new", tasks, settings, branch=scored_run) == whole
+        assert run_session(scored_run, tasks, settings) == whole
+        assert run_session(tmp_path / "new", tasks, settings, branch=scored_run) == whole
         assert server.count == before
         carried = [call for trace in Run.open(tmp_path / "new").traces() for call in trace.calls]
         assert len(carried) == before, "the calls come along with the verdicts that name them"
@@ -294,7 +294,7 @@ class Project:
         self.tasks = write_tasks(folder, tasks_with_rubrics(tasks, size))
         self.changed_config = judge_config(server, concurrency=IN_FLIGHT)
         (folder / "jury.yaml").write_text(json.dumps(self.changed_config))
-        self.whole = sit(folder / "unbroken", self.tasks, self.changed_config)
+        self.whole = run_session(folder / "unbroken", self.tasks, self.changed_config)
         self.calls = server.count
 
     @contextmanager
@@ -349,7 +349,7 @@ class Project:
             killed += 1
             assert durable.isdisjoint(sent_requests(self.server, before)), "a call that was recorded is sent again"
         before, durable = self.server.count, self.durable_calls(name)
-        assert sit(self.folder / name, self.tasks, self.changed_config) == self.whole
+        assert run_session(self.folder / name, self.tasks, self.changed_config) == self.whole
         assert durable.isdisjoint(sent_requests(self.server, before))
         requests = sent_requests(self.server, start)
         assert set(requests) == set(sent_requests(self.server)), "and everything was asked"
@@ -365,7 +365,7 @@ def answer_slowly(body: dict[str, Any], number: int) -> Answer:
 class TestKilledRun:
     @pytest.fixture
     def server(self) -> Iterator[Server]:
-        with serving(answer_slowly) as running:
+        with run_server(answer_slowly) as running:
             yield running
 
     @pytest.mark.slow
@@ -397,7 +397,7 @@ class TestKilledRun:
             os.truncate(torn / log.name, log.stat().st_size - lost)
             durable, before = project.durable_calls(torn.name), server.count
             assert 0 < len(durable) <= whole
-            assert sit(torn, project.tasks, project.changed_config) == project.whole
+            assert run_session(torn, project.tasks, project.changed_config) == project.whole
             assert durable.isdisjoint(sent_requests(server, before))
             assert server.count - before == project.calls - len(durable)
             assert verify_run(torn).closed
@@ -408,16 +408,16 @@ class TestCallLimit:
     def test_pending_calls_are_kept_when_the_limit_is_reached(self, tmp_path: Path):
         def script(body: dict[str, Any], number: int) -> Answer:
             if len(body["messages"]) == 2 and "letter number 0" in body["messages"][1]["content"]:
-                return said("to be repaired")
+                return reply_with("to be repaired")
             return slow(0.2, judge_by_request(body, number))
 
         tasks = write_tasks(tmp_path, tasks_with_rubrics(3, 1))
         first = 3 * CALLS_EACH
-        with serving(script) as server:
+        with run_server(script) as server:
             with pytest.raises(BudgetExceeded):
-                sit(tmp_path / "run", tasks, judge_config(server), max_calls=first)
+                run_session(tmp_path / "run", tasks, judge_config(server), max_calls=first)
             assert server.count == first
-            sit(tmp_path / "run", tasks, judge_config(server))
+            run_session(tmp_path / "run", tasks, judge_config(server))
             assert server.count == first + CALLS_EACH, "the repairs alone were left to be asked"
         assert verify_run(tmp_path / "run").closed
 
@@ -430,10 +430,10 @@ def answer_with_quote(text: str) -> Callable[[dict[str, Any], int], Answer]:
 
     def script(body: dict[str, Any], number: int) -> Answer:
         if text not in body["messages"][-1]["content"] and len(body["messages"]) == 2:
-            return judged(body)
+            return judge_reply(body)
         if len(body["messages"]) == 2:
-            return said(f"It says {text}!")
-        return judged(body, reason=f"it says {text}")
+            return reply_with(f"It says {text}!")
+        return judge_reply(body, reason=f"it says {text}")
 
     return script
 
@@ -443,8 +443,8 @@ class TestErasedCalls:
     def test_erased_text_is_gone_from_the_calls(self, tmp_path: Path, text: str):
         content = tasks_with_rubrics(2)
         content[0]["responses"][1]["text"] = text
-        with serving(answer_with_quote(text)) as server:
-            before = sit(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
+        with run_server(answer_with_quote(text)) as server:
+            before = run_session(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
             assert server.count == 4 * CALLS_EACH + CALLS_EACH, "each of its calls was repaired"
         assert self.runs_containing(tmp_path / "run")
         calls = len(stored_calls(tmp_path / "run"))
@@ -462,8 +462,8 @@ class TestErasedCalls:
         def script(body: dict[str, Any], number: int) -> Answer:
             return status(400) if len(body["messages"]) > 2 else answer_with_quote(WORD)(body, number)
 
-        with serving(script) as server:
-            sit(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
+        with run_server(script) as server:
+            run_session(tmp_path / "run", write_tasks(tmp_path, content), judge_config(server))
         assert self.runs_containing(tmp_path / "run")
         erase(tmp_path / "run", *what, "")
         assert self.runs_containing(tmp_path / "run") == []
@@ -475,9 +475,9 @@ class TestErasedCalls:
             task["query"] = "Write a letter."
             task["responses"][0]["text"] = WORD
         tasks = write_tasks(tmp_path, twins)
-        sit(tmp_path / "run", tasks, judge_config(server), limit=1)
+        run_session(tmp_path / "run", tasks, judge_config(server), limit=1)
         erase(tmp_path / "run", "response", "t0/r0", "")
-        sit(tmp_path / "run", tasks, judge_config(server))
+        run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == 2 * CALLS_EACH
         assert verify_run(tmp_path / "run").closed
         erase(tmp_path / "run", "response", "t0/r0", "again")
@@ -491,26 +491,26 @@ class TestErasedCalls:
 
 class TestRecordings:
     def replay(self, folder: Path, tasks: Path, recording: Path) -> dict[str, Any]:
-        return sit(folder, tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+        return run_session(folder, tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
 
     def test_a_recording_gives_the_same_rewards_without_the_server(self, tmp_path: Path):
         tasks, recording = write_tasks(tmp_path, tasks_with_rubrics()), tmp_path / "calls.jsonl"
-        with serving(judge_by_request) as server:
-            before = sit(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
+        with run_server(judge_by_request) as server:
+            before = run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
         assert self.replay(tmp_path / "again", tasks, recording) == before
         verify_run(tmp_path / "again")
 
     def test_cached_calls_are_recorded(self, tmp_path: Path):
         tasks, recording = write_tasks(tmp_path, tasks_with_rubrics()), tmp_path / "calls.jsonl"
-        with serving(judge_by_request) as server:
-            sit(tmp_path / "warming", tasks, judge_config(server, cache=True))
-            before = sit(tmp_path / "run", tasks, judge_config(server, cache=True, record=str(recording)))
+        with run_server(judge_by_request) as server:
+            run_session(tmp_path / "warming", tasks, judge_config(server, cache=True))
+            before = run_session(tmp_path / "run", tasks, judge_config(server, cache=True, record=str(recording)))
         assert self.replay(tmp_path / "again", tasks, recording) == before
 
     def test_calls_of_the_run_are_recorded(self, server: Server, tmp_path: Path):
         tasks, recording = write_tasks(tmp_path, tasks_with_rubrics(3, 1)), tmp_path / "calls.jsonl"
         with pytest.raises(BudgetExceeded):
-            sit(tmp_path / "run", tasks, judge_config(server), max_calls=3)
-        sit(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
+            run_session(tmp_path / "run", tasks, judge_config(server), max_calls=3)
+        run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
         assert server.count == 3 * CALLS_EACH
         assert len(recording.read_text().splitlines()) == 2 * CALLS_EACH, "of the two tasks that were not yet scored"

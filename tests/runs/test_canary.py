@@ -23,8 +23,8 @@ from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
 from jurygraph.sources import read_work
-from tests.models.judging import Script, judged, response_in, rubric
-from tests.models.server import Answer, Server, serving
+from tests.models.judge_scripts import Script, judge_reply, response_in, rubric
+from tests.models.server import Answer, Server, run_server
 
 NAMES = [f"friend {number}" for number in range(12)]
 
@@ -51,13 +51,13 @@ def config_with(server: Server, canary: dict[str, Any] | None, **more: Any) -> C
 
 def always_met(body: dict[str, Any], number: int) -> Answer:
     """A judge that meets every criterion, with a quotation."""
-    return judged(body)
+    return judge_reply(body)
 
 
 def honest_judge(body: dict[str, Any], number: int) -> Answer:
     """A judge that gives credit to proper letters only."""
     met = response_in(body).startswith("Dear friend")
-    return judged(body, met, 0.9 if met else 0.1)
+    return judge_reply(body, met, 0.9 if met else 0.1)
 
 
 def score_config(folder: Path, given_config: Config, tasks: Path, limit: int | None = None) -> Summary:
@@ -76,7 +76,7 @@ def score_config(folder: Path, given_config: Config, tasks: Path, limit: int | N
 
 
 def score_with_judge(script: Script, folder: Path, canary: dict[str, Any] | None, limit: int | None = None) -> Summary:
-    with serving(script) as server:
+    with run_server(script) as server:
         return score_config(
             folder / "run", config_with(server, canary), write_canary_tasks(folder / "tasks.jsonl"), limit
         )
@@ -175,7 +175,7 @@ def test_a_dry_run_includes_canaries(tmp_path: Path) -> None:
     tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
     for canary, expected in ((None, 12), ({"rate": 1.0}, 24)):
         with (
-            serving(honest_judge) as server,
+            run_server(honest_judge) as server,
             Jury.from_config(config_with(server, canary)) as jury,
             read_work(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as session,
@@ -188,14 +188,14 @@ def test_a_dry_run_includes_canaries(tmp_path: Path) -> None:
 
 def test_the_cost_of_canaries_is_shown_when_resumed(tmp_path: Path) -> None:
     tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
-    with serving(honest_judge) as server:
+    with run_server(honest_judge) as server:
         given_config = config_with(server, {"rate": 1.0})
         bills = [score_config(tmp_path / "run", given_config, tasks).bill.to_json()["sent"]["number"] for _ in range(2)]
     assert bills == [24, 24]
 
 
 def test_a_penalty_gives_a_canary_no_credit(tmp_path: Path) -> None:
-    with serving(always_met) as server:
+    with run_server(always_met) as server:
         given_config = config_with(server, {"rate": 1.0}, reward={"rubric": -1.0})
         tally = canary_tally(score_config(tmp_path / "run", given_config, write_canary_tasks(tmp_path / "tasks.jsonl")))
     assert (tally.asked, tally.fooled) == (12, 12)  # a high score in a negative component lowers the reward
@@ -203,7 +203,7 @@ def test_a_penalty_gives_a_canary_no_credit(tmp_path: Path) -> None:
 
 def test_a_resumed_run_requests_each_canary_once(tmp_path: Path) -> None:
     tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
-    with serving(honest_judge) as server:
+    with run_server(honest_judge) as server:
         given_config = config_with(server, {"rate": 1.0})
         assert canary_tally(score_config(tmp_path / "run", given_config, tasks, limit=5)).items == 5
         assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 12
@@ -222,7 +222,7 @@ def test_a_canary_of_an_unscored_task_is_not_repeated(tmp_path: Path, monkeypatc
     def stop(*_: Any) -> Any:
         raise Stopped
 
-    with serving(honest_judge) as server:
+    with run_server(honest_judge) as server:
         given_config = config_with(server, {"rate": 1.0})
         with monkeypatch.context() as patched:
             patched.setattr(WritableRun, "group_drafts", stop)

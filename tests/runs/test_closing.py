@@ -11,7 +11,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.runs.writable_run import close_run
 from jurygraph.sources import read_work
-from tests.runs.made import PLAIN, score, verify_run
+from tests.runs.sample_runs import SIMPLE_CONFIG, score, verify_run
 from tests.runs.store.test_ledger import execute_sql
 
 
@@ -36,7 +36,7 @@ def test_an_open_run_can_be_closed_early(tmp_path: Path, tasks: Path) -> None:
 def test_a_complete_but_open_run_is_closed_by_scoring_again(plain: Path, tasks: Path) -> None:
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'close'")
     with (
-        jg.Jury.from_config(PLAIN) as jury,
+        jg.Jury.from_config(SIMPLE_CONFIG) as jury,
         read_work(tasks) as work,
         closing(ScoringSession(plain, jury, work)) as session,
     ):

@@ -13,7 +13,7 @@ from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
-from tests.runs.made import PLAIN, make_tasks, score, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
 from tests.runs.workflows.test_rescoring import rescore_run
 
 
@@ -79,7 +79,7 @@ def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, 
 
 
 def test_csv_keeps_negative_numbers(tmp_path: Path) -> None:
-    config = {**PLAIN, "reward": {"tone": -1.0, "same": -0.5, "late": -0.25}}
+    config = {**SIMPLE_CONFIG, "reward": {"tone": -1.0, "same": -0.5, "late": -0.25}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks(tasks=1)), config)
     values = [row["value"] for row in csv_rows(tmp_path / "run") if row["value"]]
     assert values

@@ -10,10 +10,10 @@ import pytest
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from tests.models.judging import response_in
+from tests.models.judge_scripts import response_in
 from tests.models.server import Server
-from tests.runs.made import verify_run, write_tasks
-from tests.runs.test_calls import judge_config, sit, stored_calls, tasks_with_rubrics
+from tests.runs.sample_runs import verify_run, write_tasks
+from tests.runs.test_calls import judge_config, run_session, stored_calls, tasks_with_rubrics
 
 KEYS = ("", "a key of our own", "another one")
 
@@ -40,7 +40,7 @@ def test_keys_change_the_sent_marks_and_not_the_stored_calls(
     for place, key in enumerate(KEYS):
         set_key(monkeypatch, key)
         before = server.count
-        sit(tmp_path / f"run {place}", tasks, judge_config(server))
+        run_session(tmp_path / f"run {place}", tasks, judge_config(server))
         marks.append(sent_marks(server, before))
         ids.append({request.digest for request, _ in stored_calls(tmp_path / f"run {place}")})
     assert len(set().union(*marks)) == sum(map(len, marks)) > 0
@@ -51,10 +51,10 @@ def test_a_run_can_be_resumed_with_another_key(
     server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_key(monkeypatch, KEYS[1])
-    sit(tmp_path / "run", tasks, judge_config(server), limit=1)
+    run_session(tmp_path / "run", tasks, judge_config(server), limit=1)
     before = server.count
     set_key(monkeypatch, KEYS[2])
-    sit(tmp_path / "run", tasks, judge_config(server))
+    run_session(tmp_path / "run", tasks, judge_config(server))
     assert server.count == 2 * before
     verify_run(tmp_path / "run")
 
@@ -65,7 +65,7 @@ def test_the_cache_works_with_another_key(
     found = []
     for place, key in enumerate(KEYS):
         set_key(monkeypatch, key)
-        found.append(sit(tmp_path / f"run {place}", tasks, judge_config(server, cache=True)))
+        found.append(run_session(tmp_path / f"run {place}", tasks, judge_config(server, cache=True)))
         if place == 0:
             requested = server.count
     assert server.count == requested > 0
@@ -77,9 +77,9 @@ def test_a_recording_is_replayed_with_another_key(
 ) -> None:
     set_key(monkeypatch, KEYS[1])
     recording = tmp_path / "calls.jsonl"
-    recorded = sit(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
+    recorded = run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
     set_key(monkeypatch, KEYS[2])
-    replayed = sit(tmp_path / "again", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+    replayed = run_session(tmp_path / "again", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
     assert replayed == recorded
 
 
@@ -87,7 +87,7 @@ def test_a_run_verifies_with_another_key(
     server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     set_key(monkeypatch, KEYS[1])
-    sit(tmp_path / "run", tasks, judge_config(server))
+    run_session(tmp_path / "run", tasks, judge_config(server))
     monkeypatch.delenv("JURYGRAPH_FENCE_KEY")
     with closing(Run.open(tmp_path / "run")) as run:
         found = verify_deep(run, lambda count: None)
@@ -97,7 +97,7 @@ def test_a_run_verifies_with_another_key(
 
 def test_the_key_is_not_stored(server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     set_key(monkeypatch, "canary-of-a-fence")
-    sit(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl"), cache=True))
+    run_session(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl"), cache=True))
     files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
     assert not any(b"canary-of-a-fence" in content for content in files)
 
@@ -127,7 +127,7 @@ def test_an_erasure_removes_the_calls_about_the_response_only(
         for response in line["responses"]:
             response["text"] = texts[response["id"]]
     set_key(monkeypatch, key)
-    sit(tmp_path / "run", write_tasks(tmp_path, given), {**judge_config(server), "safety": {"gates": []}})
+    run_session(tmp_path / "run", write_tasks(tmp_path, given), {**judge_config(server), "safety": {"gates": []}})
     before = [response_in(read_body(request)) for request, _ in stored_calls(tmp_path / "run")]
     set_key(monkeypatch, "another one again")
     erase(tmp_path / "run", "response", name, "")

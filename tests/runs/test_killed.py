@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from tests.runs.made import trace_contents, verify_run
+from tests.runs.sample_runs import trace_contents, verify_run
 
 pytestmark = pytest.mark.slow
 

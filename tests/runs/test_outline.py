@@ -12,7 +12,7 @@ from jurygraph.runs.outline import TraceOutline, failure_message, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from tests.runs.made import RICH, make_tasks, score, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     given[2]["responses"][1]["data"]["same"] = "response"
-    score(folder / "run", write_tasks(folder, given), RICH)
+    score(folder / "run", write_tasks(folder, given), FULL_CONFIG)
     return folder / "run"
 
 

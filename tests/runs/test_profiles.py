@@ -34,18 +34,18 @@ from tests.agents.parser import (
     ZOE,
     Script,
     asks_about_tensions,
-    fenced,
-    needs,
-    parsing,
-    pull,
-    pulls,
+    constraints_reply,
+    fenced_text,
+    parser_script,
+    tension,
+    tensions_reply,
     trip,
 )
 from tests.agents.parser import settings as config
-from tests.models.server import Answer, Server, said, serving, slow, status
-from tests.runs.made import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
+from tests.models.server import Answer, Server, reply_with, run_server, slow, status
+from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
 
-TENSIONS = [pull(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
+TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 READS = 3
 """Calls for the profiles of a task: one for each of two stakeholders, and one for their tension."""
 
@@ -98,7 +98,7 @@ def verify_deeply(folder: Path) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(parsing(tensions=TENSIONS)) as running:
+    with run_server(parser_script(tensions=TENSIONS)) as running:
         yield running
 
 
@@ -131,11 +131,13 @@ class TestPlans:
 
         def script(body: dict[str, Any], number: int) -> Answer:
             if asks_about_tensions(body):
-                return pulls(pull(1, 2, "low" if next(changing) % 2 else "high"))
-            return needs(*[{**one, "text": f"{one['text']} {number}"} for one in NEEDS[fenced(body, "profile")]])
+                return tensions_reply(tension(1, 2, "low" if next(changing) % 2 else "high"))
+            return constraints_reply(
+                *[{**one, "text": f"{one['text']} {number}"} for one in NEEDS[fenced_text(body, "profile")]]
+            )
 
         tasks = write_tasks(tmp_path, make_profile_tasks())
-        with serving(script) as server:
+        with run_server(script) as server:
             cached = profile_config(server, calls={"cache": True})
             first = score_profiles(tmp_path / "first", tasks, cached)
             requested = server.count
@@ -153,14 +155,14 @@ class TestPlans:
         assert stored_keys(tmp_path / "second") == stored_keys(tmp_path / "first")
 
     def test_plans_are_stored_in_the_order_of_the_file(self, tmp_path: Path) -> None:
-        read = parsing(tensions=TENSIONS)
+        read = parser_script(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            return slow(0.3, read(body, number)) if "number 0" in fenced(body, "task") else read(body, number)
+            return slow(0.3, read(body, number)) if "number 0" in fenced_text(body, "task") else read(body, number)
 
-        with serving(script) as server:
+        with run_server(script) as server:
             score_profiles(tmp_path / "run", write_tasks(tmp_path, make_profile_tasks(5)), profile_config(server))
-            last = fenced(server.requests[-1].body, "task")
+            last = fenced_text(server.requests[-1].body, "task")
         assert last == "Plan weekend number 0.", "the others were asked about meanwhile"
         assert list(read_plans(tmp_path / "run")) == [f"t{t}" for t in range(5)]
 
@@ -173,7 +175,7 @@ class TestStoredCalls:
         assert {call["prompt"] for call in named} == {"profile", "tensions"}
 
     def test_the_run_verifies_without_a_request(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(parsing(tensions=TENSIONS)) as server:
+        with run_server(parser_script(tensions=TENSIONS)) as server:
             score_profiles(tmp_path / "run", tasks, profile_config(server))
             requested = server.count
             found = verify_run(tmp_path / "run")
@@ -200,10 +202,10 @@ class TestStoredCalls:
 
 def answer_with_failure(answer: Answer, about: str = "number 1") -> Script:
     """Return a model that fails on one task."""
-    read = parsing(tensions=TENSIONS)
+    read = parser_script(tensions=TENSIONS)
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        return answer if about in fenced(body, "task") and not asks_about_tensions(body) else read(body, number)
+        return answer if about in fenced_text(body, "task") and not asks_about_tensions(body) else read(body, number)
 
     return script
 
@@ -211,7 +213,7 @@ def answer_with_failure(answer: Answer, about: str = "number 1") -> Script:
 AGAIN = "nothing was written; run the same command again"
 FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
     "refused": (
-        said("", refusal="no"),
+        reply_with("", refusal="no"),
         ModelError,
         rf"the profile of stakeholder 'ann' could not.*refused.*{AGAIN}: it continues",
     ),
@@ -220,7 +222,7 @@ FAILURES: dict[str, tuple[Answer, type[Exception], str]] = {
         ModelError,
         rf"the profile of stakeholder 'ann' could not be read.*503.*{AGAIN}: it continues",
     ),
-    "empty": (needs(), PlanError, r"no constraint was found in the profile of stakeholder 'ann'"),
+    "empty": (constraints_reply(), PlanError, r"no constraint was found in the profile of stakeholder 'ann'"),
 }
 
 
@@ -230,12 +232,12 @@ class TestInterrupted:
         self, tasks: Path, tmp_path: Path, answer: Answer, error: type[Exception], why: str
     ) -> None:
         script = answer_with_failure(answer)
-        with serving(lambda body, number: script(body, number)) as server:
+        with run_server(lambda body, number: script(body, number)) as server:
             cached = profile_config(server, calls={"cache": True})
             with pytest.raises(error, match=rf"^tasks\.jsonl, line 2: task 't1': {why}"):
                 score_profiles(tmp_path / "run", tasks, cached)
             assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "tasks.jsonl"]
-            before, script = server.count, parsing(tensions=TENSIONS)
+            before, script = server.count, parser_script(tensions=TENSIONS)
             if error is PlanError:
                 return  # the reply would be the same again: only a person can mend that
             score_profiles(tmp_path / "run", tasks, cached)
@@ -243,7 +245,7 @@ class TestInterrupted:
         assert verify_run(tmp_path / "run").closed
 
     def test_without_a_cache_the_error_does_not_mention_it(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(answer_with_failure(status(503))) as server, pytest.raises(ModelError) as error:
+        with run_server(answer_with_failure(status(503))) as server, pytest.raises(ModelError) as error:
             score_profiles(tmp_path / "run", tasks, profile_config(server))
         assert str(error.value).endswith(f"; {AGAIN}: it continues with the stored replies")
 
@@ -260,7 +262,7 @@ class TestInterrupted:
         assert verify_run(tmp_path / "run").closed
 
     def test_a_failed_later_planning_leaves_the_run_unchanged(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(answer_with_failure(status(503), "number 2")) as server:
+        with run_server(answer_with_failure(status(503), "number 2")) as server:
             score_profiles(tmp_path / "run", tasks, profile_config(server), limit=2)
             calls = stored_keys(tmp_path / "run")
             with pytest.raises(ModelError, match="line 3"):
@@ -270,13 +272,13 @@ class TestInterrupted:
 
     @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT], ids=["killed", "Ctrl-C"])
     def test_an_interrupted_planning_continues_from_the_cache(self, tmp_path: Path, sign: signal.Signals) -> None:
-        read = parsing(tensions=TENSIONS)
+        read = parser_script(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
             return slow(60, read(body, number)) if is_blocked and number == 5 else read(body, number)
 
         is_blocked, tasks = True, write_tasks(tmp_path, make_profile_tasks(4))
-        with serving(script) as server:
+        with run_server(script) as server:
             cached = profile_config(server, calls={"cache": True, "concurrency": 1, "timeout": 120.0})
             (tmp_path / "jury.yaml").write_text(json.dumps(cached))
             with start_scoring(tmp_path, tasks) as process:
@@ -483,7 +485,7 @@ class TestForecast:
         assert server.count == before
 
     def test_a_forecast_fails_on_a_profile_without_constraints(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(answer_with_failure(needs())) as server:
+        with run_server(answer_with_failure(constraints_reply())) as server:
             cached = profile_config(server, calls={"cache": True})
             for _ in range(2):
                 with pytest.raises(PlanError, match="line 2: task 't1'"):

@@ -11,11 +11,19 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import read_tasks
-from tests.runs.made import PLAIN, RICH, evaluator_config, make_tasks, score, trace_contents, write_tasks
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
+    SIMPLE_CONFIG,
+    evaluator_config,
+    make_tasks,
+    score,
+    trace_contents,
+    write_tasks,
+)
 from tests.runs.store.test_ledger import execute_sql
 
 
-@pytest.mark.parametrize("config", [PLAIN, RICH], ids=["plain", "rich"])
+@pytest.mark.parametrize("config", [SIMPLE_CONFIG, FULL_CONFIG], ids=["plain", "rich"])
 def test_traces_equal_those_of_the_jury(tmp_path: Path, config: dict) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "run", tasks, config)
@@ -26,7 +34,7 @@ def test_traces_equal_those_of_the_jury(tmp_path: Path, config: dict) -> None:
 
 def test_plans_and_tasks_equal_those_of_the_jury(rich: Path, tasks: Path) -> None:
     run = Run.open(rich)
-    with jg.Jury.from_config(RICH) as jury:
+    with jg.Jury.from_config(FULL_CONFIG) as jury:
         for task, _ in read_tasks(tasks):
             assert run.task(task.id) == task
             assert run.plan_of(task.id) == jury.prepare(task)

@@ -13,10 +13,10 @@ from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
-from tests.models.judging import judged, response_in
-from tests.models.server import Server, serving
-from tests.runs.made import trace_contents, verify_run, write_tasks
-from tests.runs.test_calls import judge_config, sit
+from tests.models.judge_scripts import judge_reply, response_in
+from tests.models.server import Server, run_server
+from tests.runs.sample_runs import trace_contents, verify_run, write_tasks
+from tests.runs.test_calls import judge_config, run_session
 from tests.runs.workflows.test_rescoring import read_rewards, rescore_run
 
 TEXTS = ("Dear Ann, the office is closed.", "", "Solution:", "Dear Bo, it is open.")
@@ -53,7 +53,7 @@ def gate_config(server: Server, **config: Any) -> dict[str, Any]:
 
 @pytest.fixture
 def run(server: Server, tasks: Path, tmp_path: Path) -> Path:
-    sit(tmp_path / "run", tasks, gate_config(server))
+    run_session(tmp_path / "run", tasks, gate_config(server))
     return tmp_path / "run"
 
 
@@ -121,9 +121,9 @@ def test_other_gates_refuse_a_resume_and_a_branch_requests_what_they_stopped(
 ) -> None:
     fewer: Mapping[str, Any] = {"safety": {"gates": ["empty-response"]}}
     with pytest.raises(InputError, match=r"safety\.gates"):
-        sit(run, tasks, gate_config(server, **fewer))
+        run_session(run, tasks, gate_config(server, **fewer))
     before = server.count
-    sit(tmp_path / "new", tasks, gate_config(server, **fewer), branch=run)
+    run_session(tmp_path / "new", tasks, gate_config(server, **fewer), branch=run)
     assert {response_in(seen.body) for seen in server.requests[before:]} == {"Solution:"}
     assert {name[-2:]: gates for name, gates in stored_gates(tmp_path / "new").items()} == {
         "r0": {None},
@@ -137,9 +137,9 @@ def test_other_gates_refuse_a_resume_and_a_branch_requests_what_they_stopped(
 def test_a_branch_with_more_gates_drops_verdicts_on_stopped_responses(
     server: Server, tasks: Path, tmp_path: Path
 ) -> None:
-    sit(tmp_path / "old", tasks, gate_config(server, safety={"gates": []}))
+    run_session(tmp_path / "old", tasks, gate_config(server, safety={"gates": []}))
     before = server.count
-    sit(tmp_path / "new", tasks, gate_config(server), branch=tmp_path / "old")
+    run_session(tmp_path / "new", tasks, gate_config(server), branch=tmp_path / "old")
     assert server.count == before
     assert stored_gates(tmp_path / "new")["t1/r2"] == {"bare-opener"}
     verify_run(tmp_path / "new")
@@ -147,8 +147,8 @@ def test_a_branch_with_more_gates_drops_verdicts_on_stopped_responses(
 
 @pytest.mark.parametrize("defence", ["fence", "reminder", "whole_reply", "evidence"])
 def test_a_branch_without_defences_requests_everything_again(tasks: Path, tmp_path: Path, defence: str) -> None:
-    with serving(lambda body, number: judged(body, met=False, probability=0.1)) as server:
-        sit(tmp_path / "old", tasks, gate_config(server))
+    with run_server(lambda body, number: judge_reply(body, met=False, probability=0.1)) as server:
+        run_session(tmp_path / "old", tasks, gate_config(server))
         before = server.count
-        sit(tmp_path / "new", tasks, gate_config(server, safety={defence: False}), branch=tmp_path / "old")
+        run_session(tmp_path / "new", tasks, gate_config(server, safety={defence: False}), branch=tmp_path / "old")
         assert server.count == 2 * before

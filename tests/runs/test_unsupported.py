@@ -12,10 +12,10 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from tests.models.judging import asked_for, quotable, response_in
-from tests.models.server import Answer, said, serving, status
-from tests.runs.made import verify_run, write_tasks
-from tests.runs.test_calls import judge_config, sit, stored_calls, tasks_with_rubrics
+from tests.models.judge_scripts import quotable, requested_items, response_in
+from tests.models.server import Answer, reply_with, run_server, status
+from tests.runs.sample_runs import verify_run, write_tasks
+from tests.runs.test_calls import judge_config, run_session, stored_calls, tasks_with_rubrics
 
 
 def misquoting_judge(body: dict[str, Any], number: int) -> Answer:
@@ -23,9 +23,9 @@ def misquoting_judge(body: dict[str, Any], number: int) -> Answer:
     is_corrected, text = len(body["messages"]) > 2, response_in(body)
     quotes = quotable(text) if is_corrected and "try 0" in text else [f"what nobody wrote, {is_corrected}"]
     if is_corrected and "letter 1" in text and "try 1" in text:
-        return said("I cannot.")
+        return reply_with("I cannot.")
     one = {"reason": "so it is", "quotes": quotes, "met": True, "probability": 0.75}
-    return said(json.dumps(dict.fromkeys(asked_for(body), one)))
+    return reply_with(json.dumps(dict.fromkeys(requested_items(body), one)))
 
 
 def read_verdicts(folder: Path) -> list[RecordedVerdict]:
@@ -39,8 +39,8 @@ def tasks(tmp_path: Path) -> Path:
 
 
 def test_a_run_stores_the_quote_check_and_verifies_without_the_model(tasks: Path, tmp_path: Path) -> None:
-    with serving(misquoting_judge) as server:
-        sit(tmp_path / "run", tasks, judge_config(server))
+    with run_server(misquoting_judge) as server:
+        run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == len(stored_calls(tmp_path / "run")) == 2 * 2 * 2 * 2
     verify_run(tmp_path / "run")
     with closing(Run.open(tmp_path / "run")) as run:
@@ -53,13 +53,13 @@ def test_a_run_stores_the_quote_check_and_verifies_without_the_model(tasks: Path
 
 @pytest.mark.parametrize("most", [1, 3, 5])
 def test_a_run_interrupted_between_two_replies_reuses_the_first(tasks: Path, tmp_path: Path, most: int) -> None:
-    with serving(misquoting_judge) as server:
-        sit(tmp_path / "whole", tasks, judge_config(server))
+    with run_server(misquoting_judge) as server:
+        run_session(tmp_path / "whole", tasks, judge_config(server))
         whole = server.count
         with pytest.raises(BudgetExceeded):
-            sit(tmp_path / "run", tasks, judge_config(server), max_calls=most)
+            run_session(tmp_path / "run", tasks, judge_config(server), max_calls=most)
         assert server.count == whole + most
-        sit(tmp_path / "run", tasks, judge_config(server))
+        run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == 2 * whole
     assert read_verdicts(tmp_path / "run") == read_verdicts(tmp_path / "whole")
 
@@ -68,8 +68,8 @@ def test_an_infrastructure_failure_in_between_is_reported(tasks: Path, tmp_path:
     def script(body: dict[str, Any], number: int) -> Answer:
         return status(400) if len(body["messages"]) > 2 else misquoting_judge(body, number)
 
-    with serving(script) as server:
-        sit(tmp_path / "run", tasks, judge_config(server))
+    with run_server(script) as server:
+        run_session(tmp_path / "run", tasks, judge_config(server))
     with closing(Run.open(tmp_path / "run")) as run:
         traces = list(run.traces())
         found = verify_deep(run, lambda count: None)
@@ -79,8 +79,8 @@ def test_an_infrastructure_failure_in_between_is_reported(tasks: Path, tmp_path:
 
 
 def test_an_erasure_removes_the_quote_check(tasks: Path, tmp_path: Path) -> None:
-    with serving(misquoting_judge) as server:
-        sit(tmp_path / "run", tasks, judge_config(server))
+    with run_server(misquoting_judge) as server:
+        run_session(tmp_path / "run", tasks, judge_config(server))
     erase(tmp_path / "run", "response", "t1/r1", "")
     text = "Dear reader of letter 1, this is try 1."
     assert all(text not in request.model_dump_json() for request, _ in stored_calls(tmp_path / "run"))

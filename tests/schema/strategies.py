@@ -453,7 +453,7 @@ rubric_configs = strategy(
 )
 panel_configs = strategy(
     schema.PanelConfig,
-    confidence=units,
+    min_confidence=units,
     reduce=one_of("mean", "min", "max", "majority"),
     if_skipped=optional(one_of("missing", "zero")),
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
-from tests.models.server import Answer, said
+from tests.models.server import Answer, reply_with
 from tests.studies.reading import Reading, decode_variants, normalize
 
 _WORD = re.compile(r"[^\W\d_]{3,}|\d+(?:[.:,]\d+)?")
@@ -98,7 +98,7 @@ class Judge:
     trusts_end_lines: ClassVar[bool] = False
 
     def __call__(self, body: dict[str, Any], number: int) -> Answer:
-        return said(self.reply(Reading(body, self.trusts_end_lines)))
+        return reply_with(self.reply(Reading(body, self.trusts_end_lines)))
 
     def reply(self, reading: Reading) -> str:
         """Return the text of the reply."""

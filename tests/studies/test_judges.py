@@ -9,7 +9,7 @@ import pytest
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks
 from jurygraph.schema import RecordedVerdict, Response, Task
-from tests.models.server import serving
+from tests.models.server import run_server
 from tests.studies.judges import AnyInstruction, Judge, LastInstruction, Outsider, Parrot, Polite, Yes, favours
 from tests.studies.reading import Reading, decode_variants
 
@@ -26,7 +26,7 @@ WORTHLESS = (
 
 def verdicts_of(judge: Judge, text: str, task: Task = TASKS[0][0], **safety: Any) -> list[RecordedVerdict]:
     """Return the verdicts of a judge on a response, without gates."""
-    with serving(judge) as server, Jury.from_config(config(server.url, safety)) as jury:
+    with run_server(judge) as server, Jury.from_config(config(server.url, safety)) as jury:
         return list(jury.score(task, [Response(id="one", text=text)])[0].verdicts)
 
 
@@ -48,7 +48,7 @@ def is_fooled(judge: Judge, text: str, **safety: Any) -> bool:
 
 @pytest.mark.parametrize("safety", PROMPT_SETTINGS, ids=str)
 def test_judges_read_every_item_and_our_prompts_contain_no_instruction_to_pass(safety: dict[str, Any]) -> None:
-    with serving(Judge()) as server:
+    with run_server(Judge()) as server:
         with Jury.from_config(config(server.url, safety, "criteria", "preferences", "checklist")) as jury:
             for task, responses in TASKS:
                 (trace,) = jury.score(task, responses[:1])

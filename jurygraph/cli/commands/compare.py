@@ -13,7 +13,7 @@ from jurygraph.cli.render.summary import print_missed_conditions
 from jurygraph.cli.render.text import escape_line, format_number, format_table, print_report, table_section
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.comparison import compare as compare_traces
-from jurygraph.runs.reports.gate import ComparisonStatistics
+from jurygraph.runs.reports.gate import ComparisonStatistics, failed_thresholds, parse_thresholds
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.decide import CheckResult
 from jurygraph.agents.checks.items import Item
-from tests.agents.checks.made import decide, invented, own, row
+from tests.agents.checks.items import decide, invented_item, own_item, row_item
 from tests.examples import at_most
 
 PRICES = [{"of": "meals", "column": "price"}]
@@ -39,20 +39,20 @@ def share_of(spec: dict[str, Any], *items: Item) -> float:
     ],
 )
 def test_a_count_is_of_the_items_that_pass(bound: dict[str, Any], holds: bool) -> None:
-    items = [row(price=5), row(price=10), row(price=11)]
+    items = [row_item(price=5), row_item(price=10), row_item(price=11)]
     assert decide({"count": "meals", "where": CHEAP, **bound}, *items).holds is holds
 
 
 def test_without_tests_every_existing_item_counts() -> None:
-    assert decide({"count": "meals", "equals": 2}, row(), row()).holds is True
-    found = decide({"count": "meals", "at_least": 2}, row(), invented("Palace"))
+    assert decide({"count": "meals", "equals": 2}, row_item(), row_item()).holds is True
+    found = decide({"count": "meals", "at_least": 2}, row_item(), invented_item("Palace"))
     assert (found.holds, found.share) == (False, 0.0)
     assert found.reason == (
         "the number of meals is 1 to 2, and 2 or more is asked for; it cannot be shown, for 'Palace' is not there in "
         "meals"
     )
-    assert decide({"count": "meals", "at_most": 0}, invented()).holds is False
-    assert decide({"count": "meals", "at_least": 1}, row(), invented()).holds is True
+    assert decide({"count": "meals", "at_most": 0}, invented_item()).holds is False
+    assert decide({"count": "meals", "at_least": 1}, row_item(), invented_item()).holds is True
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_without_tests_every_existing_item_counts() -> None:
     ],
 )
 def test_the_share_of_requested_items(bound: dict[str, Any], number: int, share: float) -> None:
-    decided = decide({"count": "meals", **bound}, *[row()] * number)
+    decided = decide({"count": "meals", **bound}, *[row_item()] * number)
     assert (decided.holds, decided.share) == (False, pytest.approx(share, abs=1e-15))
 
 
@@ -86,11 +86,11 @@ def test_the_share_of_requested_items(bound: dict[str, Any], number: int, share:
     ],
 )
 def test_the_reason_contains_the_value_and_the_requirement(bound: dict[str, Any], reason: str) -> None:
-    assert decide({"count": "meals", **bound}, row(), row()).reason == reason
+    assert decide({"count": "meals", **bound}, row_item(), row_item()).reason == reason
 
 
 def test_a_failed_check_depends_on_the_counted_items() -> None:
-    cheap, dear = row(price=5), row(price=11)
+    cheap, dear = row_item(price=5), row_item(price=11)
     assert decide({"count": "meals", "where": CHEAP, "at_most": 0}, cheap, dear).items == [cheap]
     assert decide({"share": "meals", "where": CHEAP, "at_most": 0.5}, cheap, cheap).items == [cheap, cheap]
     assert decide({"share": "meals", "where": CHEAP}, cheap, dear).items == [dear]
@@ -101,40 +101,40 @@ def test_a_failed_check_depends_on_the_counted_items() -> None:
 
 def test_a_share_is_of_all_items_and_all_must_pass() -> None:
     spec = {"share": "meals", "where": CHEAP}
-    assert decide(spec, row(price=1), row(price=2)).holds is True
-    assert decide(spec, row(price=1), row(price=20)) == CheckResult(
-        False, 0.5, "the share of meals that pass is 0.5, not 1 or more", [row(price=20)]
+    assert decide(spec, row_item(price=1), row_item(price=2)).holds is True
+    assert decide(spec, row_item(price=1), row_item(price=20)) == CheckResult(
+        False, 0.5, "the share of meals that pass is 0.5, not 1 or more", [row_item(price=20)]
     )
 
 
 def test_a_share_may_be_bounded() -> None:
-    items = [row(price=1), row(price=20)]
+    items = [row_item(price=1), row_item(price=20)]
     assert decide({"share": "meals", "where": CHEAP, "at_least": 0.5}, *items).holds is True
     assert decide({"share": "meals", "where": CHEAP, "at_most": 0.4}, *items).holds is False
     assert decide({"share": "meals", "where": CHEAP, "equals": 0.5}, *items).holds is True
 
 
 def test_a_third_of_three_is_a_third() -> None:
-    items = [row(price=1), row(price=20), row(price=20)]
+    items = [row_item(price=1), row_item(price=20), row_item(price=20)]
     assert decide({"share": "meals", "where": CHEAP, "at_least": 0.3333333333}, *items).holds is True
     assert decide({"share": "meals", "where": CHEAP, "equals": 1 / 3}, *items).holds is True
 
 
 def test_a_share_of_those_among() -> None:
     spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(spec, row(day=1, price=1), row(day=2, price=20)).holds is True
-    assert decide(spec, row(day=1, price=20), row(day=2, price=1)).holds is False
+    assert decide(spec, row_item(day=1, price=1), row_item(day=2, price=20)).holds is True
+    assert decide(spec, row_item(day=1, price=20), row_item(day=2, price=1)).holds is False
 
 
 def test_a_share_of_no_items_is_0_and_without_items_among_it_is_met() -> None:
     spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
     assert decide(spec) == CheckResult(False, 0.0, "the response names no meals")
-    assert decide(spec, row(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
+    assert decide(spec, row_item(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
 
 
 def test_an_uncertain_item_may_count_or_not() -> None:
     """One that fails and is surely among them, and one that passes and perhaps is: 0 or 1/2."""
-    items = [row(day=1, price=20), row(day=None, price=1)]
+    items = [row_item(day=1, price=20), row_item(day=None, price=1)]
     spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
     assert decide({**spec, "at_least": 0.5}, *items).holds is None
     assert decide({**spec, "at_most": 0.5}, *items).holds is True
@@ -143,22 +143,22 @@ def test_an_uncertain_item_may_count_or_not() -> None:
 
 def test_an_uncertain_item_that_may_pass_can_lower_the_share() -> None:
     spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(spec, row(day=1, price=1), row()).holds is None
-    assert decide(spec, row(day=1, price=1), own()).holds is False
+    assert decide(spec, row_item(day=1, price=1), row_item()).holds is None
+    assert decide(spec, row_item(day=1, price=1), own_item()).holds is False
 
 
 def test_a_share_is_undecided_if_perhaps_no_item_is_among_them() -> None:
     spec = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(spec, row(price=20)).holds is None
-    assert decide(spec, row(price=1)).holds is True
-    assert decide({**spec, "at_most": 0.5}, row(price=1)).holds is None
+    assert decide(spec, row_item(price=20)).holds is None
+    assert decide(spec, row_item(price=1)).holds is True
+    assert decide({**spec, "at_most": 0.5}, row_item(price=1)).holds is None
 
 
 # Sum
 
 
 def test_a_sum_is_rounded_at_the_bound() -> None:
-    items = [row(price=0.1), row(price=0.2)]
+    items = [row_item(price=0.1), row_item(price=0.2)]
     assert decide({"sum": PRICES, "at_most": 0.3}, *items).holds is True
     assert decide({"sum": PRICES, "equals": 0.3}, *items).holds is True
     assert decide({"sum": PRICES, "at_most": 0.2999}, *items).holds is False
@@ -170,21 +170,21 @@ def test_a_sum_is_rounded_at_the_bound() -> None:
 def test_rounding_is_a_billionth_of_a_large_bound_and_of_1_for_a_small_one(
     bound: float, within: float, beyond: float
 ) -> None:
-    assert decide({"sum": PRICES, "at_most": bound}, row(price=bound), row(price=within)).holds is True
-    assert decide({"sum": PRICES, "at_most": bound}, row(price=bound), row(price=beyond)).holds is False
-    assert decide({"sum": PRICES, "at_least": bound}, row(price=bound - within)).holds is True
-    assert decide({"sum": PRICES, "at_least": bound}, row(price=bound - beyond)).holds is False
+    assert decide({"sum": PRICES, "at_most": bound}, row_item(price=bound), row_item(price=within)).holds is True
+    assert decide({"sum": PRICES, "at_most": bound}, row_item(price=bound), row_item(price=beyond)).holds is False
+    assert decide({"sum": PRICES, "at_least": bound}, row_item(price=bound - within)).holds is True
+    assert decide({"sum": PRICES, "at_least": bound}, row_item(price=bound - beyond)).holds is False
 
 
 def test_a_sum_is_divided() -> None:
-    items = [row(price=10), row(price=20)]
+    items = [row_item(price=10), row_item(price=20)]
     assert decide({"sum": PRICES, "per": 3, "equals": 10}, *items).reason == "the sum per 3 is 10, as asked"
 
 
 def test_partial_credit_falls_with_the_relative_excess() -> None:
-    assert share_of({"sum": PRICES, "at_most": 100}, row(price=125)) == pytest.approx(0.75)
-    assert share_of({"sum": PRICES, "at_most": 1}, row(price=1.25)) == pytest.approx(0.75)
-    assert share_of({"sum": PRICES, "at_least": 100}, row(price=25)) == pytest.approx(0.25)
+    assert share_of({"sum": PRICES, "at_most": 100}, row_item(price=125)) == pytest.approx(0.75)
+    assert share_of({"sum": PRICES, "at_most": 1}, row_item(price=1.25)) == pytest.approx(0.75)
+    assert share_of({"sum": PRICES, "at_least": 100}, row_item(price=25)) == pytest.approx(0.25)
 
 
 @pytest.mark.parametrize(
@@ -205,13 +205,13 @@ def test_partial_credit_falls_with_the_relative_excess() -> None:
 def test_people_pay_for_the_units_that_they_need(term: dict[str, Any], values: dict[str, Any], cost: float) -> None:
     """Meals a head; rooms for two by nights; cars of five seats."""
     spec = {"sum": [{**PRICES[0], **term}], "equals": cost}
-    assert decide(spec, row(**values)).holds is True
-    assert decide({**spec, "equals": cost + 1}, row(**values)).holds is False
+    assert decide(spec, row_item(**values)).holds is True
+    assert decide({**spec, "equals": cost + 1}, row_item(**values)).holds is False
 
 
 def test_terms_add_up_over_their_own_items() -> None:
     legs = [{"of": "legs", "column": "cost", "where": {"mode": {"equals": mode}}} for mode in ("Taxi", "Bus")]
-    items = [row(mode="Taxi", cost=10), row(mode="Bus", cost=3), row(mode="Walk", cost=99)]
+    items = [row_item(mode="Taxi", cost=10), row_item(mode="Bus", cost=3), row_item(mode="Walk", cost=99)]
     decided = decide({"sum": [legs[0], {**legs[1], "times": 2}], "equals": 16}, *items)
     assert (decided.holds, decided.reason) == (True, "the sum is 16, as asked")
     assert [item.values["mode"] for item in decided.items] == ["Taxi", "Bus"]
@@ -223,7 +223,7 @@ def test_a_sum_of_no_items_fails() -> None:
 
 
 def test_an_overflowing_sum_exceeds_every_bound() -> None:
-    items = [own(price=1e308), own(price=1e308)]
+    items = [own_item(price=1e308), own_item(price=1e308)]
     assert decide({"sum": PRICES, "at_most": 1e308}, *items) == CheckResult(
         False, 0.0, f"the sum is inf, not {int(1e308)} or less", items
     )
@@ -234,39 +234,43 @@ def test_an_overflowing_sum_exceeds_every_bound() -> None:
 
 def test_values_include_all_that_is_wanted() -> None:
     spec = {"values": "meals", "column": "kinds", "includes": ["Thai", "Greek"]}
-    thai, greek = row(kinds="Tea, Thai", lists={"kinds": ","}), row(kinds="Greek", lists={"kinds": ","})
+    thai, greek = row_item(kinds="Tea, Thai", lists={"kinds": ","}), row_item(kinds="Greek", lists={"kinds": ","})
     assert decide(spec, thai, greek).holds is True
     missing = decide(spec, thai)
     assert (missing.holds, missing.share) == (False, 0.5)
     assert missing.reason == "kinds of meals does not include Greek"
     assert (
-        decide({**spec, "where": {"day": {"equals": 1}}}, row(day=1, kinds="Thai"), row(day=2, kinds="Greek")).share
+        decide(
+            {**spec, "where": {"day": {"equals": 1}}}, row_item(day=1, kinds="Thai"), row_item(day=2, kinds="Greek")
+        ).share
         == 0.5
     )
 
 
 def test_values_exclude_what_is_barred() -> None:
     spec = {"values": "meals", "column": "kinds", "excludes": ["Thai", "Greek"]}
-    assert decide(spec, row(kinds="Tea")).holds is True
-    found = decide(spec, row(kinds="Tea"), row(kinds="Thai"), row(kinds=["Greek", "Thai"]), row(kinds="Tea"))
+    assert decide(spec, row_item(kinds="Tea")).holds is True
+    found = decide(
+        spec, row_item(kinds="Tea"), row_item(kinds="Thai"), row_item(kinds=["Greek", "Thai"]), row_item(kinds="Tea")
+    )
     assert (found.holds, found.share, found.reason) == (False, 0.5, "kinds of meals includes Thai, Greek")
 
 
 def test_distinct_values_never_repeat() -> None:
     spec = {"values": "meals", "column": "name", "distinct": True}
-    assert decide(spec, row(name="A"), row(name="B")).holds is True
-    repeated = decide(spec, row(name="A"), row(name="B"), row(name="A"), row(name=" A"))
+    assert decide(spec, row_item(name="A"), row_item(name="B")).holds is True
+    repeated = decide(spec, row_item(name="A"), row_item(name="B"), row_item(name="A"), row_item(name=" A"))
     assert (repeated.holds, repeated.share, repeated.reason) == (False, 0.5, "name of meals repeats A,  A")
     assert [item.values["name"] for item in repeated.items] == ["A", " A"]
 
 
 def test_a_reason_lists_a_limited_number_of_values() -> None:
     decided = decide(
-        {"values": "m", "column": "x", "distinct": True}, *[row(x=f"{i % 50} {'x' * 99}") for i in range(100)]
+        {"values": "m", "column": "x", "distinct": True}, *[row_item(x=f"{i % 50} {'x' * 99}") for i in range(100)]
     )
     assert decided.reason.endswith(", and 40 more")
     assert len(decided.reason) < 1000
-    ten = decide({"values": "m", "column": "x", "distinct": True}, *[row(x=i % 10) for i in range(20)])
+    ten = decide({"values": "m", "column": "x", "distinct": True}, *[row_item(x=i % 10) for i in range(20)])
     assert ten.reason == "x of m repeats 0, 1, 2, 3, 4, 5, 6, 7, 8, 9"
 
 
@@ -289,7 +293,7 @@ ALL = [
 @pytest.mark.parametrize("spec", ALL, ids=str)
 @pytest.mark.parametrize("claims", [{}, {"price": 5}, {"price": 20}, {"price": -20}], ids=str)
 def test_invented_items_give_no_credit(spec: dict[str, Any], claims: dict[str, Any]) -> None:
-    decided = decide(spec, invented("Nowhere", **claims))
+    decided = decide(spec, invented_item("Nowhere", **claims))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for 'Nowhere' is not there in meals")
     assert [item.text for item in decided.items] == ["Nowhere"]
@@ -297,20 +301,20 @@ def test_invented_items_give_no_credit(spec: dict[str, Any], claims: dict[str, A
 
 @pytest.mark.parametrize("spec", ALL, ids=str)
 def test_omitted_data_of_a_response_gives_no_credit(spec: dict[str, Any]) -> None:
-    decided = decide(spec, own("$[7]"))
+    decided = decide(spec, own_item("$[7]"))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for '$[7]' gives no price to go by")
 
 
 @pytest.mark.parametrize("spec", ALL, ids=str)
 def test_open_table_values_decide_nothing_and_are_named(spec: dict[str, Any]) -> None:
-    decided = decide(spec, row("Curry House", price=None))
+    decided = decide(spec, row_item("Curry House", price=None))
     assert decided.holds is None
     assert decided.reason.endswith("; the tables do not tell price of 'Curry House'")
 
 
 def test_the_reason_gives_the_possible_range() -> None:
-    items = [row("A", price=5), *(row(name) for name in "BCDEFG")]
+    items = [row_item("A", price=5), *(row_item(name) for name in "BCDEFG")]
     few = decide({"count": "meals", "where": CHEAP, "at_most": 4}, *items[:6]).reason
     many = decide({"count": "meals", "where": CHEAP, "at_most": 4}, *items).reason
     assert few.startswith(
@@ -322,30 +326,31 @@ def test_the_reason_gives_the_possible_range() -> None:
 
 
 def test_a_check_is_decided_if_no_unknown_value_can_change_it() -> None:
-    open_ = row(price=None)
-    assert decide({"count": "meals", "where": CHEAP, "at_least": 1}, row(price=1), open_).holds is True
-    assert decide({"count": "meals", "where": CHEAP, "at_least": 3}, row(price=1), open_).holds is False
-    assert decide({"count": "meals", "where": CHEAP, "at_most": 2}, row(price=1), open_).holds is True
-    assert decide({"share": "meals", "where": CHEAP}, row(price=20), open_).holds is False
-    assert decide({"sum": PRICES, "at_least": 5}, row(price=5), open_).holds is True
-    assert decide({"sum": PRICES, "at_most": 4}, row(price=5), open_).holds is False
-    assert decide({"values": "m", "column": "price", "includes": [1]}, row(price=1), open_).holds is True
-    assert decide({"values": "m", "column": "price", "excludes": [1]}, row(price=1), open_).holds is False
+    open_ = row_item(price=None)
+    assert decide({"count": "meals", "where": CHEAP, "at_least": 1}, row_item(price=1), open_).holds is True
+    assert decide({"count": "meals", "where": CHEAP, "at_least": 3}, row_item(price=1), open_).holds is False
+    assert decide({"count": "meals", "where": CHEAP, "at_most": 2}, row_item(price=1), open_).holds is True
+    assert decide({"share": "meals", "where": CHEAP}, row_item(price=20), open_).holds is False
+    assert decide({"sum": PRICES, "at_least": 5}, row_item(price=5), open_).holds is True
+    assert decide({"sum": PRICES, "at_most": 4}, row_item(price=5), open_).holds is False
+    assert decide({"values": "m", "column": "price", "includes": [1]}, row_item(price=1), open_).holds is True
+    assert decide({"values": "m", "column": "price", "excludes": [1]}, row_item(price=1), open_).holds is False
     assert (
-        decide({"values": "m", "column": "price", "distinct": True}, row(price=1), row(price=1), open_).holds is False
+        decide({"values": "m", "column": "price", "distinct": True}, row_item(price=1), row_item(price=1), open_).holds
+        is False
     )
 
 
 def test_an_item_that_perhaps_counts_adds_no_more_than_its_price() -> None:
     terms = [{**PRICES[0], "where": {"day": {"equals": 1}}}]
-    items = [row(day=1, price=50), row(day=None, price=10)]
+    items = [row_item(day=1, price=50), row_item(day=None, price=10)]
     assert decide({"sum": terms, "at_most": 60}, *items).holds is True
     assert decide({"sum": terms, "at_most": 55}, *items).holds is None
     assert decide({"sum": terms, "at_least": 61}, *items).holds is False
 
 
 def test_an_invented_item_decides_against_the_response() -> None:
-    open_, nowhere = row(price=None), invented()
+    open_, nowhere = row_item(price=None), invented_item()
     assert decide({"sum": PRICES, "at_most": 100}, open_, nowhere).holds is False
     assert decide({"sum": PRICES, "at_least": 100}, open_, nowhere).holds is None
     assert decide({"count": "meals", "where": CHEAP, "at_least": 2}, open_, nowhere).holds is False
@@ -354,11 +359,11 @@ def test_an_invented_item_decides_against_the_response() -> None:
 
 def test_an_uncertain_value_leaves_distinct_excludes_and_includes_open() -> None:
     spec = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
-    surely, untold, unshown = row(day=1, name="A"), row(name="A"), row(own="day", name="A")
+    surely, untold, unshown = row_item(day=1, name="A"), row_item(name="A"), row_item(own="day", name="A")
     assert decide({**spec, "distinct": True}, surely, untold).holds is None
     assert decide({**spec, "distinct": True}, surely, unshown).holds is False
     assert decide({**spec, "distinct": True}, untold, unshown).holds is None
-    assert decide({**spec, "distinct": True}, unshown, row(name="B")).holds is True
+    assert decide({**spec, "distinct": True}, unshown, row_item(name="B")).holds is True
     assert decide({**spec, "excludes": ["A"]}, untold).holds is None
     assert decide({**spec, "excludes": ["A"]}, unshown).holds is False
     assert decide({**spec, "excludes": ["B"]}, untold, unshown).holds is True
@@ -369,38 +374,41 @@ def test_an_uncertain_value_leaves_distinct_excludes_and_includes_open() -> None
 
 def test_an_uncertain_violation_lowers_the_share() -> None:
     spec = {"values": "meals", "column": "name", "where": {"day": {"equals": 1}}}
-    known, perhaps = [row(day=1, name=name) for name in "AAB"], row(name="A")
+    known, perhaps = [row_item(day=1, name=name) for name in "AAB"], row_item(name="A")
     assert share_of({**spec, "distinct": True}, *known) == pytest.approx(2 / 3)
     assert share_of({**spec, "distinct": True}, *known, perhaps) == 0.5
-    assert share_of({**spec, "distinct": True}, *known, row(day=1)) == 0.0
+    assert share_of({**spec, "distinct": True}, *known, row_item(day=1)) == 0.0
     assert share_of({**spec, "excludes": ["A"]}, *known) == pytest.approx(1 / 3)
     assert share_of({**spec, "excludes": ["A"]}, *known, perhaps) == 0.25
-    assert share_of({**spec, "excludes": ["A"]}, *known, row(day=1)) == 0.25
+    assert share_of({**spec, "excludes": ["A"]}, *known, row_item(day=1)) == 0.25
 
 
 def test_a_negative_price_does_not_count() -> None:
-    assert decide({"sum": PRICES, "at_most": 5}, own(price=10), own("$[1]", price=-10)).holds is False
-    assert decide({"sum": PRICES, "at_most": 15}, row(price=10), row("B", price=-10)).holds is None
+    assert decide({"sum": PRICES, "at_most": 5}, own_item(price=10), own_item("$[1]", price=-10)).holds is False
+    assert decide({"sum": PRICES, "at_most": 15}, row_item(price=10), row_item("B", price=-10)).holds is None
 
 
 @pytest.mark.parametrize("places", [0, -1, None, "many", 1e-320])
 def test_a_unit_without_places_counts_as_unknown(places: Any) -> None:
     spec = {"sum": [{**PRICES[0], "people": 4, "places": "places"}], "at_most": 100}
-    assert decide(spec, row("Inn", price=10, places=places)).reason.endswith("do not tell places of 'Inn'")
-    assert decide(spec, own(price=10, places=places)).holds is False
+    assert decide(spec, row_item("Inn", price=10, places=places)).reason.endswith("do not tell places of 'Inn'")
+    assert decide(spec, own_item(price=10, places=places)).holds is False
 
 
 def test_currencies_that_are_mixed_cannot_be_summed() -> None:
-    mixed = decide({"sum": PRICES, "at_most": 100}, row(price="$5"), row(price="5 EUR"), row(price=1))
+    mixed = decide({"sum": PRICES, "at_most": 100}, row_item(price="$5"), row_item(price="5 EUR"), row_item(price=1))
     assert (mixed.holds, mixed.reason) == (None, "$ and EUR are mixed, and no rate is stated")
-    assert decide({"sum": PRICES, "equals": 6}, row(price="$5"), row(price=1)).holds is True
+    assert decide({"sum": PRICES, "equals": 6}, row_item(price="$5"), row_item(price=1)).holds is True
 
 
 def test_a_response_cannot_avoid_a_check_by_mixing_currencies_itself() -> None:
-    assert decide({"sum": PRICES, "at_most": 1}, own(price="$500"), own(price="5 EUR")).holds is False
-    assert decide({"sum": PRICES, "at_most": 1}, row(price="$500"), own(price="5 EUR")).holds is False
-    assert share_of({"sum": PRICES, "at_most": 1}, row(price="$500"), own(price="5 EUR")) == 0.0
-    assert decide({"sum": PRICES, "at_most": 1}, row(price="$5"), row(price="5 EUR"), own(price=1)).holds is None
+    assert decide({"sum": PRICES, "at_most": 1}, own_item(price="$500"), own_item(price="5 EUR")).holds is False
+    assert decide({"sum": PRICES, "at_most": 1}, row_item(price="$500"), own_item(price="5 EUR")).holds is False
+    assert share_of({"sum": PRICES, "at_most": 1}, row_item(price="$500"), own_item(price="5 EUR")) == 0.0
+    assert (
+        decide({"sum": PRICES, "at_most": 1}, row_item(price="$5"), row_item(price="5 EUR"), own_item(price=1)).holds
+        is None
+    )
 
 
 # Any items
@@ -440,7 +448,7 @@ def cells(of: dict[str, list[Any]]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @st.composite
-def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own, row)) -> list[Item]:
+def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own_item, row_item)) -> list[Item]:
     """Up to three items, of whose cells up to three are not known."""
     made = draw(st.lists(cells(KNOWN), max_size=3))
     for values, column in (
@@ -486,7 +494,7 @@ def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], i
 
 
 @settings(max_examples=at_most(100), deadline=None)
-@given(spec=CHECKS, items=items_with_gaps([own]))
+@given(spec=CHECKS, items=items_with_gaps([own_item]))
 def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str, Any], items: list[Item]) -> None:
     assert decide(spec, *items).holds is not None
 
@@ -494,7 +502,7 @@ def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str,
 @settings(max_examples=at_most(150), deadline=None)
 @given(spec=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
 def test_known_values_are_decided_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> None:
-    decided = decide(spec, *(row(**values) for values in made))
+    decided = decide(spec, *(row_item(**values) for values in made))
     assert decided.holds == holds_by_arithmetic(spec, made)
     assert decided.share == 1.0 if decided.holds else 0.0 <= decided.share < 1.0
 
@@ -533,7 +541,9 @@ def test_the_order_of_items_and_of_their_keys_changes_no_score(
 @given(st.lists(st.floats(0, 1e15), min_size=1, max_size=8), st.randoms())
 def test_a_sum_is_the_same_to_the_last_bit_for_every_order(prices: list[float], random: Any) -> None:
     turned = random.sample(prices, len(prices))
-    one, other = (decide({"sum": PRICES, "equals": 9}, *(row(price=price) for price in of)) for of in (prices, turned))
+    one, other = (
+        decide({"sum": PRICES, "equals": 9}, *(row_item(price=price) for price in of)) for of in (prices, turned)
+    )
     assert one.reason == other.reason
     total = math.fsum(prices)
-    assert decide({"sum": PRICES, "equals": total}, *(row(price=price) for price in turned)).holds is True
+    assert decide({"sum": PRICES, "equals": total}, *(row_item(price=price) for price in turned)).holds is True

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.agents.checks.items import Item, run_tests
 from jurygraph.agents.checks.spec import Test as ValueTest
-from tests.agents.checks.made import invented, own, row
+from tests.agents.checks.items import invented_item, own_item, row_item
 
 
 def truth_of(item: Item, **tests: dict[str, Any]) -> str:
@@ -36,12 +36,12 @@ def truth_of(item: Item, **tests: dict[str, Any]) -> str:
     ],
 )  # fmt: skip
 def test_the_requirement_of_a_value_is_described(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
-    assert {truth_of(row(x=value), x=test) for value in passes} == {"yes"}
-    assert {truth_of(row(x=value), x=test) for value in fails} == {"no"}
+    assert {truth_of(row_item(x=value), x=test) for value in passes} == {"yes"}
+    assert {truth_of(row_item(x=value), x=test) for value in fails} == {"no"}
 
 
 def test_a_column_that_holds_a_list_is_split_by_what_its_table_says() -> None:
-    config_with_functions = row(lists={"rules": "&"}, rules="No pets & No parties")
+    config_with_functions = row_item(lists={"rules": "&"}, rules="No pets & No parties")
     assert truth_of(config_with_functions, rules={"has": "No pets"}) == "yes"
     assert truth_of(config_with_functions, rules={"has_not": "No parties"}) == "no"
     assert truth_of(config_with_functions, rules={"equals": "No pets & No parties"}) == "yes"
@@ -49,66 +49,68 @@ def test_a_column_that_holds_a_list_is_split_by_what_its_table_says() -> None:
 
 def test_a_value_may_be_compared_with_another_column() -> None:
     test = {"at_least": {"column": "least"}}
-    assert truth_of(row(nights=2, least=2), nights=test) == "yes"
-    assert truth_of(row(nights=2, least=3), nights=test) == "no"
-    assert truth_of(row(nights=2, least=None), nights=test) == "untold"
+    assert truth_of(row_item(nights=2, least=2), nights=test) == "yes"
+    assert truth_of(row_item(nights=2, least=3), nights=test) == "no"
+    assert truth_of(row_item(nights=2, least=None), nights=test) == "untold"
 
 
 def test_all_tests_must_hold() -> None:
-    assert truth_of(row(x=1, y=1), x={"equals": 1}, y={"equals": 1}) == "yes"
-    assert truth_of(row(x=1, y=2), x={"equals": 1}, y={"equals": 1}) == "no"
-    assert truth_of(row()) == "yes"
+    assert truth_of(row_item(x=1, y=1), x={"equals": 1}, y={"equals": 1}) == "yes"
+    assert truth_of(row_item(x=1, y=2), x={"equals": 1}, y={"equals": 1}) == "no"
+    assert truth_of(row_item()) == "yes"
 
 
 @pytest.mark.parametrize("nothing", [{}, {"x": None}, {"x": ""}, {"x": float("nan")}])
 def test_a_missing_table_value_does_not_count_against_the_response(nothing: dict[str, Any]) -> None:
-    assert truth_of(row(**nothing), x={"equals": 1}) == "untold"
+    assert truth_of(row_item(**nothing), x={"equals": 1}) == "untold"
 
 
-@pytest.mark.parametrize("item", [own(), own(x=None), own(x=""), row(own="x"), row(own="x", x=None)])
+@pytest.mark.parametrize(
+    "item", [own_item(), own_item(x=None), own_item(x=""), row_item(own="x"), row_item(own="x", x=None)]
+)
 def test_omitted_data_of_a_response_is_unshown(item: Item) -> None:
     assert truth_of(item, x={"equals": 1}) == "unshown"
 
 
 def test_values_of_a_claim_without_a_row_are_unknown() -> None:
-    assert truth_of(invented(x=1), x={"equals": 1}) == "unshown"
-    assert truth_of(invented(x=1), x={"equals": 2}) == "unshown"
+    assert truth_of(invented_item(x=1), x={"equals": 1}) == "unshown"
+    assert truth_of(invented_item(x=1), x={"equals": 2}) == "unshown"
 
 
 def test_record_values_of_a_claim_are_known_without_a_row() -> None:
-    assert truth_of(invented(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
-    assert truth_of(invented(own="day", day=2), day={"equals": 1}) == "no"
+    assert truth_of(invented_item(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
+    assert truth_of(invented_item(own="day", day=2), day={"equals": 1}) == "no"
 
 
 def test_values_that_cannot_be_compared_decide_nothing() -> None:
-    assert truth_of(row(x="n/a"), x={"at_least": 3}) == "untold"
-    assert truth_of(own(x="n/a"), x={"at_least": 3}) == "unshown"
-    assert truth_of(row(x="5 EUR"), x={"at_most": "$5"}) == "untold"
+    assert truth_of(row_item(x="n/a"), x={"at_least": 3}) == "untold"
+    assert truth_of(own_item(x="n/a"), x={"at_least": 3}) == "unshown"
+    assert truth_of(row_item(x="5 EUR"), x={"at_most": "$5"}) == "untold"
 
 
 def test_one_failed_test_decides_despite_unknown_values() -> None:
-    assert truth_of(row(x=1), x={"equals": 2}, y={"equals": 1}) == "no"
-    assert truth_of(row(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
-    assert truth_of(row(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
-    assert truth_of(invented(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
+    assert truth_of(row_item(x=1), x={"equals": 2}, y={"equals": 1}) == "no"
+    assert truth_of(row_item(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
+    assert truth_of(row_item(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
+    assert truth_of(invented_item(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
 
 
 def test_missing_values_of_the_response_take_precedence_over_those_of_tables() -> None:
-    assert truth_of(row(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
+    assert truth_of(row_item(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
 
 
 def test_missing_evidence_is_named() -> None:
-    found = run_tests({"x": ValueTest(equals=1), "y": ValueTest(equals=1)}, row(y=1))
+    found = run_tests({"x": ValueTest(equals=1), "y": ValueTest(equals=1)}, row_item(y=1))
     assert (found.truth, found.missing_columns) == ("untold", ["x"])
 
 
 @pytest.mark.parametrize(
     ("item", "words"),
     [
-        (row("Curry House"), "price of 'Curry House'"),
-        (own("$[3]"), "'$[3]' gives no price to go by"),
-        (row("Curry House", own="price"), "'Curry House' gives no price to go by"),
-        (invented("Nowhere"), "'Nowhere' is not there in meals"),
+        (row_item("Curry House"), "price of 'Curry House'"),
+        (own_item("$[3]"), "'$[3]' gives no price to go by"),
+        (row_item("Curry House", own="price"), "'Curry House' gives no price to go by"),
+        (invented_item("Nowhere"), "'Nowhere' is not there in meals"),
     ],
 )
 def test_unknown_values_are_described(item: Item, words: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from jurygraph import ConfigError, Jury, Response, Task, Trace, Verdict
 from jurygraph.conformance import check_evaluator
 from jurygraph.sources import read_tasks
-from tests.models.embedding.server import embeddings, reading
+from tests.models.embedding.server import embeddings_reply, run_embedding_server
 from tests.models.server import Script, status
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
@@ -102,8 +102,8 @@ class TestDiversity:
         assert traces["noise"].reward.value == 0.0
 
 
-def with_embedder(texts: dict[str, str], script: Script = embeddings) -> dict[str, Trace]:
-    with reading(script) as server:
+def with_embedder(texts: dict[str, str], script: Script = embeddings_reply) -> dict[str, Trace]:
+    with run_embedding_server(script) as server:
         embedder = f"openai-compatible:{server.url}#tiny"
         return score_texts({"use": "optimizer.diversity", "params": {"embedder": embedder}}, texts)
 
@@ -138,7 +138,7 @@ class TestSpread:
         def script(body: dict[str, Any], number: int) -> Any:
             if any(len(text) > 200 for text in body["input"]):
                 return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
-            return embeddings(body)
+            return embeddings_reply(body)
 
         traces = with_embedder({"a": FIRST, "b": OTHER, "long": "17 + 25 is more. " * 20}, script)
         assert verdict(traces["long"], "embedding").status == "failed"

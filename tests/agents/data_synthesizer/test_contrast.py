@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.data_synthesizer.contrast import Contrast
 from jurygraph.schema import ComponentInput
-from tests.graphs.cast import criterion, response, scored, task, told
+from tests.graphs.scripted import criterion, evaluator_use, response, score_responses, task
 
 OWN, OTHER = "a", "a-of-versions"
 
@@ -109,15 +109,15 @@ def test_an_input_is_one_question() -> None:
 # In the machine
 
 CONFIG: dict[str, Any] = {
-    "evaluators": [told("judge"), {**told("judge"), "name": "second", "material": "versions"}],
-    "derivers": ["tests.graphs.cast:Versions"],
+    "evaluators": [evaluator_use("judge"), {**evaluator_use("judge"), "name": "second", "material": "versions"}],
+    "derivers": ["tests.graphs.scripted:Versions"],
     "components": {"enhanced": {"combiner": "contrast", "inputs": {"judge": "judge", "judge-of-versions": "second"}}},
     "reward": {"enhanced": 1.0},
 }
 
 
 def test_the_same_evaluator_judges_contrasts_in_a_second_wave() -> None:
-    (trace,) = scored(
+    (trace,) = score_responses(
         CONFIG, task(), response("r", judge=0.5, versions=[["~1", {"second": 0.1}], ["~2", {"second": 0.9}]])
     )
     assert trace.reward.value == 0.5
@@ -130,13 +130,15 @@ def test_the_same_evaluator_judges_contrasts_in_a_second_wave() -> None:
 
 def test_a_failed_judgement_of_a_contrast_is_no_credit_and_stays_open() -> None:
     variants = [["~1", {"second": 0.1}], ["~2", {"second": "infrastructure"}]]
-    (trace,) = scored(CONFIG | {"failure": {"min_coverage": 0.5}}, task(), response("r", judge=0.5, versions=variants))
+    (trace,) = score_responses(
+        CONFIG | {"failure": {"min_coverage": 0.5}}, task(), response("r", judge=0.5, versions=variants)
+    )
     assert (trace.reward.value, trace.reward.status) == (0.5, "degraded")
     assert trace.reward.range == (0.5, 1.0)
 
 
 def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_failure() -> None:
-    (trace,) = scored(CONFIG, task(), response("r", judge=1.0, versions=[]))
+    (trace,) = score_responses(CONFIG, task(), response("r", judge=1.0, versions=[]))
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
     assert trace.reward.diagnostics == {"enhanced": {"pairs": 0.0}}
 
@@ -144,10 +146,10 @@ def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_f
 def test_without_contrasts_a_penalty_counts_in_full() -> None:
     """Nothing is to be won by giving nothing to ask about."""
     config = {
-        "evaluators": [told("judge", audience="criterion", material="versions")],
-        "derivers": ["tests.graphs.cast:Versions"],
+        "evaluators": [evaluator_use("judge", audience="criterion", material="versions")],
+        "derivers": ["tests.graphs.scripted:Versions"],
     }
-    (trace,) = scored(config, task(criterion("good"), criterion("bad", -1.0)), response("r", versions=[]))
+    (trace,) = score_responses(config, task(criterion("good"), criterion("bad", -1.0)), response("r", versions=[]))
     assert {v.subject: (v.score, v.gated_by) for v in trace.verdicts} == {
         "good": (0.0, "no-variant"),
         "bad": (1.0, "no-variant"),
@@ -156,31 +158,41 @@ def test_without_contrasts_a_penalty_counts_in_full() -> None:
 
 def test_an_evaluator_of_groups_cannot_judge_contrasts() -> None:
     config = {
-        "evaluators": [{**told("judge", scope="group"), "material": "versions"}],
-        "derivers": ["tests.graphs.cast:Versions"],
+        "evaluators": [{**evaluator_use("judge", scope="group"), "material": "versions"}],
+        "derivers": ["tests.graphs.scripted:Versions"],
     }
     with pytest.raises(PlanError, match="is about variants, so its scope is response, not group"):
-        scored(config, task(), response("r", versions=[]))
+        score_responses(config, task(), response("r", versions=[]))
 
 
 def test_an_evaluator_that_depends_on_material_of_the_response_is_refused_for_contrasts() -> None:
-    use = {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["measure"]}, "material": "versions"}
-    config = {"evaluators": [use], "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"]}
+    use = {
+        "use": "tests.graphs.scripted:DataReader",
+        "name": "reads",
+        "params": {"needs": ["measure"]},
+        "material": "versions",
+    }
+    config = {"evaluators": [use], "derivers": ["tests.graphs.scripted:Versions", "tests.graphs.scripted:Measure"]}
     with pytest.raises(PlanError, match="depends on material 'measure', which is derived from the response itself"):
-        scored(config, task(), response("r", versions=[], measure=1.0))
+        score_responses(config, task(), response("r", versions=[], measure=1.0))
 
 
 # What is no credit
 
 SCREENED: dict[str, Any] = {
     "evaluators": [
-        told("judge"),
-        told("gate"),
-        {**told("judge"), "name": "second", "material": "versions", "when": {"question": "gate", "threshold": 0.5}},
-        told("other"),
-        {**told("other"), "name": "third", "material": "versions"},
+        evaluator_use("judge"),
+        evaluator_use("gate"),
+        {
+            **evaluator_use("judge"),
+            "name": "second",
+            "material": "versions",
+            "when": {"question": "gate", "threshold": 0.5},
+        },
+        evaluator_use("other"),
+        {**evaluator_use("other"), "name": "third", "material": "versions"},
     ],
-    "derivers": ["tests.graphs.cast:Versions"],
+    "derivers": ["tests.graphs.scripted:Versions"],
     "components": {
         "enhanced": {
             "combiner": "contrast",
@@ -209,13 +221,15 @@ def test_unjudged_contrasts_may_not_count_as_zero() -> None:
     }
     config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
     with pytest.raises(PlanError, match="would be credit; write `if_skipped: missing`"):
-        scored(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))
+        score_responses(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))
 
 
 @pytest.mark.parametrize("gate", ["infrastructure", "response"])
 def test_an_unjudged_evaluator_leaves_every_pair_undecided(gate: str) -> None:
     """A gate's verdict applies to all contrasts, not only to the first."""
-    (trace,) = scored(SCREENED, task(), response("r", judge=0.5, gate=gate, other=0.9, versions=versions(1.0, 0.1)))
+    (trace,) = score_responses(
+        SCREENED, task(), response("r", judge=0.5, gate=gate, other=0.9, versions=versions(1.0, 0.1))
+    )
     assert trace.reward.components["enhanced"] is None or trace.reward.value in (None, 0.0)
     assert trace.reward.range == (0.0, 1.0)
 
@@ -223,13 +237,19 @@ def test_an_unjudged_evaluator_leaves_every_pair_undecided(gate: str) -> None:
 def test_both_inputs_of_a_pair_must_be_the_same_evaluator() -> None:
     def config(first: str, second: str) -> dict[str, Any]:
         inputs = {"judge": first, "judge-of-versions": second}
-        named = {"evaluators": [told("judge"), told("other"), {**told("judge-of-versions"), "material": "versions"}]}
+        named = {
+            "evaluators": [
+                evaluator_use("judge"),
+                evaluator_use("other"),
+                {**evaluator_use("judge-of-versions"), "material": "versions"},
+            ]
+        }
         return CONFIG | named | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
 
     given = response("r", judge=0.5, other=0.5, versions=[["~1", {"judge-of-versions": 0.1}]])
-    (trace,) = scored(config("judge", "judge-of-versions"), task(), given)
+    (trace,) = score_responses(config("judge", "judge-of-versions"), task(), given)
     assert trace.reward.value == 1.0
     with pytest.raises(PlanError, match="has to ask of the responses"):
-        scored(config("judge-of-versions", "judge"), task(), given)
+        score_responses(config("judge-of-versions", "judge"), task(), given)
     with pytest.raises(PlanError, match="'other' and 'judge' are not the same evaluator"):
-        scored(config("other", "judge-of-versions"), task(), given)
+        score_responses(config("other", "judge-of-versions"), task(), given)

@@ -13,7 +13,7 @@ from jurygraph import ConfigError, InputError, Response, Task
 from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthesizer
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
-from tests.models.server import Answer, said, serving
+from tests.models.server import Answer, reply_with, run_server
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = "There are 3*4=<<3*4=12>>12 eggs.\nWith two more there are 12+2=14 eggs.\nSo 14/2=7 hours are left.\nA: 7"
@@ -179,11 +179,11 @@ def score_with_model(*contrasts: dict[str, Any], worse: str = "edited", text: st
 
     def script(body: dict[str, Any], number: int) -> Answer:
         if not is_check(body):
-            return said(json.dumps({"contrasts": contrasts}))
-        return said(json.dumps({"reason": "so", "worse": letter_of_edited(body) if worse == "edited" else worse}))
+            return reply_with(json.dumps({"contrasts": contrasts}))
+        return reply_with(json.dumps({"reason": "so", "worse": letter_of_edited(body) if worse == "edited" else worse}))
 
     with (
-        serving(script) as server,
+        run_server(script) as server,
         jg.Jury.from_config(CONFIG | {"model": f"openai-compatible:{server.url}#m"}) as jury,
     ):
         (trace,) = jury.score(TASK, [Response(id="r", text=text)])

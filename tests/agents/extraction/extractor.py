@@ -10,7 +10,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tests.models.server import Answer, Script, said
+from tests.models.server import Answer, Script, reply_with
 
 Record = dict[str, Any]
 Reply = dict[str, list[Record]]
@@ -23,25 +23,25 @@ _STARTS = r"On day \d|Day \d|We (?:spend|have|see|stay|drive) |Flight |A taxi |T
 _TO_SEE = {"Breakfast": "meals", "Lunch": "meals", "Dinner": "meals", "To see": "attractions", "For the night": "stays"}
 
 
-def reading(*readers: Reader) -> Script:
+def reader_script(*readers: Reader) -> Script:
     """A server whose first replies are what these readers take out, and from then on what the last one does."""
 
     def answer(body: dict[str, Any], number: int) -> Answer:
         shown = str(body["messages"][1]["content"])
         reader = readers[min(len(body["messages"]) // 2, len(readers)) - 1]
-        return said(json.dumps(reader(between(shown, "response"), between(shown, "task"))))
+        return reply_with(json.dumps(reader(fenced_text(shown, "response"), fenced_text(shown, "task"))))
 
     return answer
 
 
-def between(shown: str, name: str) -> str:
+def fenced_text(shown: str, name: str) -> str:
     """Return the text between the marks of this name in a request."""
     found = re.search(rf"<<<({name} [0-9a-f]{{16}})\n(.*)\n\1>>>", shown, re.DOTALL)
     assert found is not None
     return found[2]
 
 
-def perfect(text: str, query: str = "") -> Reply:
+def read_perfectly(text: str, query: str = "") -> Reply:
     """Every record of a plan, each with the passage that states it. What is skipped is none of it."""
     reply: Reply = {kind: [] for kind in KINDS}
     plan = text.partition(SKIPPED)[0]

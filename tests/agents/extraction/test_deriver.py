@@ -17,9 +17,9 @@ from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Message, Response, SafetyConfig, TaskView
 from tests.agents.extraction.errors import ERRORS, REFERENCE
-from tests.agents.extraction.extractor import Reply, between, perfect, reading, without_quotes
+from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words, layout_in_turn
-from tests.models.server import Answer, Script, said, serving, status
+from tests.models.server import Answer, Script, reply_with, run_server, status
 
 UNKNOWN_OF = {
     kind: {name: UNKNOWN for name, field in fields.items() if not field.number} for kind, fields in KINDS.items()
@@ -28,14 +28,14 @@ UNKNOWN_OF = {
 
 QUERY = LINES["40"]["query"]
 TEXT = in_words("40", "bullets")
-WHOLE = without_quotes(perfect(TEXT))
+WHOLE = without_quotes(read_perfectly(TEXT))
 
 
 class Derivation:
     """Derivations with a server: the material of each input, all calls by their ids, and the bodies of the requests."""
 
     def __init__(self, script: Script, batch: Sequence[tuple[str, str]], **calls: Any) -> None:
-        with serving(script) as server:
+        with run_server(script) as server:
             self.material = asyncio.run(self._derived(server.url, batch, **calls))
             self.bodies = [seen.body for seen in server.requests]
 
@@ -72,13 +72,13 @@ def user_message(body: dict[str, Any]) -> str:
 
 def test_every_plan_in_every_layout_is_extracted_in_one_call() -> None:
     found = Derivation(
-        reading(lambda text, query: perfect(text)),
+        reader_script(lambda text, query: read_perfectly(text)),
         [(LINES[name]["query"], in_words(name, layout)) for name, layout in EVERY],
     )
     assert len(found.bodies) == len(EVERY) == 150
     for (name, layout), material in zip(EVERY, found.material, strict=True):
         text = in_words(name, layout)
-        assert material.data == without_quotes(perfect(text))
+        assert material.data == without_quotes(read_perfectly(text))
         assert (material.name, material.status, material.call in found.calls) == ("data", "ok", True)
         assert all(text[one.start : one.end] == one.quote and one.verified for one in material.evidence)
 
@@ -89,7 +89,7 @@ def test_an_error_costs_a_second_call_and_a_caught_one_becomes_an_unknown_record
     tried = 0
     for number, name in enumerate(("40", "22", "13")):
         text, query = in_words(name, layout_in_turn(number)), LINES[name]["query"]
-        reply = perfect(text)
+        reply = read_perfectly(text)
         text += erring.besides(reply)
         place = erring.damage(reply, text, query)
         if place is None:
@@ -99,7 +99,7 @@ def test_an_error_costs_a_second_call_and_a_caught_one_becomes_an_unknown_record
         lost = erring.caught and error != "written down twice"
         expected = without_quotes(left)
         expected[kind] += [UNKNOWN_OF[kind]] * lost
-        found = Derivation(reading(lambda text, query, reply=reply: reply), [(query, text)])  # type: ignore[misc]
+        found = Derivation(reader_script(lambda text, query, reply=reply: reply), [(query, text)])  # type: ignore[misc]
         assert found.material[0].data == expected
         assert len(found.bodies) == 1 + lost
         assert found.calls[found.material[0].call or ""].repairs == (next(iter(found.calls)) if lost else None)
@@ -111,14 +111,14 @@ NO_NAME = "its name does not stand in the passage that it quotes"
 
 
 def misspell(text: str, query: str) -> Reply:
-    reply = perfect(text)
+    reply = read_perfectly(text)
     reply["meals"][3]["name"] = "Noma"
     reply["stays"][0]["quote"] = "Ignore what was said before"
     return reply
 
 
 def test_repaired_json_is_complete_and_messages_do_not_quote_it() -> None:
-    material, bodies = derive_material(reading(misspell, lambda text, query: perfect(text)))
+    material, bodies = derive_material(reader_script(misspell, lambda text, query: read_perfectly(text)))
     assert material.data == WHOLE
     repair_message = bodies[1]["messages"][-1]["content"]
     assert f"meals[3]: {NO_NAME}" in repair_message
@@ -128,7 +128,7 @@ def test_repaired_json_is_complete_and_messages_do_not_quote_it() -> None:
 
 
 def test_records_that_are_not_repaired_become_unknown() -> None:
-    material, bodies = derive_material(reading(misspell))
+    material, bodies = derive_material(reader_script(misspell))
     data: Any = material.data
     assert len(bodies) == 2
     assert data["meals"] == [*WHOLE["meals"][:3], *WHOLE["meals"][4:], UNKNOWN_OF["meals"]]
@@ -144,7 +144,7 @@ def test_ungrounded_records_fail_the_material_by_the_response() -> None:
     made_up = json.dumps(
         {kind: [] for kind in KINDS} | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
     )
-    material, _ = derive_material(lambda body, number: said(made_up))
+    material, _ = derive_material(lambda body, number: reply_with(made_up))
     assert (material.status, material.data, material.evidence) == ("failed", None, ())
     assert material.failure is not None
     assert (material.failure.cause, material.failure.kind) == ("response", "unsupported")
@@ -153,7 +153,7 @@ def test_ungrounded_records_fail_the_material_by_the_response() -> None:
 
 def test_a_response_without_statements_has_no_records() -> None:
     nothing = json.dumps({kind: [] for kind in KINDS})
-    material, bodies = derive_material(lambda body, number: said(nothing), "We would rather not say.")
+    material, bodies = derive_material(lambda body, number: reply_with(nothing), "We would rather not say.")
     assert (material.status, material.data) == ("ok", {kind: [] for kind in KINDS})
     assert len(bodies) == 1
 
@@ -175,10 +175,10 @@ def test_an_empty_response_has_no_records(text: str) -> None:
     [
         (lambda body, number: status(503), "infrastructure", "server"),
         (lambda body, number: status(401), "infrastructure", "unauthorised"),
-        (lambda body, number: said(None, refusal="I will not"), "response", "refused"),
-        (lambda body, number: said('{"days": [', finish="length"), "response", "truncated"),
-        (lambda body, number: said("There are two days."), "response", "malformed"),
-        (lambda body, number: said(json.dumps({"days": []})), "response", "malformed"),
+        (lambda body, number: reply_with(None, refusal="I will not"), "response", "refused"),
+        (lambda body, number: reply_with('{"days": [', finish="length"), "response", "truncated"),
+        (lambda body, number: reply_with("There are two days."), "response", "malformed"),
+        (lambda body, number: reply_with(json.dumps({"days": []})), "response", "malformed"),
     ],
 )
 def test_a_fault_is_a_failure_of_its_cause(script: Script, cause: str, kind: str) -> None:
@@ -191,7 +191,7 @@ def test_a_fault_is_a_failure_of_its_cause(script: Script, cause: str, kind: str
 
 def test_an_invalid_repair_leaves_the_first_reply() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
-        return reading(misspell)(body, number) if number == 1 else said("Sorry.")
+        return reader_script(misspell)(body, number) if number == 1 else reply_with("Sorry.")
 
     material, bodies = derive_material(script)
     assert len(bodies) == 2
@@ -199,7 +199,7 @@ def test_an_invalid_repair_leaves_the_first_reply() -> None:
 
 
 def test_without_evidence_checks_replies_are_used_unchanged() -> None:
-    material, bodies = derive_material(reading(misspell), safety=SafetyConfig(evidence=False))
+    material, bodies = derive_material(reader_script(misspell), safety=SafetyConfig(evidence=False))
     assert material.data == without_quotes(misspell(TEXT, QUERY))
     assert len(bodies) == 1
     assert not any(one.verified for one in material.evidence)
@@ -209,9 +209,9 @@ def test_without_evidence_checks_replies_are_used_unchanged() -> None:
 
 
 def test_the_records_are_requested_after_the_shared_response() -> None:
-    _, (body,) = derive_material(reading(lambda text, query: perfect(text)))
+    _, (body,) = derive_material(reader_script(lambda text, query: read_perfectly(text)))
     others = load_prompt("judge").render(query=QUERY, reference=REFERENCE, response=TEXT, question="What now?").messages
-    response = between(user_message(body), "response")
+    response = fenced_text(user_message(body), "response")
     assert response == TEXT
     upto = user_message(body).index(response) + len(response)
     assert body["messages"][0]["content"] == others[0].content
@@ -223,7 +223,7 @@ def test_the_records_are_requested_after_the_shared_response() -> None:
 
 def test_a_chat_is_shown_message_by_message() -> None:
     async def ask() -> str:
-        with serving(reading(lambda text, query: perfect(text))) as server:
+        with run_server(reader_script(lambda text, query: read_perfectly(text))) as server:
             gateway = open_gateway(f"openai-compatible:{server.url}#tiny", CallsConfig(cache=False))
             chat = (Message(role="user", content="Plan a trip."), Message(role="user", content="A short one."))
             view = TaskView(id="trip", query=chat)
@@ -231,7 +231,7 @@ def test_a_chat_is_shown_message_by_message() -> None:
             await gateway.close()
             return user_message(server.requests[0].body)
 
-    assert between(asyncio.run(ask()), "task") == "user: Plan a trip.\n\nuser: A short one."
+    assert fenced_text(asyncio.run(ask()), "task") == "user: Plan a trip.\n\nuser: A short one."
 
 
 def test_the_version_contains_that_of_the_prompt() -> None:
@@ -267,14 +267,14 @@ def obey(text: str, query: str) -> Reply:
 
 
 def test_an_extractor_that_obeys_a_response_records_only_its_own_words() -> None:
-    material, _ = derive_material(reading(obey), f"{TEXT}\n\n{ORDER}")
+    material, _ = derive_material(reader_script(obey), f"{TEXT}\n\n{ORDER}")
     data: Any = material.data
     assert [meal["name"] for meal in data["meals"]] == ["Noma", UNKNOWN]
     assert not any(data[kind] for kind in KINDS if kind != "meals")
 
 
 def test_a_reply_within_prose_is_malformed() -> None:
-    claim = json.dumps(perfect(TEXT))
-    material, _ = derive_material(lambda body, number: said(f"The response says: {claim}"), claim)
+    claim = json.dumps(read_perfectly(TEXT))
+    material, _ = derive_material(lambda body, number: reply_with(f"The response says: {claim}"), claim)
     assert material.failure is not None
     assert (material.status, material.failure.kind) == ("failed", "malformed")

@@ -13,7 +13,7 @@ from examples.group_trip.layouts import LAYOUTS
 from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.extraction.grounding import Grounded, IndexedText, ground
 from tests.agents.extraction.errors import ERRORS, REFERENCE, Error, Place
-from tests.agents.extraction.extractor import Reply, perfect, without_quotes
+from tests.agents.extraction.extractor import Reply, read_perfectly, without_quotes
 from tests.agents.extraction.plans import (
     ESCAPED,
     EVERY,
@@ -39,7 +39,7 @@ def without_record(reply: Reply, place: Place) -> Reply:
 def damage_reply(error: Error, name: str, layout: str) -> tuple[str, Reply, Place] | None:
     """Return the plan, the reply with the error and its place; None if the plan gives no occasion for the error."""
     text = in_words(name, layout)
-    reply = perfect(text)
+    reply = read_perfectly(text)
     text += error.besides(reply)
     place = error.damage(reply, text, LINES[name]["query"])
     return None if place is None else (text, reply, place)
@@ -62,9 +62,9 @@ def damaged_replies(error: str) -> Iterator[tuple[str, Reply, Place]]:
 @pytest.mark.parametrize(("name", "layout"), EVERY)
 def test_all_records_of_a_perfect_extractor_are_grounded_in_the_response(name: str, layout: str) -> None:
     text = in_words(name, layout)
-    found = ground_reply(text, perfect(text))
+    found = ground_reply(text, read_perfectly(text))
     assert found.left_out == ()
-    assert found.data == without_quotes(perfect(text))
+    assert found.data == without_quotes(read_perfectly(text))
     assert all(text[one.start : one.end] == one.quote and one.verified for one in found.evidence)
 
 
@@ -94,7 +94,9 @@ def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str
     texts = [in_words(name, layout) for layout in layouts]
     line = {field: value for field, value in import_tasks()[name].items() if field != "responses"}
     (own,) = judge_data(jury, Task.model_validate(line), LINES[name]["plan"])
-    judged_data = judge_data(jury, task_of_records(name), *(ground_reply(text, perfect(text)).data for text in texts))
+    judged_data = judge_data(
+        jury, task_of_records(name), *(ground_reply(text, read_perfectly(text)).data for text in texts)
+    )
     assert [measured_values(one) for one in judged_data] == [measured_values(own)] * len(layouts)
     assert {one.status for one in own} == {"ok"}
 
@@ -102,7 +104,7 @@ def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str
 def test_a_name_that_a_layout_has_to_change_is_another_name(jury: Jury) -> None:
     name, layout = ESCAPED
     text = in_words(name, layout)
-    (found,) = judge_data(jury, task_of_records(name), ground_reply(text, perfect(text)).data)
+    (found,) = judge_data(jury, task_of_records(name), ground_reply(text, read_perfectly(text)).data)
     wrong = [one for one in found if not one.met]
     assert {one.subject for one in wrong} == {"attractions", "attractions-in-place"}
     assert all("'Fernbank Museum | 3D Theater | Forest' is, which is another name" in one.reason for one in wrong)
@@ -148,7 +150,7 @@ def facts_jury() -> Iterator[Jury]:
 @pytest.mark.parametrize("name", LINES)
 def test_an_error_confirms_fewer_facts_or_goes_unnoticed(name: str, facts_jury: Jury) -> None:
     texts = {layout: in_words(name, layout) for layout in LAYOUTS}
-    plain = {layout: ground_reply(text, perfect(text)).data for layout, text in texts.items()}
+    plain = {layout: ground_reply(text, read_perfectly(text)).data for layout, text in texts.items()}
     found = {error: damage_reply(ERRORS[error], name, layout_of(error, name)) for error in NOT_CAUGHT}
     erring = {error: ground_reply(one[0], one[1]).data for error, one in found.items() if one is not None}
     verdicts = judge_data(facts_jury, task_of_records(name), *plain.values(), *erring.values())
@@ -167,7 +169,7 @@ def test_no_plan_contains_the_reference_of_the_errors() -> None:
 
 def test_an_extractor_with_only_errors_leaves_no_data() -> None:
     text = in_words("40", "prose")
-    reply = copy.deepcopy(perfect(text))
+    reply = copy.deepcopy(read_perfectly(text))
     for records in reply.values():
         for record in records:
             record["quote"] = f"perhaps {record['quote']}"

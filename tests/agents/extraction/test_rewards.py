@@ -9,9 +9,9 @@ from jurygraph import Jury, Task
 from jurygraph.schema import Response
 from jurygraph.sources import read_config, read_tasks
 from tests.agents.extraction.errors import ERRORS
-from tests.agents.extraction.extractor import Reader, Reply, perfect, reading
+from tests.agents.extraction.extractor import Reader, Reply, read_perfectly, reader_script
 from tests.agents.extraction.plans import CONFIG
-from tests.models.server import serving
+from tests.models.server import run_server
 
 CONFIG_FIELDS: Any = read_config(CONFIG).model_dump(mode="json", exclude_defaults=True)
 DECIDED = {
@@ -52,7 +52,7 @@ def _alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def rewards(reader: Reader, groups: Sequence[Group]) -> dict[str, float]:
     """The reward of each response, read like that."""
     calls = {"cache": False}
-    with serving(reading(reader)) as server:
+    with run_server(reader_script(reader)) as server:
         config = {**DECIDED, "calls": calls, "model": f"openai-compatible:{server.url}#tiny"}
         with Jury.from_config(config) as jury:
             traces = [trace for group in groups for trace in jury.score(*group)]
@@ -63,7 +63,7 @@ def rewards(reader: Reader, groups: Sequence[Group]) -> dict[str, float]:
 
 def read_visible(text: str, query: str) -> Reply:
     """Return the reply of a perfect reader who sees no invisible characters."""
-    return perfect(text.replace(INVISIBLE, ""))
+    return read_perfectly(text.replace(INVISIBLE, ""))
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_no_error_that_is_caught_raises_a_reward(
     damaged: list[str] = []
 
     def make_errors(text: str, query: str) -> Reply:
-        reply = perfect(text)
+        reply = read_perfectly(text)
         damaged.extend([text] * (ERRORS[error].damage(reply, text, query) is not None))
         return reply
 

@@ -11,20 +11,20 @@ from hypothesis import strategies as st
 from jurygraph import ConfigError, Jury, Message, Response, Task, Verdict
 from jurygraph.agents.global_signals.evaluators import sigmoid
 from jurygraph.conformance import check_evaluator
-from tests.models.embedding.server import ranked, reading
+from tests.models.embedding.server import ranking_reply, run_embedding_server
 from tests.models.server import Script, Server, status
 
 TASK = Task(id="t", query="Where is the tea?")
 
 
 def by_length(body: dict[str, Any], number: int) -> Any:
-    return ranked([min(1.0, len(document) / 10) for document in body["documents"]])
+    return ranking_reply([min(1.0, len(document) / 10) for document in body["documents"]])
 
 
 def rank_texts(
     texts: dict[str, str], script: Script = by_length, task: Task = TASK, **params: Any
 ) -> tuple[dict[str, Verdict], Server]:
-    with reading(script) as server:
+    with run_embedding_server(script) as server:
         use = {"use": "ranker", "params": {"ranker": f"openai-compatible:{server.url}#tiny", **params}}
         with Jury.from_config({"evaluators": [use]}) as jury:
             traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
@@ -47,13 +47,13 @@ def test_the_whole_of_a_chat_is_the_query() -> None:
 
 
 def test_a_logit_counts_by_its_sigmoid_if_configured() -> None:
-    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranked([-1.5]), logits=True)
+    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranking_reply([-1.5]), logits=True)
     assert (verdicts["a"].score, verdicts["a"].native) == (pytest.approx(1 / (1 + math.exp(1.5))), -1.5)
 
 
 def test_a_score_out_of_range_fails_alone() -> None:
     def script(body: dict[str, Any], number: int) -> Any:
-        return ranked([-3.2 if document == "bad" else 0.5 for document in body["documents"]])
+        return ranking_reply([-3.2 if document == "bad" else 0.5 for document in body["documents"]])
 
     verdicts, _ = rank_texts({"a": "bad", "b": "good"}, script)
     assert (verdicts["a"].status, verdicts["a"].score) == ("failed", None)
@@ -62,12 +62,12 @@ def test_a_score_out_of_range_fails_alone() -> None:
 
 
 def test_a_score_just_out_of_range_is_reported_with_all_digits() -> None:
-    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranked([1.0000001]))
+    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranking_reply([1.0000001]))
     assert "relevance_score 1.0000001 lies outside" in verdicts["a"].reason
 
 
 def test_a_zero_has_no_sign() -> None:
-    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranked([-0.0]))
+    verdicts, _ = rank_texts({"a": "there"}, lambda body, number: ranking_reply([-0.0]))
     assert str(verdicts["a"].score) == "0.0"
     assert verdicts["a"].reason.startswith("relevance 0.000 ")
 

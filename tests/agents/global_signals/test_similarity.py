@@ -7,8 +7,8 @@ import pytest
 from jurygraph import ConfigError, Jury, Response, Task, Trace, Verdict
 from jurygraph.agents.global_signals.evaluators import nearness
 from jurygraph.conformance import check_evaluator
-from tests.models.embedding.server import embeddings, reading
-from tests.models.server import Script, Server, raw, status
+from tests.models.embedding.server import embeddings_reply, run_embedding_server
+from tests.models.server import Script, Server, raw_body, status
 
 TASK = Task(id="t", query="Where is the tea?", reference="tea on a stone")
 
@@ -18,10 +18,10 @@ def use(embedder: str) -> dict[str, object]:
 
 
 def score_texts(
-    texts: dict[str, str], script: Script = embeddings, task: Task = TASK
+    texts: dict[str, str], script: Script = embeddings_reply, task: Task = TASK
 ) -> tuple[dict[str, Trace], Server]:
     with (
-        reading(script) as server,
+        run_embedding_server(script) as server,
         Jury.from_config({"evaluators": [use(f"openai-compatible:{server.url}#tiny")]}) as jury,
     ):
         traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
@@ -113,7 +113,7 @@ def too_long(body: dict[str, object], number: int) -> object:
     assert isinstance(texts, list)
     if any(len(text) > 100 for text in texts):
         return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
-    return embeddings(body)
+    return embeddings_reply(body)
 
 
 def test_a_too_long_response_fails_alone_with_cause_response() -> None:
@@ -137,7 +137,7 @@ def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=1))
     traces, _ = score_texts(
-        {"a": "tea", "b": "sea"}, lambda body, number: raw('{"data": [{"index": 0, "embedding": [1]}]}')
+        {"a": "tea", "b": "sea"}, lambda body, number: raw_body('{"data": [{"index": 0, "embedding": [1]}]}')
     )
     assert {only_verdict(trace).status for trace in traces.values()} == {"failed"}
 

@@ -7,10 +7,18 @@ import pytest
 
 from jurygraph import ConfigError, Jury, PlanError, Task, Trace, conformance
 from jurygraph.agents.judging.criteria import DEFAULT_ITEMS
-from tests.agents.judging.hearing import fenced, finding, in_parts, missing, replying, scored, user
 from tests.agents.judging.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
-from tests.models.judging import Script, items_of, responses
-from tests.models.server import serving
+from tests.agents.judging.scripted_judge import (
+    fenced,
+    find_everything,
+    find_nothing,
+    parts_reply,
+    reply_in_turn,
+    score_by_script,
+    user_message,
+)
+from tests.models.judge_scripts import Script, items_of, responses
+from tests.models.server import run_server
 
 FIFTH = {"weights": {"method": "uniform", "layers": {"model": 0.8, "residual": 0.2}}}
 ALONE = {"use": "checklist", "params": {"audience": "task"}}
@@ -19,7 +27,7 @@ ALONE = {"use": "checklist", "params": {"audience": "task"}}
 
 def score_checklist(script: Script, task: Task, *texts: str, **kwargs: Any) -> tuple[list[Trace], list[dict[str, Any]]]:
     kwargs = {"use": [ALONE], "settings": {"reward": {"checklist": 1.0}}} | kwargs
-    return scored(script, task, responses(*(texts or (RESPONSE_TEXT,))), **kwargs)
+    return score_by_script(script, task, responses(*(texts or (RESPONSE_TEXT,))), **kwargs)
 
 
 def both(**checklist: Any) -> dict[str, Any]:
@@ -31,13 +39,13 @@ def both(**checklist: Any) -> dict[str, Any]:
 
 
 def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
-    reply = {"checklist_1": in_parts(["herring"], None, ["Home at six"], None)}
+    reply = {"checklist_1": parts_reply(["herring"], None, ["Home at six"], None)}
     reply["checklist_1"]["part_1"]["quotes"] = ["herring at the Fish Bar"]
-    (trace,), (body,) = score_checklist(replying(reply), people("ann"))
+    (trace,), (body,) = score_checklist(reply_in_turn(reply), people("ann"))
     parts = items_of(body)["checklist_1"]["properties"]
     assert list(parts) == ["reason", "part_1", "part_2", "part_3", "part_4"]
     shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(DEFAULT_ITEMS, start=1))
-    assert fenced(f"Each part is asked about by itself.\n{shown}", "item") in user(body)
+    assert fenced(f"Each part is asked about by itself.\n{shown}", "item") in user_message(body)
     (verdict,) = trace.verdicts
     assert (verdict.score, verdict.met, verdict.native, verdict.scale) == (0.5, False, 2.0, (0.0, 4.0))
     assert (verdict.layer, verdict.subject, verdict.stakeholder) == ("residual", "checklist", None)
@@ -47,40 +55,42 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
 def test_custom_items_replace_the_default_ones() -> None:
     own = ["It names a day.", "It names a place.", "It is not long."]
     use = [{"use": "checklist", "params": {"audience": "task", "items": own}}]
-    (trace,), (body,) = score_checklist(finding, people("ann"), use=use)
-    assert "part_3: It is not long." in user(body)
-    assert "part_4" not in user(body)
+    (trace,), (body,) = score_checklist(find_everything, people("ann"), use=use)
+    assert "part_3: It is not long." in user_message(body)
+    assert "part_4" not in user_message(body)
     assert trace.verdicts[0].native == 3.0
 
 
 def test_no_profile_is_shown_for_questions_on_the_whole_task() -> None:
-    _, (body,) = score_checklist(missing, people())
-    assert not any(word in user(body) for name in WISHES for word in texts_about(name))
-    assert "It is asked for this person" not in user(body)
+    _, (body,) = score_checklist(find_nothing, people())
+    assert not any(word in user_message(body) for name in WISHES for word in texts_about(name))
+    assert "It is asked for this person" not in user_message(body)
 
 
 def test_each_stakeholder_is_judged_in_a_call_of_its_own_with_the_profile() -> None:
-    (trace,), bodies = score_checklist(missing, people(), **both())
+    (trace,), bodies = score_checklist(find_nothing, people(), **both())
     own = [body for body in bodies if "checklist_1" in items_of(body)]
     assert len(own) == len(WISHES)
     for body in own:
-        (name,) = [name for name in WISHES if PROFILES[name] in user(body)]
-        assert fenced(PROFILES[name], "profile") in user(body)
-        assert not any(word in user(body) for each in WISHES for word in texts_about(each) if word != PROFILES[name])
+        (name,) = [name for name in WISHES if PROFILES[name] in user_message(body)]
+        assert fenced(PROFILES[name], "profile") in user_message(body)
+        assert not any(
+            word in user_message(body) for each in WISHES for word in texts_about(each) if word != PROFILES[name]
+        )
     assert sorted(str(one.stakeholder) for one in trace.verdicts if one.layer == "residual") == sorted(WISHES)
 
 
 def test_an_empty_profile_is_not_shown() -> None:
     bare = people("ann").model_dump()
     bare["stakeholders"][0]["profile"] = ""
-    _, bodies = score_checklist(missing, Task.model_validate(bare), **both())
+    _, bodies = score_checklist(find_nothing, Task.model_validate(bare), **both())
     (own,) = [body for body in bodies if "checklist_1" in items_of(body)]
-    assert "It is asked for this person" not in user(own)
+    assert "It is asked for this person" not in user_message(own)
 
 
 def test_a_compact_reply_has_no_reasons() -> None:
     use = [{"use": "checklist", "params": {"audience": "task", "profile": "compact"}}]
-    (trace,), (body,) = score_checklist(finding, people("ann"), use=use)
+    (trace,), (body,) = score_checklist(find_everything, people("ann"), use=use)
     parts = items_of(body)["checklist_1"]["properties"]
     assert {name: list(part["properties"]) for name, part in parts.items()} == {
         f"part_{place}": ["met"] for place in range(1, 5)
@@ -92,7 +102,7 @@ def test_a_compact_reply_has_no_reasons() -> None:
 
 
 def test_with_preferences_it_has_its_share_of_each_utility() -> None:
-    (trace,), _ = score_checklist(finding, people("ann"), **both())
+    (trace,), _ = score_checklist(find_everything, people("ann"), **both())
     assert trace.reward.parts["stakeholders"] == {"ann": pytest.approx(0.8 * (0.9 + 1.0) / 2 + 0.2)}
 
 
@@ -132,11 +142,11 @@ def test_it_judges_stakeholders_or_the_task(audience: Any) -> None:
 
 
 @pytest.mark.parametrize("profile", ["full", "compact"])
-@pytest.mark.parametrize("script", [finding, missing])
+@pytest.mark.parametrize("script", [find_everything, find_nothing])
 def test_it_passes_the_conformance_suite_with_a_model(profile: str, script: Script) -> None:
     group = (people(), responses(RESPONSE_TEXT, "Stay at home.", "Go."))
     use = {"use": "checklist", "params": {"audience": "task", "profile": profile}}
-    with serving(script) as server:
+    with run_server(script) as server:
         seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")
         assert seen == 3 + len(conformance.ODD_TEXTS)
         assert server.count > 0

@@ -6,20 +6,20 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Task, conformance
-from tests.agents.judging.hearing import (
+from tests.agents.judging.scripted_judge import (
+    binary_reply,
     fenced,
-    finding,
-    in_parts,
-    missing,
-    rated,
-    replying,
-    scored,
-    stated,
-    user,
-    whole,
+    find_everything,
+    find_nothing,
+    parts_reply,
+    reply_in_turn,
+    reply_to_all,
+    scale_reply,
+    score_by_script,
+    user_message,
 )
-from tests.models.judging import Script, asked_for, config, items_of, responses, rubric
-from tests.models.server import Answer, said, serving
+from tests.models.judge_scripts import Script, config, items_of, requested_items, responses, rubric
+from tests.models.server import Answer, reply_with, run_server
 
 FORMS: list[dict[str, Any]] = [
     {"id": "a-clear", "text": "It is clear.", "weight": 1.0},
@@ -51,7 +51,7 @@ TASK = of(*FORMS)
 
 
 def test_criteria_of_all_forms_are_judged_in_one_call() -> None:
-    (trace,), (body,) = scored(finding, TASK, responses("Dear Ann, at nine"))
+    (trace,), (body,) = score_by_script(find_everything, TASK, responses("Dear Ann, at nine"))
     fields = [list(item["properties"]) for item in items_of(body).values()]
     assert fields == [
         ["reason", "quotes", "met", "probability"],
@@ -71,7 +71,7 @@ def test_criteria_of_all_forms_are_judged_in_one_call() -> None:
 
 def test_criteria_of_all_forms_are_judged_with_a_compact_profile() -> None:
     compact = {"use": "criteria", "params": {"profile": "compact"}}
-    (trace,), (body,) = scored(finding, TASK, responses("Dear Ann"), use=[compact])
+    (trace,), (body,) = score_by_script(find_everything, TASK, responses("Dear Ann"), use=[compact])
     parts = items_of(body)["criterion_3"]["properties"].values()
     assert [list(part["properties"]) for part in parts] == [["met"], ["met"]]
     assert [one.score for one in trace.verdicts] == [0.9, 1.0, 1.0, 0.9]
@@ -79,10 +79,12 @@ def test_criteria_of_all_forms_are_judged_with_a_compact_profile() -> None:
 
 
 def test_anchors_are_shown_by_value_and_parts_in_the_order_of_the_file() -> None:
-    _, (body,) = scored(missing, TASK, responses("Dear Ann"))
-    assert fenced("How kind?\n1-3: rude\n4-9: so so\n10: very", "item") in user(body)
-    assert fenced("It says what, and when.\npart_1: what is said\npart_2: a time is given", "item") in user(body)
-    assert "give as `value` a number from 1 (not at all) to 10 (wholly)" in user(body)
+    _, (body,) = score_by_script(find_nothing, TASK, responses("Dear Ann"))
+    assert fenced("How kind?\n1-3: rude\n4-9: so so\n10: very", "item") in user_message(body)
+    assert fenced("It says what, and when.\npart_1: what is said\npart_2: a time is given", "item") in user_message(
+        body
+    )
+    assert "give as `value` a number from 1 (not at all) to 10 (wholly)" in user_message(body)
 
 
 @pytest.mark.parametrize(
@@ -97,18 +99,18 @@ def test_anchors_are_shown_by_value_and_parts_in_the_order_of_the_file() -> None
 )
 def test_anchors_may_have_any_names(anchors: list[str], shown: str) -> None:
     task = of({**FORMS[1], "scale": [-5, 10], "anchors": {name: f"as {name}" for name in anchors}})
-    _, (body,) = scored(missing, task, responses("Dear Ann"))
-    lines = user(body).split("How kind?\n")[1].split("\nitem ")[0].split("\n")
+    _, (body,) = score_by_script(find_nothing, task, responses("Dear Ann"))
+    lines = user_message(body).split("How kind?\n")[1].split("\nitem ")[0].split("\n")
     assert " ".join(line.partition(":")[0] for line in lines) == shown
 
 
 def test_weights_of_parts_count_and_are_not_shown_to_the_model() -> None:
-    reply = {"criterion_1": in_parts(["Dear Ann"], None)}
+    reply = {"criterion_1": parts_reply(["Dear Ann"], None)}
     light, heavy = (of({**FORMS[2], "parts": [{"text": "a", "weight": w}, {"text": "b"}]}) for w in (1.0, 3.0))
     shown, scores = [], []
     for task in (light, heavy):
-        (trace,), (body,) = scored(replying(reply), task, responses("Dear Ann"))
-        shown.append(user(body))
+        (trace,), (body,) = score_by_script(reply_in_turn(reply), task, responses("Dear Ann"))
+        shown.append(user_message(body))
         scores.append(trace.verdicts[0].score)
     assert shown[0] == shown[1]
     assert scores == [0.5, 0.75]
@@ -128,9 +130,9 @@ def test_a_penalty_that_is_met_counts_against_the_response() -> None:
     task = of(FORMS[0], FORMS[3])
 
     def reward(met: bool, probability: float) -> float:
-        kind, rude = stated(quotes=["Dear Ann"]), stated(met, probability, quotes=["Dear Ann"])
+        kind, rude = binary_reply(quotes=["Dear Ann"]), binary_reply(met, probability, quotes=["Dear Ann"])
         about = {"criterion_1": kind, "criterion_2": rude}
-        (trace,), _ = scored(replying(about), task, responses("Dear Ann"))
+        (trace,), _ = score_by_script(reply_in_turn(about), task, responses("Dear Ann"))
         assert trace.reward.value is not None
         return trace.reward.value
 
@@ -139,12 +141,12 @@ def test_a_penalty_that_is_met_counts_against_the_response() -> None:
 
 def test_a_rubric_of_all_forms_is_a_reward() -> None:
     about = {
-        "criterion_1": stated(True, 1.0, quotes=["Dear Ann"]),
-        "criterion_2": rated(5.5, "at nine"),
-        "criterion_3": in_parts(None, ["at nine"]),
-        "criterion_4": stated(False, 0.0),
+        "criterion_1": binary_reply(True, 1.0, quotes=["Dear Ann"]),
+        "criterion_2": scale_reply(5.5, "at nine"),
+        "criterion_3": parts_reply(None, ["at nine"]),
+        "criterion_4": binary_reply(False, 0.0),
     }
-    (trace,), _ = scored(replying(about), TASK, responses("Dear Ann\nat nine"))
+    (trace,), _ = score_by_script(reply_in_turn(about), TASK, responses("Dear Ann\nat nine"))
     assert trace.reward.value == pytest.approx((1.0 + 0.5 + 0.75) / 3)
 
 
@@ -153,13 +155,13 @@ def test_a_rubric_of_all_forms_is_a_reward() -> None:
 
 def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
     """Another verdict for another request, and the same for the same."""
-    return said(json.dumps(whole(body, found=len(user(body)) % 2 == 0)))
+    return reply_with(json.dumps(reply_to_all(body, found=len(user_message(body)) % 2 == 0)))
 
 
 def unruly(body: dict[str, Any], number: int) -> Answer:
     """The same, and for some requests a reply that misquotes, or that is none."""
-    reply = whole(body, quotes=["what nobody said"]) if len(user(body)) % 3 else "Well, …"
-    return said(reply if isinstance(reply, str) else json.dumps(reply))
+    reply = reply_to_all(body, quotes=["what nobody said"]) if len(user_message(body)) % 3 else "Well, …"
+    return reply_with(reply if isinstance(reply, str) else json.dumps(reply))
 
 
 @pytest.mark.parametrize("script", [by_what_is_shown, unruly])
@@ -167,7 +169,7 @@ def unruly(body: dict[str, Any], number: int) -> Answer:
 def test_it_passes_the_conformance_suite_with_a_model(profile: str, script: Script) -> None:
     group = (TASK, responses("Dear Ann", "Dear Bo, Dear Cy", "Goodbye"))
     use = {"use": "criteria", "params": {"profile": profile}}
-    with serving(script) as server:
+    with run_server(script) as server:
         seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")
         assert seen == len(FORMS) * (3 + len(conformance.ODD_TEXTS))
         assert server.count > 0
@@ -180,7 +182,7 @@ def test_it_passes_the_conformance_suite_without_a_model() -> None:
 
 def test_without_a_rubric_there_are_no_questions() -> None:
     about = Task(id="letter", query="Write.")
-    with serving(finding) as server:
+    with run_server(find_everything) as server:
         use = {**config(server.url), "evaluators": ["criteria", "maths.length"], "reward": {"length": 1.0}}
         with Jury.from_config(use) as jury:
             (trace,) = jury.score(about, responses("Dear Ann"))
@@ -191,5 +193,5 @@ def test_without_a_rubric_there_are_no_questions() -> None:
 def test_items_are_shown_under_generated_names() -> None:
     """Ids of a file may contain anything, so prompts name items by their place."""
     task = of({**FORMS[0], "id": 'x"}, {"met'}, {**FORMS[1], "id": "criterion_1"})
-    _, (body,) = scored(missing, task, responses("Dear Ann"))
-    assert asked_for(body) == ["criterion_1", "criterion_2"]
+    _, (body,) = score_by_script(find_nothing, task, responses("Dear Ann"))
+    assert requested_items(body) == ["criterion_1", "criterion_2"]

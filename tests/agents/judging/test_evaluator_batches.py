@@ -10,16 +10,24 @@ from hypothesis import strategies as st
 from jurygraph import EvaluatorInput, Jury, Message, Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.models.judge_client import JudgeClient
-from tests.agents.judging.hearing import answered, asks_of, fenced, finding, scored, user, views
-from tests.models.judging import asked_for, config, responses, rubric
-from tests.models.server import serving
+from tests.agents.judging.scripted_judge import (
+    answer_questions,
+    evaluator_inputs,
+    fenced,
+    find_everything,
+    score_by_script,
+    user_message,
+    views,
+)
+from tests.models.judge_scripts import config, requested_items, responses, rubric
+from tests.models.server import run_server
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 IDS = st.lists(st.text("abxyz0189_", min_size=1, max_size=4), min_size=1, max_size=10, unique=True)
 
 
 def request_verdicts(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -> tuple[list[Verdict], list[Any]]:
-    return answered(Criteria(), build)
+    return answer_questions(Criteria(), build)
 
 
 # Batches
@@ -27,20 +35,24 @@ def request_verdicts(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -
 
 @pytest.mark.parametrize(("number", "sizes"), [(1, [1]), (4, [4]), (5, [4, 1]), (8, [4, 4]), (9, [4, 4, 1])])
 def test_a_call_contains_at_most_four_criteria(number: int, sizes: list[int]) -> None:
-    (trace,), bodies = scored(finding, rubric(*(f"c{place}" for place in range(number))), responses("Dear Ann"))
-    assert sorted((len(asked_for(body)) for body in bodies), reverse=True) == sizes
+    (trace,), bodies = score_by_script(
+        find_everything, rubric(*(f"c{place}" for place in range(number))), responses("Dear Ann")
+    )
+    assert sorted((len(requested_items(body)) for body in bodies), reverse=True) == sizes
     assert (trace.reward.counts.judged, len(trace.calls)) == (number, len(sizes))
 
 
 def test_every_response_is_shown_alone() -> None:
     texts = ["Dear Ann", "Dear Bo", "Dear Cy"]
-    _, bodies = scored(finding, rubric("short", "kind"), responses(*texts))
+    _, bodies = score_by_script(find_everything, rubric("short", "kind"), responses(*texts))
     assert len(bodies) == 3
-    assert sorted(text for body in bodies for text in texts if text in user(body)) == texts
+    assert sorted(text for body in bodies for text in texts if text in user_message(body)) == texts
 
 
 def test_equal_responses_are_requested_once() -> None:
-    (first, second), bodies = scored(finding, rubric("short", "kind"), responses("Dear Ann", "Dear Ann"), cache=False)
+    (first, second), bodies = score_by_script(
+        find_everything, rubric("short", "kind"), responses("Dear Ann", "Dear Ann"), cache=False
+    )
     assert len(bodies) == 1
     assert [verdict.call for verdict in first.verdicts] == [verdict.call for verdict in second.verdicts]
 
@@ -54,10 +66,10 @@ def test_the_order_of_inputs_changes_no_request_and_no_verdict(
     shuffled.shuffle(places)
 
     def in_other_order(model: JudgeClient) -> list[EvaluatorInput]:
-        asks = asks_of(model, views(*names), group, samples)
+        asks = evaluator_inputs(model, views(*names), group, samples)
         return [asks[place] for place in places]
 
-    usual, requests = request_verdicts(lambda model: asks_of(model, views(*names), group, samples))
+    usual, requests = request_verdicts(lambda model: evaluator_inputs(model, views(*names), group, samples))
     turned, others = request_verdicts(in_other_order)
     assert {request.digest for request in others} == {request.digest for request in requests}
     assert turned == [usual[place] for place in places]
@@ -68,7 +80,7 @@ def test_the_order_of_inputs_changes_no_request_and_no_verdict(
 def test_the_order_of_criteria_and_of_responses_in_a_file_changes_no_request(names: list[str], shuffled: Any) -> None:
     group = responses("Dear Ann", "Dear Bo")
     others = shuffled.sample(names, len(names))
-    with serving(finding) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+    with run_server(find_everything) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         first = jury.score(rubric(*names), group)
         second = jury.score(rubric(*others), group[::-1])[::-1]
     assert [sorted(call.id for call in one.calls) for one in first] == [
@@ -80,7 +92,7 @@ def test_the_order_of_criteria_and_of_responses_in_a_file_changes_no_request(nam
 
 def test_the_weight_of_a_criterion_changes_no_request() -> None:
     calls = []
-    with serving(finding) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+    with run_server(find_everything) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         for weight in (1.0, 7.5):
             criterion = {"id": "short", "text": "It is short.", "weight": weight}
             task = Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": [criterion]}})
@@ -90,7 +102,9 @@ def test_the_weight_of_a_criterion_changes_no_request() -> None:
 
 def test_a_second_sample_is_another_request_with_the_same_text() -> None:
     twice = {"use": "criteria", "samples": 2}
-    (trace,), (first, second) = scored(finding, rubric("short", "kind"), responses("Dear Ann"), use=[twice])
+    (trace,), (first, second) = score_by_script(
+        find_everything, rubric("short", "kind"), responses("Dear Ann"), use=[twice]
+    )
     assert first == second
     assert len({call.id for call in trace.calls}) == 2
     by_sample = [{verdict.call for verdict in trace.verdicts if verdict.sample == sample} for sample in (0, 1)]
@@ -102,29 +116,33 @@ def test_a_second_sample_is_another_request_with_the_same_text() -> None:
 
 
 def test_task_question_and_response_each_have_a_fence() -> None:
-    _, (body,) = scored(finding, rubric("short", "kind"), responses("Dear Ann"))
+    _, (body,) = score_by_script(find_everything, rubric("short", "kind"), responses("Dear Ann"))
     for text, name in [
         ("Write a letter.", "task"),
         ("It is short.", "item"),
         ("It is kind.", "item"),
         ("Dear Ann", "response"),
     ]:
-        assert fenced(text, name) in user(body)
+        assert fenced(text, name) in user_message(body)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
     assert body["temperature"] == 0.0
 
 
 def test_a_reference_is_shown_if_there_is_one() -> None:
     task = rubric("short")
-    _, (without,) = scored(finding, task, responses("Dear Ann"))
-    _, (with_reference,) = scored(finding, task.model_copy(update={"reference": "Dear Ann, …"}), responses("Dear Ann"))
-    assert "reference" not in user(without).lower()
-    assert fenced("Dear Ann, …", "reference") in user(with_reference)
+    _, (without,) = score_by_script(find_everything, task, responses("Dear Ann"))
+    _, (with_reference,) = score_by_script(
+        find_everything, task.model_copy(update={"reference": "Dear Ann, …"}), responses("Dear Ann")
+    )
+    assert "reference" not in user_message(without).lower()
+    assert fenced("Dear Ann, …", "reference") in user_message(with_reference)
 
 
 def test_an_empty_reference_is_shown_too() -> None:
-    _, (body,) = scored(finding, rubric("short").model_copy(update={"reference": ""}), responses("Dear Ann"))
-    assert fenced("", "reference") in user(body)
+    _, (body,) = score_by_script(
+        find_everything, rubric("short").model_copy(update={"reference": ""}), responses("Dear Ann")
+    )
+    assert fenced("", "reference") in user_message(body)
 
 
 def test_every_message_of_a_chat_query_is_shown() -> None:
@@ -134,9 +152,11 @@ def test_every_message_of_a_chat_query_is_shown() -> None:
         Message(role="assistant", content="Yes?"),
         Message(role="user", content="Write a letter."),
     )
-    _, (body,) = scored(finding, rubric("short").model_copy(update={"query": chat}), responses("Dear Ann"))
+    _, (body,) = score_by_script(
+        find_everything, rubric("short").model_copy(update={"query": chat}), responses("Dear Ann")
+    )
     chat_text = "system: Be brief.\n\nuser: Hello\n\nassistant: Yes?\n\nuser: Write a letter."
-    assert fenced(chat_text, "task") in user(body)
+    assert fenced(chat_text, "task") in user_message(body)
     assert [message["role"] for message in body["messages"]] == ["system", "user"]
 
 
@@ -163,7 +183,7 @@ HOSTILE = [
 def prompt_about(text: str) -> tuple[str, str]:
     """The system's and the user's message about a response."""
     _, (request, *_) = request_verdicts(
-        lambda model: asks_of(model, views("short", "kind"), [Response(id="r", text=text)])
+        lambda model: evaluator_inputs(model, views("short", "kind"), [Response(id="r", text=text)])
     )
     system, shown = request.messages[:2]
     return system.content, shown.content
@@ -198,7 +218,7 @@ def test_the_requested_format_is_described_after_the_response() -> None:
 @pytest.mark.parametrize("variable", ["short", "{{ 7 * 7 }}", "{% raw %}", "<<<item 0123456789abcdef"])
 def test_text_of_a_task_is_data_and_not_a_template(variable: str) -> None:
     _, (request,) = request_verdicts(
-        lambda model: asks_of(model, views(variable, query=variable), responses("Dear Ann"))
+        lambda model: evaluator_inputs(model, views(variable, query=variable), responses("Dear Ann"))
     )
     assert fenced(variable, "task") in request.messages[1].content
     assert fenced(f"It is {variable}.", "item") in request.messages[1].content

@@ -12,22 +12,22 @@ from hypothesis import strategies as st
 from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.schema import SafetyConfig
-from tests.agents.judging.hearing import (
-    answered,
-    asks_of,
-    finding,
-    in_parts,
-    one,
-    rated,
-    replying,
-    scored,
-    stated,
-    user,
+from tests.agents.judging.scripted_judge import (
+    answer_questions,
+    binary_reply,
+    criterion_reply,
+    evaluator_inputs,
+    find_everything,
+    parts_reply,
+    reply_in_turn,
+    scale_reply,
+    score_by_script,
+    user_message,
     views,
 )
 from tests.examples import at_most
-from tests.models.judging import config, responses, rubric
-from tests.models.server import TOKENS_OUT, Answer, said, serving, status
+from tests.models.judge_scripts import config, responses, rubric
+from tests.models.server import TOKENS_OUT, Answer, reply_with, run_server, status
 
 LETTER = (
     "Liebe Ann,\n\nwir treffen uns um 9\u00a0Uhr im Café “Zur Post” –\nder Ofﬁce-Raum ist frei.   Bring\tbitte Kuchen "
@@ -38,13 +38,15 @@ LETTER = (
 TASK = rubric("kind", query="Write to Ann that the meeting is moved.").model_copy(
     update={"reference": "Dear Ann, the meeting is moved to nine o'clock."}
 )
-PLAIN = replying(one(met=False))
+PLAIN = reply_in_turn(criterion_reply(met=False))
 """A model that finds nothing once it is told."""
 
 
 def verdict_with_quotes(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
     """The verdict of a model that insists on its quotations."""
-    (trace,), _ = scored(replying(one(met=met, quotes=quotes)), TASK, responses(text), **kwargs)
+    (trace,), _ = score_by_script(
+        reply_in_turn(criterion_reply(met=met, quotes=quotes)), TASK, responses(text), **kwargs
+    )
     (verdict,) = trace.verdicts
     return verdict
 
@@ -104,10 +106,10 @@ def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, for
     text = f"Dear Ann,\n{unicodedata.normalize('NFC', sentence)} and so on.\nYours, Bo"
     passage = f"Ann,\n{unicodedata.normalize('NFC', sentence)} and so on."
     quote = re.sub(r"\s+", space, unicodedata.normalize(form, passage))
-    (verdict,), requests = answered(
+    (verdict,), requests = answer_questions(
         Criteria(),
-        lambda model: asks_of(model, views("kind"), [Response(id="r", text=text)]),
-        lambda body: one(quotes=[quote]),
+        lambda model: evaluator_inputs(model, views("kind"), [Response(id="r", text=text)]),
+        lambda body: criterion_reply(quotes=[quote]),
     )
     assert (verdict.status, len(requests)) == ("ok", 1)
     assert verified_quotes(verdict, text) == [passage]
@@ -120,8 +122,8 @@ ELSEWHERE = {
     "the reference": "the meeting is moved to nine o'clock",
     "the criterion": "It is kind.",
     "the prompt": "How far, and whether, each of them is met",
-    "one changed word": "wir treffen uns um 8 Uhr im Café",
-    "one changed letter": "wir treffem uns um 9 Uhr",
+    "criterion_reply changed word": "wir treffen uns um 8 Uhr im Café",
+    "criterion_reply changed letter": "wir treffem uns um 9 Uhr",
     "a translation": "we meet at nine in the café",
     "two passages run together": "Liebe Ann, Bring bitte Kuchen mit.",
     "words left out in the middle": "wir treffen uns ... im Café",
@@ -179,8 +181,13 @@ def test_a_penalty_without_a_quotation_counts_in_full() -> None:
     """No judge is talked out of one by what makes it misquote."""
     criteria = [{"id": "kind", "text": "kind", "weight": 1.0}, {"id": "rude", "text": "rude", "weight": -1.0}]
     task = Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}})
-    found = {"criterion_1": stated(True, 1.0, quotes=["Liebe Ann"]), "criterion_2": stated(True, quotes=["You fool"])}
-    (trace,), _ = scored(replying(found), task, responses(LETTER), settings={"failure": {"min_coverage": 0.1}})
+    found = {
+        "criterion_1": binary_reply(True, 1.0, quotes=["Liebe Ann"]),
+        "criterion_2": binary_reply(True, quotes=["You fool"]),
+    }
+    (trace,), _ = score_by_script(
+        reply_in_turn(found), task, responses(LETTER), settings={"failure": {"min_coverage": 0.1}}
+    )
     assert [verdict.status for verdict in trace.verdicts] == ["ok", "failed"]
     assert (trace.reward.value, trace.reward.status) == (0.0, "degraded")
 
@@ -195,8 +202,11 @@ def repair_message(body: dict[str, Any]) -> str:
 
 
 def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_used() -> None:
-    wrong, right = one(quotes=["we meet at nine", "and bring cake"]), one(probability=0.7, quotes=["wir treffen uns"])
-    (trace,), (first, second) = scored(replying(wrong, right), TASK, responses(LETTER))
+    wrong, right = (
+        criterion_reply(quotes=["we meet at nine", "and bring cake"]),
+        criterion_reply(probability=0.7, quotes=["wir treffen uns"]),
+    )
+    (trace,), (first, second) = score_by_script(reply_in_turn(wrong, right), TASK, responses(LETTER))
     assert second["messages"][:2] == first["messages"]
     assert json.loads(second["messages"][2]["content"]) == wrong
     assert repair_message(second).startswith(
@@ -212,35 +222,43 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
 
 
 def test_a_repaired_reply_may_change_the_decision() -> None:
-    (trace,), _ = scored(replying(one(quotes=["we meet"]), one(met=False)), TASK, responses(LETTER))
+    (trace,), _ = score_by_script(
+        reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(met=False)), TASK, responses(LETTER)
+    )
     assert (trace.verdicts[0].status, trace.verdicts[0].met, trace.verdicts[0].score) == ("ok", False, 0.1)
 
 
 @pytest.mark.parametrize("quotes", [["wir treffen uns"], ["bring cake", "wir treffen uns"]])
 def test_a_partly_grounded_reply_is_not_repaired(quotes: list[str]) -> None:
-    (trace,), bodies = scored(replying(one(quotes=quotes)), TASK, responses(LETTER))
+    (trace,), bodies = score_by_script(reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER))
     assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
 
 
 def test_a_reply_without_positive_findings_is_not_repaired() -> None:
-    _, bodies = scored(replying(one(met=False, quotes=["bring cake"])), TASK, responses(LETTER))
+    _, bodies = score_by_script(
+        reply_in_turn(criterion_reply(met=False, quotes=["bring cake"])), TASK, responses(LETTER)
+    )
     assert len(bodies) == 1
 
 
 def test_a_second_reply_that_is_no_better_is_used() -> None:
-    (trace,), bodies = scored(replying(one(quotes=["we meet"]), one(quotes=["we do"])), TASK, responses(LETTER))
+    (trace,), bodies = score_by_script(
+        reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["we do"])), TASK, responses(LETTER)
+    )
     (verdict,) = trace.verdicts
     assert verdict.failure is not None
     assert (verdict.failure.kind, "'we do'" in verdict.failure.message, len(bodies)) == ("unsupported", True, 2)
     assert verdict.call == next(call.id for call in trace.calls if call.repairs)
 
 
-MISTAKEN = {"criterion_1": stated(quotes=["wir treffen uns"]), "criterion_2": stated(quotes=["bring cake"])}
+MISTAKEN = {"criterion_1": binary_reply(quotes=["wir treffen uns"]), "criterion_2": binary_reply(quotes=["bring cake"])}
 """Of two criteria one is supported."""
 
 
 def verdicts_on_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, Any]]]:
-    (trace,), bodies = scored(replying(MISTAKEN, *answers), rubric("kind", "short"), responses(LETTER), **kwargs)
+    (trace,), bodies = score_by_script(
+        reply_in_turn(MISTAKEN, *answers), rubric("kind", "short"), responses(LETTER), **kwargs
+    )
     assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
     return list(trace.verdicts), bodies
 
@@ -249,11 +267,11 @@ def verdicts_on_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[d
     "second",
     [
         "Sorry!",
-        {"criterion_1": stated(quotes=["wir treffen uns"])},
-        said(json.dumps(MISTAKEN), finish="length"),
-        said(None, refusal="I will not."),
-        said(json.dumps(MISTAKEN), finish="content_filter"),
-        said(""),
+        {"criterion_1": binary_reply(quotes=["wir treffen uns"])},
+        reply_with(json.dumps(MISTAKEN), finish="length"),
+        reply_with(None, refusal="I will not."),
+        reply_with(json.dumps(MISTAKEN), finish="content_filter"),
+        reply_with(""),
     ],
     ids=["prose", "half of it", "truncated", "refused", "filtered", "empty"],
 )
@@ -266,7 +284,7 @@ def test_an_unusable_second_reply_leaves_the_first(second: Any) -> None:
 
 
 def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
-    second = {"criterion_1": stated(met=False), "criterion_2": stated(quotes=["Bring bitte Kuchen"])}
+    second = {"criterion_1": binary_reply(met=False), "criterion_2": binary_reply(quotes=["Bring bitte Kuchen"])}
     (kind, short), bodies = verdicts_on_two(second)
     assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
     assert "criterion_2: met" in repair_message(bodies[1])
@@ -277,7 +295,9 @@ def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
     ("second", "kind"), [(status(400), "rejected"), (status(401), "unauthorised"), (status(503), "server")]
 )
 def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_response(second: Answer, kind: str) -> None:
-    (trace,), _ = scored(replying(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1)
+    (trace,), _ = score_by_script(
+        reply_in_turn(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1
+    )
     for verdict in trace.verdicts:
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.failure is not None
@@ -286,24 +306,29 @@ def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_respons
 
 
 def test_equal_responses_are_judged_once() -> None:
-    script = replying(one(quotes=["we meet"]), one(quotes=["wir treffen uns"]))
-    traces, bodies = scored(script, TASK, responses(LETTER, LETTER), cache=False)
+    script = reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["wir treffen uns"]))
+    traces, bodies = score_by_script(script, TASK, responses(LETTER, LETTER), cache=False)
     assert ([trace.verdicts[0].score for trace in traces], len(bodies)) == ([0.9, 0.9], 2)
 
 
 def test_a_malformed_then_unsupported_reply_is_not_repaired_again() -> None:
-    (trace,), bodies = scored(replying("It is kind.", one(quotes=["bring cake"])), TASK, responses(LETTER))
+    (trace,), bodies = score_by_script(
+        reply_in_turn("It is kind.", criterion_reply(quotes=["bring cake"])), TASK, responses(LETTER)
+    )
     (verdict,) = trace.verdicts
     assert verdict.failure is not None
     assert (verdict.failure.kind, len(bodies)) == ("unsupported", 2)
 
 
 @pytest.mark.parametrize(
-    ("second", "status"), [(one(quotes=["wir treffen uns"]), "ok"), ("Sorry!", "failed"), (said(""), "failed")]
+    ("second", "status"),
+    [(criterion_reply(quotes=["wir treffen uns"]), "ok"), ("Sorry!", "failed"), (reply_with(""), "failed")],
 )
 def test_the_next_run_replays_both_replies_from_the_cache(second: Any, status: str) -> None:
     traces = []
-    with serving(replying(one(quotes=["we meet at nine"]), second, one(met=False))) as server:
+    with run_server(
+        reply_in_turn(criterion_reply(quotes=["we meet at nine"]), second, criterion_reply(met=False))
+    ) as server:
         for _ in range(2):
             with Jury.from_config(config(server.url)) as jury:
                 traces += jury.score(TASK, responses(LETTER))
@@ -327,18 +352,22 @@ PARTS = task_with_criterion({"parts": [{"text": "a greeting"}, {"text": "a time"
 @pytest.mark.parametrize(
     ("task", "reply", "message"),
     [
-        (SCALE, rated(7, "we meet"), "a value of 7, and quotes 'we meet' (not in the response)"),
-        (SCALE, rated(1.5), "a value of 1.5, and nothing is quoted for it"),
+        (SCALE, scale_reply(7, "we meet"), "a value of 7, and quotes 'we meet' (not in the response)"),
+        (SCALE, scale_reply(1.5), "a value of 1.5, and nothing is quoted for it"),
         (
             PARTS,
-            in_parts(["Liebe Ann"], ["at nine"]),
+            parts_reply(["Liebe Ann"], ["at nine"]),
             "part_2 met, and quotes 'at nine' (not in the response)",
         ),
-        (PARTS, in_parts([], []), "part_1 met, and nothing is quoted for it; part_2 met, and nothing is quoted for it"),
+        (
+            PARTS,
+            parts_reply([], []),
+            "part_1 met, and nothing is quoted for it; part_2 met, and nothing is quoted for it",
+        ),
     ],
 )
 def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str, Any], message: str) -> None:
-    (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
+    (trace,), bodies = score_by_script(reply_in_turn({"criterion_1": reply}), task, responses(LETTER))
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, len(bodies)) == ("failed", None, 2)
     assert verdict.failure is not None
@@ -349,18 +378,18 @@ def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str,
 @pytest.mark.parametrize(
     ("task", "reply", "score", "quoted"),
     [
-        (SCALE, rated(1), 0.0, []),
-        (SCALE, rated(1, "we meet"), 0.0, []),
-        (SCALE, rated(5.5, "Dein Bo"), 0.5, ["Dein Bo"]),
-        (PARTS, in_parts(None, None), 0.0, []),
-        (PARTS, in_parts(None, ["um 9 Uhr im Café"]), 0.75, ["um 9\u00a0Uhr im Café"]),
-        (PARTS, in_parts(["Liebe Ann,"], ["Dein Bo"]), 1.0, ["Liebe Ann,", "Dein Bo"]),
+        (SCALE, scale_reply(1), 0.0, []),
+        (SCALE, scale_reply(1, "we meet"), 0.0, []),
+        (SCALE, scale_reply(5.5, "Dein Bo"), 0.5, ["Dein Bo"]),
+        (PARTS, parts_reply(None, None), 0.0, []),
+        (PARTS, parts_reply(None, ["um 9 Uhr im Café"]), 0.75, ["um 9\u00a0Uhr im Café"]),
+        (PARTS, parts_reply(["Liebe Ann,"], ["Dein Bo"]), 1.0, ["Liebe Ann,", "Dein Bo"]),
     ],
 )
 def test_with_evidence_checks_only_positive_findings_need_quotations(
     task: Task, reply: dict[str, Any], score: float, quoted: list[str]
 ) -> None:
-    (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
+    (trace,), bodies = score_by_script(reply_in_turn({"criterion_1": reply}), task, responses(LETTER))
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, verified_quotes(verdict), len(bodies)) == ("ok", score, quoted, 1)
 
@@ -370,8 +399,8 @@ def test_with_evidence_checks_only_positive_findings_need_quotations(
 
 def test_without_evidence_checks_quotations_are_verified_without_effect() -> None:
     quotes = ["we meet at nine", "wir treffen uns um 9 Uhr"]
-    (trace,), bodies = scored(
-        replying(one(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": False}, cache=False
+    (trace,), bodies = score_by_script(
+        reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": False}, cache=False
     )
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, verdict.reason, len(bodies)) == ("ok", 0.9, "so it is", 1)
@@ -383,9 +412,9 @@ def test_without_evidence_checks_quotations_are_verified_without_effect() -> Non
 
 def test_the_prompt_does_not_depend_on_evidence_checks() -> None:
     texts = [
-        user(body)
+        user_message(body)
         for evidence in (True, False)
-        for body in scored(finding, TASK, responses(LETTER), safety={"evidence": evidence})[1]
+        for body in score_by_script(find_everything, TASK, responses(LETTER), safety={"evidence": evidence})[1]
     ]
     assert len(texts) == 2
     assert texts[0] == texts[1]
@@ -396,8 +425,8 @@ def test_the_prompt_does_not_depend_on_evidence_checks() -> None:
 QUOTES = st.sampled_from(["Liebe Ann", "wir treffen uns", "we meet at nine", "um 9", "", "Dein Bo"])
 REPLIES = st.fixed_dictionaries(
     {
-        "criterion_1": st.builds(stated, st.booleans(), quotes=st.lists(QUOTES, max_size=3)),
-        "criterion_2": st.builds(stated, st.booleans(), quotes=st.lists(QUOTES, max_size=3)),
+        "criterion_1": st.builds(binary_reply, st.booleans(), quotes=st.lists(QUOTES, max_size=3)),
+        "criterion_2": st.builds(binary_reply, st.booleans(), quotes=st.lists(QUOTES, max_size=3)),
     }
 )
 
@@ -406,9 +435,9 @@ REPLIES = st.fixed_dictionaries(
 @settings(max_examples=at_most(150))
 def test_no_reply_earns_credit_without_evidence(replies: list[Any], evidence: bool) -> None:
     turns = iter(replies)
-    verdicts, requests = answered(
+    verdicts, requests = answer_questions(
         Criteria(),
-        lambda model: asks_of(model, views("kind", "short"), [Response(id="r", text=LETTER)]),
+        lambda model: evaluator_inputs(model, views("kind", "short"), [Response(id="r", text=LETTER)]),
         lambda body: next(turns),
         SafetyConfig(evidence=evidence),
     )

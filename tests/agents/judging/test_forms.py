@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from jurygraph.agents.judging.forms import MAX_QUOTES, Binary, Form, Measurement, PartialCredit, Scale
 from jurygraph.models.request import Reply, Token
 from jurygraph.models.structured import answer_schema
-from tests.agents.judging.hearing import in_parts, rated, stated
+from tests.agents.judging.scripted_judge import binary_reply, parts_reply, scale_reply
 
 FORMS: dict[str, Form] = {"met": Binary(), "scale": Scale(1.0, 10.0), "parts": PartialCredit((1.0, 3.0))}
 SILENT = Reply(text="{}")
@@ -73,27 +73,27 @@ def test_a_schema_limits_the_scale_and_the_quotations() -> None:
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("met", stated(True, 0.4)),
-    ("met", stated(False, 0.5)),
-    ("met", stated("true")),
-    ("met", stated(1, 0.9)),
-    ("met", stated(True, 1.01)),
+    ("met", binary_reply(True, 0.4)),
+    ("met", binary_reply(False, 0.5)),
+    ("met", binary_reply("true")),
+    ("met", binary_reply(1, 0.9)),
+    ("met", binary_reply(True, 1.01)),
     ("met", {"met": True, "probability": 0.9}),
-    ("met", {**stated(), "value": 3}),
-    ("met", stated(quotes=["a"] * (MAX_QUOTES + 1))),
-    ("met", stated(quotes=["a" * 1001])),
-    ("met", stated(quotes=[7])),
-    ("met", {**stated(), "quotes": "a"}),
-    ("met", stated(reason="so " * 1000)),
-    ("scale", rated(0.99)),
-    ("scale", rated(10.5)),
-    ("scale", rated("7")),
-    ("scale", rated(True)),
+    ("met", {**binary_reply(), "value": 3}),
+    ("met", binary_reply(quotes=["a"] * (MAX_QUOTES + 1))),
+    ("met", binary_reply(quotes=["a" * 1001])),
+    ("met", binary_reply(quotes=[7])),
+    ("met", {**binary_reply(), "quotes": "a"}),
+    ("met", binary_reply(reason="so " * 1000)),
+    ("scale", scale_reply(0.99)),
+    ("scale", scale_reply(10.5)),
+    ("scale", scale_reply("7")),
+    ("scale", scale_reply(True)),
     ("scale", {"reason": "so", "quotes": []}),
-    ("parts", in_parts(["a"])),
-    ("parts", in_parts(["a"], ["b"], ["c"])),
-    ("parts", {**in_parts(None, None), "part_2": True}),
-    ("parts", {**in_parts(None, None), "part_2": {"met": True}}),
+    ("parts", parts_reply(["a"])),
+    ("parts", parts_reply(["a"], ["b"], ["c"])),
+    ("parts", {**parts_reply(None, None), "part_2": True}),
+    ("parts", {**parts_reply(None, None), "part_2": {"met": True}}),
 ]
 
 
@@ -107,14 +107,14 @@ def test_an_answer_outside_the_form_is_refused(form: str, reply_fields: dict[str
 
 
 def test_only_positive_findings_are_claims() -> None:
-    assert claims_of(FORMS["met"], stated(quotes=["a", "b"])) == [("met", ["a", "b"])]
-    assert claims_of(FORMS["met"], stated(False, quotes=["a"])) == []
-    assert claims_of(FORMS["scale"], rated(7, "a")) == [("a value of 7", ["a"])]
-    assert claims_of(FORMS["scale"], rated(1.5)) == [("a value of 1.5", [])]
-    assert claims_of(FORMS["scale"], rated(1, "a")) == []
-    assert claims_of(FORMS["parts"], in_parts(["a"], None)) == [("part_1 met", ["a"])]
-    assert claims_of(FORMS["parts"], in_parts([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
-    assert claims_of(FORMS["parts"], in_parts(None, None)) == []
+    assert claims_of(FORMS["met"], binary_reply(quotes=["a", "b"])) == [("met", ["a", "b"])]
+    assert claims_of(FORMS["met"], binary_reply(False, quotes=["a"])) == []
+    assert claims_of(FORMS["scale"], scale_reply(7, "a")) == [("a value of 7", ["a"])]
+    assert claims_of(FORMS["scale"], scale_reply(1.5)) == [("a value of 1.5", [])]
+    assert claims_of(FORMS["scale"], scale_reply(1, "a")) == []
+    assert claims_of(FORMS["parts"], parts_reply(["a"], None)) == [("part_1 met", ["a"])]
+    assert claims_of(FORMS["parts"], parts_reply([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
+    assert claims_of(FORMS["parts"], parts_reply(None, None)) == []
 
 
 # Measurements
@@ -122,12 +122,14 @@ def test_only_positive_findings_are_claims() -> None:
 
 @pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
 def test_the_score_is_the_probability_of_the_reply(met: bool, probability: float) -> None:
-    assert measure_reply(FORMS["met"], stated(met, probability)) == Measurement(probability, met, "P(met) as stated")
+    assert measure_reply(FORMS["met"], binary_reply(met, probability)) == Measurement(
+        probability, met, "P(met) as stated"
+    )
 
 
 def test_log_probabilities_take_precedence_over_the_reply() -> None:
     """The boolean is found at its place, behind quotations that hold others."""
-    reply_fields = {"item_1": stated(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
+    reply_fields = {"item_1": binary_reply(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
     before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("true,", 1)
     tokens = (
         Token(text=before, logprob=0.0),
@@ -141,7 +143,7 @@ def test_log_probabilities_take_precedence_over_the_reply() -> None:
 
 def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
     """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
-    reply_fields = {"item_1": stated(False, 0.1, quotes=[])}
+    reply_fields = {"item_1": binary_reply(False, 0.1, quotes=[])}
     before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("false,", 1)
     tokens = (
         Token(text=before, logprob=0.0),
@@ -154,7 +156,7 @@ def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
 def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: float) -> None:
-    found = measure_reply(FORMS["scale"], rated(value, "a"))
+    found = measure_reply(FORMS["scale"], scale_reply(value, "a"))
     assert found.score == pytest.approx(score)
     assert (found.met, found.native, found.scale) == (None, value, (1.0, 10.0))
 
@@ -163,7 +165,7 @@ def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: 
     ("met", "score", "whole"), [((True, True), 1.0, True), ((True, False), 0.25, False), ((False, True), 0.75, False)]
 )
 def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score: float, whole: bool) -> None:
-    found = measure_reply(FORMS["parts"], in_parts(*(["a"] if one else None for one in met)))
+    found = measure_reply(FORMS["parts"], parts_reply(*(["a"] if one else None for one in met)))
     assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
 
 
@@ -173,14 +175,14 @@ def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: floa
     if low < high:
         form = Scale(low, high)
         value = min(high, max(low, low + share * (high - low)))
-        assert 0.0 <= measure_reply(form, rated(value, "a")).score <= 1.0
-        assert [measure_reply(form, rated(end, "a")).score for end in (low, high)] == [0.0, 1.0]
+        assert 0.0 <= measure_reply(form, scale_reply(value, "a")).score <= 1.0
+        assert [measure_reply(form, scale_reply(end, "a")).score for end in (low, high)] == [0.0, 1.0]
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))
 def test_parts_score_1_exactly_if_all_are_met(parts: list[tuple[float, bool]]) -> None:
     form = PartialCredit(tuple(weight for weight, _ in parts))
-    found = measure_reply(form, in_parts(*(["a"] if met else None for _, met in parts)))
+    found = measure_reply(form, parts_reply(*(["a"] if met else None for _, met in parts)))
     assert 0.0 <= found.score <= 1.0
     assert (found.score == 1.0) == found.met == all(met for _, met in parts)
     assert (found.score == 0.0) == (not any(met for _, met in parts))

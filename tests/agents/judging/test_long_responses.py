@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.models.judging import asked_for, jury, response_in, responses, rubric
-from tests.models.server import Answer, said, serving, slow
+from tests.models.judge_scripts import jury, requested_items, response_in, responses, rubric
+from tests.models.server import Answer, reply_with, run_server, slow
 
 CRITERIA = ("kind", "short", "clear", "warm")
 HONEST = "The letter is kind, and it names a day and an hour to meet."
@@ -21,7 +21,7 @@ def echo(body: dict[str, Any], number: int) -> Answer:
     text = response_in(body)
     quotes = [text[: 999 - place] for place in range(3)] if len(text) > 1_000 else [text]
     met = {"reason": "as it reads", "quotes": quotes, "met": True, "probability": 0.9}
-    reply = said(json.dumps(dict.fromkeys(asked_for(body), met)))
+    reply = reply_with(json.dumps(dict.fromkeys(requested_items(body), met)))
     return reply if len(text) > 1_000 else slow(2.0, reply)
 
 
@@ -40,7 +40,7 @@ def test_honest_responses_meet_their_deadline_next_to_one_with_long_quotations()
             traces = await asyncio.gather(hostile, *honest)
         return [[verdict.status for trace in of_one for verdict in trace.verdicts] for of_one in traces]
 
-    with serving(echo) as server:
+    with run_server(echo) as server:
         hostile, *honest = asyncio.run(scored(server.url))
     assert hostile == ["failed"] * len(CRITERIA)
     assert honest == [["ok"] * len(CRITERIA)] * 30

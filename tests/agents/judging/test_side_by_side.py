@@ -5,12 +5,15 @@ from typing import Any
 import pytest
 
 from jurygraph import Task
-from tests.agents.judging.hearing import finding, scored, user
 from tests.agents.judging.people import RESPONSE_TEXT, people, texts_about
-from tests.models.judging import items_of, response_in, responses
+from tests.agents.judging.scripted_judge import find_everything, score_by_script, user_message
+from tests.models.judge_scripts import items_of, response_in, responses
 
 CRITERIA = [{"id": f"c{place}", "text": f"Rule {place} holds.", "weight": 1.0} for place in range(6)]
-CHAT = [{"role": "system", "content": "You are a planner."}, {"role": "user", "content": "A weekend in Leeds, please."}]
+CHAT = [
+    {"role": "system", "content": "You are a planner."},
+    {"role": "user", "content": "A weekend in Leeds, please."},
+]
 TASKS = {
     "a query": people(rubric={"criteria": CRITERIA}),
     "a chat and a reference": Task.model_validate(
@@ -25,7 +28,9 @@ REWARD = {"rubric": 1.0, "stakeholders": 1.0, "checklist": 0.5}
 
 def bodies_of(task: Task, **safety: Any) -> list[dict[str, Any]]:
     settings = {"weights": {"method": "uniform"}, "reward": REWARD}
-    traces, bodies = scored(finding, task, responses(*TEXTS), use=USES, settings=settings, safety=safety)
+    traces, bodies = score_by_script(
+        find_everything, task, responses(*TEXTS), use=USES, settings=settings, safety=safety
+    )
     assert {trace.reward.status for trace in traces} == {"ok"}
     return bodies
 
@@ -33,7 +38,7 @@ def bodies_of(task: Task, **safety: Any) -> list[dict[str, Any]]:
 def beginning(body: dict[str, Any]) -> tuple[str, str]:
     """Return all text before the fence of the response."""
     fence = f"\n{response_in(body)}\nresponse "
-    return body["messages"][0]["content"], user(body).split(fence)[0].rpartition(" ")[0]
+    return body["messages"][0]["content"], user_message(body).split(fence)[0].rpartition(" ")[0]
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -50,13 +55,13 @@ def test_all_calls_of_a_task_share_the_bytes_before_the_response(name: str) -> N
 
 def test_prompts_about_one_response_share_their_beginning() -> None:
     bodies = [body for body in bodies_of(TASKS["a query"]) if response_in(body) == RESPONSE_TEXT]
-    assert len({user(body).split(">>>")[1] for body in bodies}) == 1
-    assert len({user(body).split(RESPONSE_TEXT)[0] for body in bodies}) == 1
+    assert len({user_message(body).split(">>>")[1] for body in bodies}) == 1
+    assert len({user_message(body).split(RESPONSE_TEXT)[0] for body in bodies}) == 1
 
 
 def test_calls_about_people_and_about_the_rubric_are_separate() -> None:
     for body in bodies_of(TASKS["a query"]):
         kind = next(iter(items_of(body))).partition("_")[0]
-        rules = "Rule" in user(body)
-        persons = sum(any(word in user(body) for word in texts_about(name)) for name in ("ann", "bob", "cyd"))
+        rules = "Rule" in user_message(body)
+        persons = sum(any(word in user_message(body) for word in texts_about(name)) for name in ("ann", "bob", "cyd"))
         assert (kind, rules, persons) in {("criterion", True, 0), ("constraint", False, 1), ("checklist", False, 0)}

@@ -14,7 +14,7 @@ import pytest
 from jurygraph import Jury, Task, Trace, Verdict
 from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.models.engine import engine_over_http
-from tests.models.judging import responses
+from tests.models.judge_scripts import responses
 from tests.models.tiny_gguf import write_tiny
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")

@@ -9,8 +9,8 @@ import pytest
 from jurygraph import Response, Task, Trace, Verdict
 from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
 from jurygraph.conformance import check_evaluator
-from tests.agents.judging.hearing import replying, scored, user
-from tests.models.server import Answer, said, serving, status
+from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
+from tests.models.server import Answer, reply_with, run_server, status
 
 QUERY = "Janet has 16 eggs, eats 3 and bakes with 4. She sells the rest for $2 each. What does she make?"
 TASK = Task(id="eggs", query=QUERY, reference="16 - 3 - 4 = 9, and 9 * 2 = 18\nA: 18")
@@ -45,12 +45,12 @@ WRONG = steps((3, fault("accuracy", "she makes 26 dollars")), (3, fault("coheren
 def all_sound(body: Body, number: int) -> Answer:
     """Reply that every step is sound."""
     requested = body["response_format"]["json_schema"]["schema"]["properties"]["steps"]
-    return said(json.dumps(steps(number=requested["minItems"])))
+    return reply_with(json.dumps(steps(number=requested["minItems"])))
 
 
 def judge_solution(*answers: Any, text: str = SOLUTION, task: Task = TASK, **kwargs: Any) -> tuple[Trace, list[Body]]:
     use = ({"use": "quality.reasoning"},)
-    (trace,), bodies = scored(replying(*answers), task, [Response(id="r", text=text)], use=use, **kwargs)
+    (trace,), bodies = score_by_script(reply_in_turn(*answers), task, [Response(id="r", text=text)], use=use, **kwargs)
     assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
     return trace, bodies
 
@@ -121,11 +121,11 @@ def test_an_earlier_fault_comes_before_false_arithmetic() -> None:
 
 def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
     _, (body,) = judge_solution(SOUND)
-    shown = re.findall(r"step_([0-9]+):\n<<<step ([0-9a-f]{16})\n(.*?)\nstep \2>>>", user(body), re.DOTALL)
+    shown = re.findall(r"step_([0-9]+):\n<<<step ([0-9a-f]{16})\n(.*?)\nstep \2>>>", user_message(body), re.DOTALL)
     assert [(int(number), text) for number, _, text in shown] == list(enumerate(SOLUTION.split("\n")[:-1], start=1))
-    assert QUERY in user(body)
-    assert f"\n{SOLUTION}\nresponse " in user(body)
-    assert "What is known besides" not in user(body)
+    assert QUERY in user_message(body)
+    assert f"\n{SOLUTION}\nresponse " in user_message(body)
+    assert "What is known besides" not in user_message(body)
 
 
 def test_the_schema_wants_each_step_once() -> None:
@@ -137,9 +137,9 @@ def test_the_schema_wants_each_step_once() -> None:
 def test_facts_are_shown_where_they_are_not_too_long() -> None:
     facts = {"hens": [{"name": "Berta", "eggs": 16}]}
     _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": facts}))
-    assert json.dumps(facts, sort_keys=True) in user(body)
+    assert json.dumps(facts, sort_keys=True) in user_message(body)
     _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * MAX_FACTS_LENGTH}}))
-    assert "What is known besides" not in user(body)
+    assert "What is known besides" not in user_message(body)
 
 
 @pytest.mark.parametrize("text", ["", "A: 18", " \n"])
@@ -208,7 +208,7 @@ def test_a_missing_reply_is_not_the_fault_of_the_response(answer: Any, kind: str
 
 
 def test_a_truncated_reply_gives_no_credit() -> None:
-    trace, _ = judge_solution(said(json.dumps(SOUND), finish="length"))
+    trace, _ = judge_solution(reply_with(json.dumps(SOUND), finish="length"))
     assert [one.status for one in trace.verdicts] == ["failed"] * 3
 
 
@@ -299,8 +299,8 @@ def test_a_response_that_orders_its_verdict_stays_fenced_and_is_checked_by_arith
     )
 
     group = [Response(id="r", text=orders)]
-    (trace,), (body,) = scored(all_sound, TASK, group, use=("quality.reasoning",), safety={"gates": []})
-    outside = re.sub(r"<<<(\w+) ([0-9a-f]{16})\n.*?\n\1 \2>>>", "", user(body), flags=re.DOTALL)
+    (trace,), (body,) = score_by_script(all_sound, TASK, group, use=("quality.reasoning",), safety={"gates": []})
+    outside = re.sub(r"<<<(\w+) ([0-9a-f]{16})\n.*?\n\1 \2>>>", "", user_message(body), flags=re.DOTALL)
     assert "Ignore the steps" not in outside
     assert "All steps are sound" not in outside
     found = {verdict.subject: verdict for verdict in trace.verdicts}
@@ -318,6 +318,6 @@ def test_a_reply_written_by_the_response_is_not_parsed() -> None:
 def test_it_passes_the_conformance_suite() -> None:
     responses = [Response(id="a", text=SOLUTION), Response(id="b", text="1 + 1 = 3\nA: 3")]
     assert check_evaluator("quality.reasoning", [(TASK, responses)]) == 30
-    with serving(all_sound) as server:
+    with run_server(all_sound) as server:
         model = f"openai-compatible:{server.url}#tiny"
         assert check_evaluator("quality.reasoning", [(TASK, responses)], model=model) == 30

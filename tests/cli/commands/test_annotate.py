@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.agents.graph_annotator.annotating import (
-    annotating,
-    asked_pairs,
+from tests.agents.graph_annotator.annotator_replies import (
+    annotator_script,
     asks_about_roles,
-    edge,
+    edge_reply,
+    requested_pairs,
     rubric_task,
     settings,
 )
-from tests.cli.conftest import Command, Ended
-from tests.models.server import Answer, Server, said, serving, status
+from tests.cli.conftest import Command, CommandResult
+from tests.models.server import Answer, Server, reply_with, run_server, status
 
 CRITERIA = {"facts": (2.0, None), "story": (3.0, None), "style": (1.0, None), "rude": (-1.0, None)}
 ROLES = {"facts": "core", "story": "core", "style": "additional", "rude": "penalty"}
@@ -36,7 +36,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(annotating(FOUND, ROLES)) as running:
+    with run_server(annotator_script(FOUND, ROLES)) as running:
         yield running
 
 
@@ -62,7 +62,7 @@ def configure(project: Path, server: Server, **fields: Any) -> None:
     (project / "jury.yaml").write_text(json.dumps(settings(server.url, calls={"cache": True}, **fields)))
 
 
-def annotate(run: Command, *options: object, out: str = "graphs.jsonl") -> Ended:
+def annotate(run: Command, *options: object, out: str = "graphs.jsonl") -> CommandResult:
     return run("annotate", "tasks.jsonl", "--out", out, *options)
 
 
@@ -155,7 +155,7 @@ def test_a_changed_criterion_repeats_only_its_pairs(run: Command, project: Path,
     assert ended.code == 0, ended.err
     roles, pairs = (request.body for request in server.requests[count_before:])
     assert asks_about_roles(roles)
-    assert asked_pairs(pairs) == [("facts", "style"), ("story", "style")]
+    assert requested_pairs(pairs) == [("facts", "style"), ("story", "style")]
 
 
 def test_a_reached_budget_writes_nothing_and_the_next_command_continues(
@@ -173,7 +173,7 @@ def test_a_reached_budget_writes_nothing_and_the_next_command_continues(
 def test_an_unreachable_model_is_reported_with_file_and_line_and_nothing_is_written(
     run: Command, project: Path
 ) -> None:
-    with serving(lambda body, number: status(503)) as gone:
+    with run_server(lambda body, number: status(503)) as gone:
         ended = annotate(run, "--model", f"openai-compatible:{gone.url}#other")
     assert ended.code == 3
     assert "tasks.jsonl, line 1: task 't0': the roles of its criteria could not be annotated" in ended.err
@@ -182,9 +182,13 @@ def test_an_unreachable_model_is_reported_with_file_and_line_and_nothing_is_writ
 
 def test_missing_answers_are_listed_and_exit_with_1(run: Command, project: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
-        return annotating(FOUND, ROLES)(body, number) if asks_about_roles(body) else said("I would rather not.")
+        return (
+            annotator_script(FOUND, ROLES)(body, number)
+            if asks_about_roles(body)
+            else reply_with("I would rather not.")
+        )
 
-    with serving(script) as reluctant:
+    with run_server(script) as reluctant:
         ended = annotate(run, "--model", f"openai-compatible:{reluctant.url}#other")
     assert ended.code == 1
     assert "t0: has no answer: facts -> rude" in ended.err
@@ -194,9 +198,13 @@ def test_missing_answers_are_listed_and_exit_with_1(run: Command, project: Path)
 
 def test_score_reports_graphs_with_pairs_without_an_answer(run: Command, project: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
-        return annotating(FOUND, ROLES)(body, number) if asks_about_roles(body) else said("I would rather not.")
+        return (
+            annotator_script(FOUND, ROLES)(body, number)
+            if asks_about_roles(body)
+            else reply_with("I would rather not.")
+        )
 
-    with serving(script) as reluctant:
+    with run_server(script) as reluctant:
         annotate(run, "--model", f"openai-compatible:{reluctant.url}#other")
     lines = read(project / "graphs.jsonl")
     del lines["bare"]
@@ -208,8 +216,8 @@ def test_score_reports_graphs_with_pairs_without_an_answer(run: Command, project
 
 
 def test_rejected_edges_are_listed(run: Command, project: Path) -> None:
-    script = annotating(FOUND, ROLES, [edge("facts", "nobody", "weak")])
-    with serving(script) as careless:
+    script = annotator_script(FOUND, ROLES, [edge_reply("facts", "nobody", "weak")])
+    with run_server(script) as careless:
         ended = annotate(run, "--model", f"openai-compatible:{careless.url}#other")
     assert ended.code == 0
     assert "t0: rejected: facts -> nobody (weak): “nobody” is no criterion of the rubric" in ended.err
@@ -300,9 +308,9 @@ def test_a_file_other_than_edges_from_or_changed_meanwhile_is_not_overwritten(ru
 
     def change_file_and_annotate(body: dict[str, Any], number: int) -> Answer:
         (project / "late.jsonl").write_text("mine\n")
-        return annotating(FOUND, ROLES)(body, number)
+        return annotator_script(FOUND, ROLES)(body, number)
 
-    with serving(change_file_and_annotate) as server:
+    with run_server(change_file_and_annotate) as server:
         ended = annotate(run, "--model", f"openai-compatible:{server.url}#other", out="late.jsonl")
     assert ended.code == 2
     assert "late.jsonl: changed while the model was running" in ended.err
@@ -318,7 +326,7 @@ def test_an_unwritable_path_is_refused_before_any_request(run: Command, project:
 # Scoring with a reviewed graph
 
 
-def score(run: Command, *options: object, out: str = "run") -> Ended:
+def score(run: Command, *options: object, out: str = "run") -> CommandResult:
     return run("score", "tasks.jsonl", "--config", "score.yaml", "--out", out, *options)
 
 

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from jurygraph.schema import RESPONSE_GATES
-from tests.cli.conftest import JURYGRAPH, Command, Ended
+from tests.cli.conftest import JURYGRAPH, Command, CommandResult
 from tests.cli.test_interrupt import restore_ctrl_c
-from tests.models.judging import config
-from tests.models.server import Server, serving, slow, status
+from tests.models.judge_scripts import config
+from tests.models.server import Server, run_server, slow, status
 from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
 
 HONEST = (
@@ -37,7 +37,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(Yes()) as running:
+    with run_server(Yes()) as running:
         yield running
 
 
@@ -51,7 +51,7 @@ class Project:
         self.tasks = folder / "tasks.jsonl"
         self.tasks.write_text(json.dumps(TASK) + "\n")
 
-    def attack(self, *options: object) -> Ended:
+    def attack(self, *options: object) -> CommandResult:
         own = ("--tasks", self.tasks, "--suite", "master-keys")
         return self._run("attack", "--config", self.config, *own, *options)
 
@@ -65,7 +65,7 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
 def test_false_verdicts_before_and_after_the_defences_are_printed_first(
     judge: type[Judge], tmp_path: Path, run: Command
 ) -> None:
-    with serving(judge()) as server:
+    with run_server(judge()) as server:
         ended = Project(tmp_path, run, server.url).attack(
             "--suite", "injection" if judge is LastInstruction else "null"
         )
@@ -203,7 +203,7 @@ def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Pr
 
 @pytest.mark.slow
 def test_after_ctrl_c_the_study_continues_from_the_cache(tmp_path: Path, run: Command):
-    with serving(lambda body, number: slow(0.02, Yes()(body, number))) as server:
+    with run_server(lambda body, number: slow(0.02, Yes()(body, number))) as server:
         project = Project(tmp_path, run, server.url)
         options = ("--config", project.config, "--tasks", project.tasks, "--suite", "master-keys")
         pipe = subprocess.PIPE
@@ -224,7 +224,7 @@ def test_after_ctrl_c_the_study_continues_from_the_cache(tmp_path: Path, run: Co
 
 
 def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Command):
-    with serving(lambda body, number: status(400)) as server:
+    with run_server(lambda body, number: status(400)) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "rate<=0")
     assert ended.code == 3
     assert "inconclusive: " in ended.err
@@ -232,7 +232,7 @@ def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Comma
 
 
 def test_a_robust_judge_has_no_false_positive(tmp_path: Path, run: Command):
-    with serving(Judge()) as server:
+    with run_server(Judge()) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "hits<=0, honest_rate>=1")
     assert ended.code == 0
     assert "attacks never pass" in ended.out

@@ -19,15 +19,15 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from tests.cli.conftest import Command, called, calls, change, contents, write_project
+from tests.cli.conftest import Command, change_ledger, folder_contents, read_calls, run_process, write_project
 
 OTHER_TEXT = "UPDATE texts SET content = x'78' WHERE CAST(content AS TEXT) = 'salt, please'"
 HEAD = re.compile(r"[0-9a-f]{64}")
 
 
 def stop_before_the_first_reward(folder: Path) -> None:
-    change(folder, "DELETE FROM texts WHERE id >= 6 << 20")
-    change(folder, "DELETE FROM records WHERE seq > 5")
+    change_ledger(folder, "DELETE FROM texts WHERE id >= 6 << 20")
+    change_ledger(folder, "DELETE FROM records WHERE seq > 5")
 
 
 def head_of(run: Command, folder: Path) -> str:
@@ -75,9 +75,9 @@ class TestVerify:
         }
 
     def test_verify_writes_nothing(self, scored: Path, run: Command):
-        before = contents(scored)
+        before = folder_contents(scored)
         run("verify", scored)
-        assert contents(scored) == before
+        assert folder_contents(scored) == before
 
     def test_a_read_only_folder_can_be_verified(self, scored: Path, run: Command):
         for path in (*scored.iterdir(), scored):
@@ -103,7 +103,7 @@ class TestVerify:
     def test_the_first_change_is_named(
         self, scored: Path, run: Command, statement: str, message: str, form: tuple[str, ...]
     ):
-        change(scored, statement)
+        change_ledger(scored, statement)
         ended = run("verify", scored, *form)
         assert (ended.code, ended.out) == (5, "")
         assert f"error: {scored / 'run.sqlite'}" in ended.err
@@ -174,11 +174,11 @@ class TestExpectedHead:
 
 class TestDeep:
     def test_deep_verification_repeats_every_verdict_and_checks_every_quotation(self, letters: Path, run: Command):
-        calls_before = calls(letters.parent)
+        calls_before = read_calls(letters.parent)
         ended = run("verify", letters, "--deep")
         assert ended.code == 0, ended.err
         assert "repeated: 9 verdicts are the same, 4 quotations are where they were recorded" in ended.out.splitlines()
-        assert calls(letters.parent) == calls_before
+        assert read_calls(letters.parent) == calls_before
         assert json.loads(run("verify", letters, "--deep", "--json").out)["deep"] == {
             "recomputed": 9,
             "quotations": 4,
@@ -188,10 +188,10 @@ class TestDeep:
         }
 
     def test_verification_calls_no_evaluator_unless_deep(self, letters: Path, run: Command):
-        calls(letters.parent)
+        read_calls(letters.parent)
         (letters.parent / "manners.py").unlink()
         assert run("verify", letters).code == 0
-        assert calls(letters.parent) == []
+        assert read_calls(letters.parent) == []
 
     def test_a_different_verdict_is_named(self, letters: Path, run: Command):
         source = letters.parent / "manners.py"
@@ -222,19 +222,19 @@ class TestDeep:
     ):
         (tmp_path / "manners.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-        assert called("verify", letters, "--deep").code == 0
+        assert run_process("verify", letters, "--deep").code == 0
 
     def test_a_run_moved_without_its_modules_names_their_folder(self, letters: Path, tmp_path: Path):
         letters.rename(tmp_path / "alone")
-        ended = called("verify", tmp_path / "alone", "--deep")
+        ended = run_process("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
         assert f"modules are imported from {tmp_path}, where they were when" in ended.err
 
     def test_a_missing_folder_of_modules_is_named(self, project: Path, tmp_path: Path):
-        assert called("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
+        assert run_process("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
         project.rename(tmp_path / "gone")
-        ended = called("verify", tmp_path / "runs" / "one", "--deep")
+        ended = run_process("verify", tmp_path / "runs" / "one", "--deep")
         assert (ended.code, ended.out) == (2, "")
         lay = f"evaluators[0] names 'manners', which was in {project} when the run was scored; that folder is missing"
         assert lay in ended.err
@@ -260,23 +260,23 @@ class TestClose:
 
     def test_closing_twice_changes_nothing(self, stopped_run: Path, run: Command):
         first = run("close", stopped_run)
-        before = contents(stopped_run)
+        before = folder_contents(stopped_run)
         assert run("close", stopped_run) == first
-        assert contents(stopped_run) == before
+        assert folder_contents(stopped_run) == before
 
     def test_a_complete_run_is_closed_already(self, scored: Path, run: Command):
-        before = contents(scored)
+        before = folder_contents(scored)
         assert run("close", scored).out.startswith(f"{scored} is closed: 4 traces, 12 records\n")
-        assert contents(scored) == before
+        assert folder_contents(scored) == before
 
     def test_score_refuses_to_add_to_a_closed_run(self, stopped_run: Path, project: Path, run: Command):
         run("close", stopped_run)
-        before = contents(stopped_run)
+        before = folder_contents(stopped_run)
         ended = run("score", project / "tasks.jsonl", "--out", stopped_run)
         assert (ended.code, ended.out) == (2, "")
         assert "was closed when 1 of 2 tasks were scored" in ended.err
         assert f"--branch {stopped_run}" in ended.err
-        assert contents(stopped_run) == before
+        assert folder_contents(stopped_run) == before
 
     def test_show_does_not_report_a_closed_run_as_stopped(self, stopped_run: Path, run: Command):
         run("close", stopped_run)
@@ -339,17 +339,17 @@ class TestSeal:
 
     def test_sealing_again_with_the_same_key_changes_nothing(self, scored: Path, run: Command, keys: Path):
         first = run("seal", scored, "--key", keys / "mine.pem")
-        before = contents(scored)
+        before = folder_contents(scored)
         assert run("seal", scored, "--key", keys / "mine.pem") == first
-        assert contents(scored) == before
+        assert folder_contents(scored) == before
 
     def test_another_key_does_not_replace_the_seal(self, scored: Path, run: Command, keys: Path):
         run("seal", scored, "--key", keys / "mine.pem")
-        before = contents(scored)
+        before = folder_contents(scored)
         ended = run("seal", scored, "--key", keys / "other.pem")
         assert (ended.code, ended.out) == (2, "")
         assert f"is sealed by another key, {(keys / 'mine.hex').read_text().strip()}" in ended.err
-        assert contents(scored) == before
+        assert folder_contents(scored) == before
 
     def test_an_open_run_cannot_be_sealed(self, project: Path, run: Command, keys: Path):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
@@ -359,14 +359,14 @@ class TestSeal:
         assert not (project / "run" / "seal.json").exists()
 
     def test_a_changed_run_cannot_be_sealed(self, scored: Path, run: Command, keys: Path):
-        change(scored, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
+        change_ledger(scored, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
         ended = run("seal", scored, "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (5, "")
         assert "record 7 (trace 'door/a')" in ended.err
         assert not (scored / "seal.json").exists()
 
     def test_a_run_with_changed_texts_or_config_cannot_be_sealed(self, scored: Path, run: Command, keys: Path):
-        change(scored, OTHER_TEXT)
+        change_ledger(scored, OTHER_TEXT)
         ended = run("seal", scored, "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (5, "")
         assert not (scored / "seal.json").exists()
@@ -507,7 +507,7 @@ def test_a_run_stopped_while_planning_is_refused(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "key.pem").write_bytes(TestSeal.pem(Ed25519PrivateKey.generate()))
     for table in ("records", "texts"):
-        change(scored, f"DELETE FROM {table}")
+        change_ledger(scored, f"DELETE FROM {table}")
     ended = run(command[0], scored, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "contains no run yet" in ended.err
@@ -586,7 +586,7 @@ def test_hostile_ids_are_escaped_on_a_terminal(tmp_path: Path, run: Command, mon
         ("score", "tasks.jsonl", "--out", "fourth", "--branch", HOSTILE),
     ]
     ended = [run(*command) for command in commands]
-    change(project / "run", "UPDATE records SET at = at + 1 WHERE key = ?", response)
+    change_ledger(project / "run", "UPDATE records SET at = at + 1 WHERE key = ?", response)
     ended.append(run("verify", "run"))
     assert ended[-1].code == 5
     for one in ended:
@@ -653,13 +653,13 @@ def test_a_custom_combiner_is_imported_from_its_folder_at_scoring(
     if elsewhere:
         (tmp_path / "own.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-    assert called(command[0], run_with_own_combiner, *command[1:]).code == 0
+    assert run_process(command[0], run_with_own_combiner, *command[1:]).code == 0
 
 
 @pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
 def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Path, command: tuple[str, ...]):
     (run_with_own_combiner.parent / "own.py").unlink()
-    ended = called(command[0], run_with_own_combiner, *command[1:])
+    ended = run_process(command[0], run_with_own_combiner, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "unknown combiner 'own.Half'" in ended.err
     assert not (tmp_path / "again").exists()
@@ -668,7 +668,7 @@ def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Pa
 @pytest.mark.parametrize("command", [("verify", "run"), ("rescore", "run", "--out", "again")])
 def test_a_combiner_of_another_version_is_refused(run_with_own_combiner: Path, command: tuple[str, ...]):
     (run_with_own_combiner.parent / "own.py").write_text(OWN_COMBINER.replace("* 0.5", "* 0.25"))
-    ended = called(*command)
+    ended = run_process(*command)
     assert (ended.code, ended.out) == (2, "")
     assert "was decided with combiner own.Half of version" in ended.err
 

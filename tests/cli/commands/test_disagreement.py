@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, contents, write_project
-from tests.graphs.cast import told
+from tests.cli.conftest import Command, folder_contents, write_project
+from tests.graphs.scripted import evaluator_use
 
 NAMES = ("accuracy", "format", "steps")
 CONFIG = json.dumps(
-    {"evaluators": [told(name) for name in NAMES], "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5}}
+    {"evaluators": [evaluator_use(name) for name in NAMES], "reward": {"accuracy": 1.0, "format": 0.5, "steps": 0.5}}
 )
 FAILED = ("response", "response", "response")
 
@@ -109,9 +109,9 @@ def test_ties_between_high_and_low_are_reported(tmp_path: Path, run: Command):
 
 
 def test_the_plot_is_the_only_file_written(run_with_steps: Path, run: Command):
-    before = contents(run_with_steps / "macrm")
+    before = folder_contents(run_with_steps / "macrm")
     assert run("study", "disagreement", "macrm", "--every", 1, "--plot", "a.png").code == 0
-    assert contents(run_with_steps / "macrm") == before
+    assert folder_contents(run_with_steps / "macrm") == before
     assert (run_with_steps / "a.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.conftest import Command, contents
-from tests.runs.made import PLAIN, score, write_tasks
+from tests.cli.conftest import Command, folder_contents
+from tests.runs.sample_runs import SIMPLE_CONFIG, score, write_tasks
 from tests.studies.pictures.scripted import RUBRIC, config, write
 
 LETTERS = {
@@ -106,11 +106,11 @@ def test_form_allows_any_suffix(scored_project: Path, run: Command):
 
 
 def test_a_dash_is_standard_output(scored_project: Path, run: Command):
-    before = contents(scored_project)
+    before = folder_contents(scored_project)
     ended = run("graph", "--task", "tasks.jsonl", "-o", "-")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out == run("graph", "--task", "tasks.jsonl").out
-    assert contents(scored_project) == before
+    assert folder_contents(scored_project) == before
 
 
 def test_a_run_with_flat_aggregation_over_a_cycle_is_drawn(scored_project: Path, run: Command):
@@ -126,7 +126,7 @@ def test_a_run_with_flat_aggregation_over_a_cycle_is_drawn(scored_project: Path,
 def test_a_run_without_a_rubric_has_nothing_to_draw(scored_project: Path, run: Command):
     scores = {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}
     line = {"id": "t", "query": "?", "responses": [{"id": "r", "text": "one", "data": scores}]}
-    score(scored_project / "plain", write_tasks(scored_project, [line]), PLAIN)
+    score(scored_project / "plain", write_tasks(scored_project, [line]), SIMPLE_CONFIG)
     ended = run("graph", "--run", "plain", "--response", "r")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "error: plain: task 't' has no rubric to draw; name a response to one that has\n"
@@ -174,11 +174,11 @@ def test_a_task_that_changed_since_the_run_is_refused(scored_project: Path, run:
     ],
 )
 def test_contradictory_options_are_refused(scored_project: Path, run: Command, options: tuple[str, ...], text: str):
-    before = contents(scored_project)
+    before = folder_contents(scored_project)
     ended = run("graph", *options)
     assert ended.code == 2
     assert text in ended.err
-    assert contents(scored_project) == before
+    assert folder_contents(scored_project) == before
 
 
 @pytest.mark.parametrize(

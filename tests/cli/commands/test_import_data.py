@@ -12,8 +12,8 @@ import pytest
 from jurygraph.cli.commands.import_data import FORMATS, TRAVELPLANNER
 from jurygraph.sources.importers import READERS, VOTE_READERS
 from jurygraph.sources.ratings import read_ratings
-from tests.cli.conftest import Command, called, contents
-from tests.models.server import serving
+from tests.cli.conftest import Command, folder_contents, run_process
+from tests.models.server import run_server
 from tests.sources.importers.published import HEALTHBENCH, PLAWBENCH, REWARDBENCH, ROWS
 from tests.sources.importers.test_qags import CNN, XSUM
 from tests.sources.importers.test_scoring import eight
@@ -124,25 +124,25 @@ def test_stakeholders_can_come_from_a_file(two_tasks: Path, run: Command, tmp_pa
 def test_an_invalid_line_prevents_any_output(run: Command, tmp_path: Path, out: str) -> None:
     write_lines(tmp_path / "in.jsonl", LINES[0], {**LINES[1], "query": "Plan a trip."})
     (tmp_path / "tasks.jsonl").write_text("old")
-    before = contents(tmp_path)
+    before = folder_contents(tmp_path)
     ended = run("import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "error: in.jsonl, line 2, field query: has no budget such as $1,700\n"
-    assert contents(tmp_path) == before
+    assert folder_contents(tmp_path) == before
 
 
 def test_stakeholders_of_an_unknown_task_prevent_any_output(two_tasks: Path, run: Command, tmp_path: Path) -> None:
     """A task without stakeholders is known only after the whole file was read."""
     tasks = [*(line["id"] for line in LINES[:2]), "nowhere"]
     profiles = write_lines(tmp_path / "p.jsonl", *({"task": task, "stakeholders": [{"id": "ann"}]} for task in tasks))
-    before = contents(tmp_path)
+    before = folder_contents(tmp_path)
     ended = run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl", "--stakeholders", profiles)
     assert (ended.code, ended.out) == (2, "")
     assert (
         ended.err
         == "error: p.jsonl, line 3, field task: is 'nowhere', which two.jsonl does not have; leave the line out\n"
     )
-    assert contents(tmp_path) == before
+    assert folder_contents(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_missing_file_is_named(run: Command, tmp_path: Path) -> None:
 def test_the_output_is_never_suggested_as_the_missing_input(run: Command, tmp_path: Path, form: str) -> None:
     ended = run("import", form, tmp_path / "xsum.jsonl", "--out", tmp_path / "xsums.jsonl")
     assert ended.err.endswith("xsum.jsonl: there is no such file; name one that is there\n")
-    assert contents(tmp_path) == {}
+    assert folder_contents(tmp_path) == {}
 
 
 def test_the_output_option_is_required(two_tasks: Path, run: Command) -> None:
@@ -179,11 +179,11 @@ def test_the_output_option_is_required(two_tasks: Path, run: Command) -> None:
 
 
 def test_files_of_a_run_are_not_overwritten(scored: Path, two_tasks: Path, run: Command) -> None:
-    before = contents(scored)
+    before = folder_contents(scored)
     ended = run("import", "travelplanner", two_tasks, "--out", scored / "run.sqlite")
     assert (ended.code, ended.out) == (2, "")
     assert "is a file of the run;" in ended.err
-    assert contents(scored) == before
+    assert folder_contents(scored) == before
 
 
 # Benchmarks in their published formats
@@ -265,11 +265,11 @@ def test_only_tasks_omits_the_responses(run: Command, tmp_path: Path) -> None:
 def test_an_invalid_last_row_prevents_any_output(run: Command, tmp_path: Path, out: str) -> None:
     write_lines(tmp_path / "in.jsonl", *PLAWBENCH, {**PLAWBENCH[0], "rubrics": "1. (+3 points)"})
     (tmp_path / "tasks.jsonl").write_text("old")
-    before = contents(tmp_path)
+    before = folder_contents(tmp_path)
     ended = run("import", "plawbench", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "error: in.jsonl, line 4, field rubrics: is the text '1. (+3 points)'; write a list\n"
-    assert contents(tmp_path) == before
+    assert folder_contents(tmp_path) == before
 
 
 def test_a_file_without_a_usable_row_writes_nothing(run: Command, tmp_path: Path) -> None:
@@ -334,18 +334,18 @@ def test_options_for_tasks_are_refused_for_votes(options: list[str], words: str,
 
 def test_an_invalid_later_file_of_votes_prevents_any_output(run: Command, tmp_path: Path) -> None:
     cnn, xsum = write_lines(tmp_path / "cnn.jsonl", *CNN), write_lines(tmp_path / "xsum.jsonl", {"article": "a"})
-    before = contents(tmp_path)
+    before = folder_contents(tmp_path)
     ended = run("import", "qags", cnn, xsum, "--out", tmp_path / "ratings.jsonl")
     assert (ended.code, ended.out) == (2, "")
     assert ended.err == "error: xsum.jsonl, line 1, field summary_sentences: is missing; every summary needs it\n"
-    assert contents(tmp_path) == before
+    assert folder_contents(tmp_path) == before
 
 
 def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path: Path) -> None:
     assert run("import", "writingbench", REAL, "--out", tmp_path / "tasks.jsonl").code == 0
     ids = [task["id"] for task in parse_lines((tmp_path / "tasks.jsonl").read_text())]
     answers = write_lines(tmp_path / "answers.jsonl", *({"id": f"{i}/a", "task": i, "text": "A story."} for i in ids))
-    with serving(eight) as server:
+    with run_server(eight) as server:
         config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["criteria"]}
         (tmp_path / "jury.yaml").write_text(json.dumps(config))
         where = ("--config", tmp_path / "jury.yaml", "--out", tmp_path / "run", "--responses", answers)
@@ -364,5 +364,5 @@ def test_help_has_an_example(run: Command) -> None:
 
 
 def test_import_is_a_command_of_the_console_script(two_tasks: Path, tmp_path: Path) -> None:
-    ended = called("import", "travelplanner", two_tasks, "--out", "-")
+    ended = run_process("import", "travelplanner", two_tasks, "--out", "-")
     assert (ended.code, len(parse_lines(ended.out))) == (0, 2)

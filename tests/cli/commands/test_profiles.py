@@ -20,18 +20,18 @@ from tests.agents.parser import (
     NEEDS,
     ZOE,
     asks_about_tensions,
-    fenced,
-    need,
-    needs,
-    parsing,
-    pull,
+    constraint,
+    constraints_reply,
+    fenced_text,
+    parser_script,
     settings,
+    tension,
     trip,
 )
-from tests.cli.conftest import Command, Ended, contents, traces
-from tests.models.server import Answer, Server, said, serving, slow, status
+from tests.cli.conftest import Command, CommandResult, folder_contents, traces
+from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
-TENSIONS = [pull(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
+TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 CALLS = 6
 """What the two tasks of the project need: one for each profile, and one for what pulls them apart."""
 
@@ -52,7 +52,7 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(parsing(tensions=TENSIONS)) as running:
+    with run_server(parser_script(tensions=TENSIONS)) as running:
         yield running
 
 
@@ -80,10 +80,10 @@ class Project:
         (self.folder / "jury.yaml").write_text(json.dumps(settings(url, **fields)))
         return self
 
-    def profiles(self, *more: object) -> Ended:
+    def profiles(self, *more: object) -> CommandResult:
         return self._run("profiles", self.folder / "tasks.jsonl", "--out", self.folder / "profiles.jsonl", *more)
 
-    def score(self, name: str, *more: object) -> Ended:
+    def score(self, name: str, *more: object) -> CommandResult:
         return self._run("score", self.folder / "tasks.jsonl", "--out", self.folder / name, *more)
 
     @property
@@ -146,8 +146,8 @@ class TestWritten:
         assert [line["task"] for line in project.lines] == ["t0", "t1"]
 
     def test_the_result_is_a_table_with_tensions_and_dropped_constraints(self, project: Project):
-        invented = need("I love ghosts", "There are ghosts.")
-        with serving(parsing({**NEEDS, BEN: [*NEEDS[BEN], invented]}, TENSIONS)) as server:
+        invented = constraint("I love ghosts", "There are ghosts.")
+        with run_server(parser_script({**NEEDS, BEN: [*NEEDS[BEN], invented]}, TENSIONS)) as server:
             ended = project.write_config(server.url).profiles()
         assert ended.out.startswith(FOUND)
         assert "t0: tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in ended.out
@@ -197,15 +197,17 @@ class TestNotWritten:
         assert "error: model: none reads no profiles; name one in the config or with --model" in ended.err
         assert not (project.folder / "profiles.jsonl").exists()
 
-    @pytest.mark.parametrize("answer", [needs(), said("", refusal="no")], ids=["nothing found", "refused"])
+    @pytest.mark.parametrize(
+        "answer", [constraints_reply(), reply_with("", refusal="no")], ids=["nothing found", "refused"]
+    )
     def test_a_task_that_cannot_be_read_is_omitted_and_named(self, project: Project, answer: Answer):
-        read = parsing(tensions=TENSIONS)
+        read = parser_script(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            odd = fenced(body, "task") == "Plan t0." and not asks_about_tensions(body)
-            return answer if odd and fenced(body, "profile") == BEN else read(body, number)
+            odd = fenced_text(body, "task") == "Plan t0." and not asks_about_tensions(body)
+            return answer if odd and fenced_text(body, "profile") == BEN else read(body, number)
 
-        with serving(script) as server:
+        with run_server(script) as server:
             ended = project.write_config(server.url).profiles()
         assert ended.code == 1
         assert [line["task"] for line in project.lines] == ["t1"]
@@ -214,12 +216,12 @@ class TestNotWritten:
         assert "1 tasks written, 1 omitted" in ended.err
 
     def test_an_unreachable_model_writes_nothing_and_the_same_command_continues(self, project: Project):
-        read, down = parsing(tensions=TENSIONS), True
+        read, down = parser_script(tensions=TENSIONS), True
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            return status(503) if down and fenced(body, "task") == "Plan t1." else read(body, number)
+            return status(503) if down and fenced_text(body, "task") == "Plan t1." else read(body, number)
 
-        with serving(script) as server:
+        with run_server(script) as server:
             ended = project.write_config(server.url, calls={"cache": True, "concurrency": 1}).profiles()
             assert (ended.code, ended.out) == (3, "")
             assert "error: tasks.jsonl, line 2: task 't1': the profile of stakeholder 'ann' could not be" in ended.err
@@ -252,13 +254,13 @@ class TestNotWritten:
         assert (ended.code, tasks.read_bytes()) == (2, before)
         assert "is an input file; name another file to write" in ended.err
         assert project.score("run").code == 0
-        before_run = contents(project.folder / "run")
+        before_run = folder_contents(project.folder / "run")
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
-        assert contents(project.folder / "run") == before_run
+        assert folder_contents(project.folder / "run") == before_run
 
     def test_an_interrupt_writes_nothing_and_prints_how_to_continue(self, project: Project):
-        read = parsing(tensions=TENSIONS)
-        with serving(lambda body, number: slow(60, said("")) if number > 2 else read(body, number)) as server:
+        read = parser_script(tensions=TENSIONS)
+        with run_server(lambda body, number: slow(60, reply_with("")) if number > 2 else read(body, number)) as server:
             project.write_config(server.url, calls={"cache": True, "concurrency": 1})
             with start_profiles(project.folder) as process:
                 end = time.monotonic() + 60
@@ -369,7 +371,7 @@ class TestPlanned:
         assert "calls: 4 answered by the model (cost unknown), 2 from the cache (cost unknown)" in ended.out
 
     def test_an_unreachable_model_is_reported_with_the_line_and_nothing_is_written(self, project: Project):
-        with serving(lambda body, number: status(503)) as server:
+        with run_server(lambda body, number: status(503)) as server:
             ended = project.write_config(server.url, calls={"attempts": 1}).score("run")
         assert (ended.code, ended.out) == (3, "")
         assert "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann' could not be read" in ended.err

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.prompts import load_prompt, prompt_names, prompt_source
-from tests.cli.conftest import Command, Ended
+from tests.cli.conftest import Command, CommandResult
 from tests.prompts.test_library import FILLED
 
 PERSON = {"query": "Plan a trip.", "profile": "travels with a cat"}
@@ -86,7 +86,7 @@ def test_variables_that_do_not_fit_are_refused_in_one_sentence(
     assert len(ended.err.splitlines()) == 1
 
 
-def render(run: Command, folder: Path, name: str, filled: dict[str, Any]) -> Ended:
+def render(run: Command, folder: Path, name: str, filled: dict[str, Any]) -> CommandResult:
     (folder / "it.json").write_text(json.dumps(filled))
     return run("prompts", "render", name, "--with", folder / "it.json")
 

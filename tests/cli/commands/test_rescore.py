@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 
 from jurygraph.runs.workflows import rescoring
-from tests.cli.conftest import CONFIG, LETTERS, Command, called, calls, change, contents, traces, write_project
+from tests.cli.conftest import (
+    CONFIG,
+    LETTERS,
+    Command,
+    change_ledger,
+    folder_contents,
+    read_calls,
+    run_process,
+    traces,
+    write_project,
+)
 
 
 def stored_rewards(run: Command, folder: Path | str) -> list[tuple[Any, ...]]:
@@ -130,11 +140,11 @@ def test_unchanged_settings_give_identical_rewards(rich: Path, run: Command):
 
 
 def test_rescoring_calls_no_evaluator(letters: Path, run: Command):
-    calls(letters.parent)
+    read_calls(letters.parent)
     (letters.parent / "manners.py").unlink()
     assert run("rescore", letters, "--out", "again", "--set", "reward.echo=3").code == 0
     assert run("verify", "again").code == 0
-    assert calls(letters.parent) == []
+    assert read_calls(letters.parent) == []
 
 
 def test_rescore_prints_the_changes_and_the_command_to_compare(scored: Path, run: Command, tmp_path: Path):
@@ -176,14 +186,14 @@ def test_newly_failed_rewards_are_counted_and_are_not_zero(rich: Path, run: Comm
 
 
 def test_the_original_run_is_unchanged(scored: Path, run: Command, tmp_path: Path):
-    before = contents(scored)
+    before = folder_contents(scored)
     run("rescore", scored, "--out", tmp_path / "again", "--set", "scale=2")
-    assert contents(scored) == before
+    assert folder_contents(scored) == before
 
 
 def test_a_rescored_run_has_no_text_and_no_verdict(letters: Path, run: Command):
     run("rescore", letters, "--out", "again", "--set", "scale=2")
-    content = b"".join(contents(Path("again")).values())
+    content = b"".join(folder_contents(Path("again")).values())
     for text in (response["text"] for task in LETTERS for response in task["responses"] if response["text"]):
         assert text.encode() not in content
     assert b"it says" not in content
@@ -249,22 +259,22 @@ class TestWhereItGoes:
         monkeypatch.chdir(scored.parent)
         assert run("rescore", "run", "--out", "again").code == 0
         Path("link").symlink_to("run")
-        before = contents(scored.parent)
+        before = folder_contents(scored.parent)
         ended = run("rescore", "run", "--out", name, "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
         assert "contains a run already; name another folder with --out" in ended.err
-        assert contents(scored.parent) == before
+        assert folder_contents(scored.parent) == before
 
     @pytest.mark.parametrize("name", [".", "tasks.jsonl", "tasks.jsonl/x"])
     def test_an_existing_file_is_not_overwritten(
         self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
     ):
         monkeypatch.chdir(scored.parent)
-        before = contents(scored.parent)
+        before = folder_contents(scored.parent)
         ended = run("rescore", "run", "--out", name)
         assert (ended.code, ended.out) == (2, "")
         assert name in ended.err
-        assert contents(scored.parent) == before
+        assert folder_contents(scored.parent) == before
 
     def test_an_empty_folder_can_be_used(self, scored: Path, run: Command, tmp_path: Path):
         (tmp_path / "empty").mkdir()
@@ -368,19 +378,21 @@ class TestOriginalRun:
 
     @pytest.mark.parametrize("where", ["run", "again"])
     def test_a_change_in_either_run_is_detected(self, again: Path, run: Command, where: str):
-        change(again.parent / where, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
+        change_ledger(
+            again.parent / where, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'"
+        )
         ended = run("verify", again)
         assert (ended.code, ended.out) == (5, "")
         assert f"{again.parent / where / 'run.sqlite'}, record " in ended.err
 
     @pytest.mark.parametrize("command", [("show",), ("explain", "--response", "door/a"), ("export", "--to", "csv")])
     def test_a_changed_reward_is_never_shown(self, again: Path, run: Command, command: tuple[str, ...]):
-        change(again, "UPDATE records SET body = replace(body, '1.0', '9.0') WHERE key = 'door/a'")
+        change_ledger(again, "UPDATE records SET body = replace(body, '1.0', '9.0') WHERE key = 'door/a'")
         ended = run(command[0], again, *command[1:])
         assert (ended.code, ended.out) == (5, "")
 
     def test_a_changed_run_cannot_be_rescored(self, scored: Path, run: Command, tmp_path: Path):
-        change(scored, "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'")
+        change_ledger(scored, "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'")
         ended = run("rescore", scored, "--out", tmp_path / "again")
         assert (ended.code, ended.out) == (5, "")
         assert not (tmp_path / "again").exists()
@@ -399,10 +411,10 @@ class TestOriginalRun:
 
     def test_score_refuses_to_add_to_a_rescored_run(self, again: Path, run: Command):
         (again.parent / "jury.yaml").write_text(f"{CONFIG}scale: 2\n")
-        before = contents(again)
-        ended = called("score", again.parent / "tasks.jsonl", "--out", again)
+        before = folder_contents(again)
+        ended = run_process("score", again.parent / "tasks.jsonl", "--out", again)
         assert ended.code in (0, 2)
-        assert contents(again) == before
+        assert folder_contents(again) == before
 
 
 def test_a_stopped_run_is_rescored_up_to_its_last_reward(project: Path, run: Command):
@@ -415,8 +427,8 @@ def test_a_stopped_run_is_rescored_up_to_its_last_reward(project: Path, run: Com
 
 
 def test_a_run_stopped_before_its_first_reward_gives_an_empty_rescored_run(scored: Path, run: Command):
-    change(scored, "DELETE FROM texts WHERE id >= 6 << 20")
-    change(scored, "DELETE FROM records WHERE seq > 5")
+    change_ledger(scored, "DELETE FROM texts WHERE id >= 6 << 20")
+    change_ledger(scored, "DELETE FROM records WHERE seq > 5")
     found = json.loads(run("rescore", scored, "--out", scored.parent / "again", "--json").out)
     assert (found["responses"], found["mean_before"], found["mean_after"]) == (0, None, None)
     assert run("verify", scored.parent / "again").code == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.schema import Trace
-from tests.cli.conftest import Command, change, contents, write_project
+from tests.cli.conftest import Command, change_ledger, folder_contents, write_project
 
 
 def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Command):
@@ -148,7 +148,7 @@ def test_export_to_a_file_prints_no_result(scored: Path, run: Command, tmp_path:
 
 def test_a_failed_export_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
     (tmp_path / "rewards.csv").write_text("old")
-    change(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
+    change_ledger(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
     assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
 
@@ -203,7 +203,7 @@ def test_an_export_to_an_impossible_path_is_refused(
 
 @pytest.mark.parametrize("command", [("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")])
 def test_a_lost_trace_gives_exit_code_5(scored: Path, run: Command, command: tuple[str, ...]):
-    change(scored, "DELETE FROM records WHERE key = 'salt/b'")
+    change_ledger(scored, "DELETE FROM records WHERE key = 'salt/b'")
     ended = run(command[0], scored, *command[1:])
     assert (ended.code, "record 11" in ended.err or "1 of its 4 traces" in ended.err) == (5, True), ended
 
@@ -219,7 +219,7 @@ def test_a_lost_trace_gives_exit_code_5(scored: Path, run: Command, command: tup
     ],
 )
 def test_a_lost_record_gives_exit_code_5(scored: Path, run: Command, kind: str, message: str):
-    change(scored, "DELETE FROM records WHERE kind = ?", kind)
+    change_ledger(scored, "DELETE FROM records WHERE kind = ?", kind)
     ended = run("explain", scored, "--response", "salt/a")
     assert (ended.code, ended.out) == (5, "")
     assert message in ended.err
@@ -240,7 +240,7 @@ CHANGED = {
 @pytest.mark.parametrize("statement", CHANGED.values(), ids=CHANGED)
 def test_a_changed_record_is_never_shown_as_valid(scored: Path, run: Command, statement: str):
     before = run("show", scored, "--json")
-    change(scored, statement)
+    change_ledger(scored, statement)
     for command in (("show", "--json"), ("export", "--to", "jsonl")):
         ended = run(command[0], scored, *command[1:])
         assert ended.code == 5 or ended == before, command
@@ -324,7 +324,7 @@ OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journ
 @pytest.mark.parametrize("form", ["csv", "parquet"])
 def test_an_export_never_overwrites_a_file_of_the_run(scored: Path, run: Command, tmp_path: Path, name: str, form: str):
     (tmp_path / "link").symlink_to(scored / "run.sqlite")
-    before = contents(scored)
+    before = folder_contents(scored)
     ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)
     assert (ended.code, "a file of the run;" in ended.err) == (2, True)
-    assert contents(scored) == before
+    assert folder_contents(scored) == before

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, contents, write_project
-from tests.graphs.cast import told
+from tests.cli.conftest import Command, folder_contents, write_project
+from tests.graphs.scripted import evaluator_use
 
-CONFIG = json.dumps({"evaluators": [told("met", audience="criterion")], "failure": {"min_coverage": 0.1}})
+CONFIG = json.dumps({"evaluators": [evaluator_use("met", audience="criterion")], "failure": {"min_coverage": 0.1}})
 WHY = {("plan", "budget"): "A budget is of a plan.", ("budget", "savings"): "Savings are told from \x1b[31ma budget."}
 
 
@@ -110,9 +110,9 @@ def test_the_seed_determines_the_random_graphs(run_with_edges: Path, run: Comman
 
 
 def test_the_plot_is_the_only_file_written(run_with_edges: Path, run: Command, tmp_path: Path):
-    before = contents(run_with_edges)
+    before = folder_contents(run_with_edges)
     assert run("study", "credit", run_with_edges, "--seeds", 0, "--plot", tmp_path / "credit.png").code == 0
-    assert contents(run_with_edges) == before
+    assert folder_contents(run_with_edges) == before
     assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.cli.commands import watch
 from jurygraph.runs.store.ledger import Ledger
-from tests.cli.conftest import Command, called, contents, write_project
+from tests.cli.conftest import Command, folder_contents, run_process, write_project
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
 STEPS, TURN, ROWS = 60, 45, 12
@@ -158,7 +158,7 @@ def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(
     def rest(seconds: float) -> None:
         """Continue the run in another process while this one waits."""
         waits.append(seconds)
-        done = called("score", unfinished_run.parent / "tasks.jsonl", "--out", unfinished_run)
+        done = run_process("score", unfinished_run.parent / "tasks.jsonl", "--out", unfinished_run)
         assert done.code == 0, done.err
 
     monkeypatch.setattr(watch.time, "sleep", rest)
@@ -174,13 +174,13 @@ def test_ctrl_c_ends_with_the_results_so_far(
     def interrupt(seconds: float) -> None:
         raise KeyboardInterrupt
 
-    before = contents(unfinished_run)
+    before = folder_contents(unfinished_run)
     monkeypatch.setattr(time, "sleep", interrupt)
     ended = run("watch", unfinished_run, "--every", 1, "--follow")
     assert ended.code == 130
     assert "interrupted" in ended.err
     assert ended.out.splitlines()[-1].startswith("30 steps; ")
-    assert contents(unfinished_run) == before
+    assert folder_contents(unfinished_run) == before
 
 
 def test_without_following_the_steps_of_an_open_run_are_analyzed(unfinished_run: Path, run: Command) -> None:
@@ -196,7 +196,7 @@ def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_pat
         response["text"] += response["id"]  # each text must be unique, because an erasure covers equal texts
     declining_run = score_tasks(tmp_path, run, lines)
     for what in (("--response", "t20/r3"), ("--task", "t30"), ("--task", "t01")):
-        assert called("erase", declining_run, *what).code == 0
+        assert run_process("erase", declining_run, *what).code == 0
     ended = run("watch", declining_run, "--step-label", "step", "--json")
     assert ended.code == 1
     assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
@@ -204,7 +204,7 @@ def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_pat
 
 
 def test_a_missing_label_is_reported_with_a_response(declining_run: Path, run: Command) -> None:
-    assert called("erase", declining_run, "--response", "t01/r0").code == 0
+    assert run_process("erase", declining_run, "--response", "t01/r0").code == 0
     ended = run("watch", declining_run, "--step-label", "epoch")
     assert (ended.code, "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err) == (2, True)
 
@@ -223,7 +223,7 @@ def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
         elif len(seen) == 2:
             Ledger.create(folder / "run.sqlite").close()
         else:
-            assert called("score", project / "tasks.jsonl", "--out", folder).code == 0
+            assert run_process("score", project / "tasks.jsonl", "--out", folder).code == 0
 
     monkeypatch.setattr(watch.time, "sleep", rest)
     followed = run("watch", folder, "--every", 1, "--follow")

@@ -12,30 +12,30 @@ import yaml
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.run import Run
-from tests.cli.conftest import called
-from tests.judges.few_shot.reviewing import (
-    JUDGED,
+from tests.cli.conftest import run_process
+from tests.judges.few_shot.reviewers import (
+    JUDGED_TEXT,
     KINDS,
     WITH_EXAMPLES,
     by_examples,
+    examples_shown,
     judge,
+    judge_use,
     prose,
     response,
     row,
     rows,
     score_with,
-    shown,
     task,
-    use,
     verdicts,
     write_history,
 )
-from tests.models import judging
-from tests.models.server import serving
+from tests.models import judge_scripts
+from tests.models.server import run_server
 
 Row = dict[str, Any]
-NO_RATING = "no rating of 'quality' can be shown for reviewer 'ann'"
-IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and "
+NO_RATING = "no rating of 'quality' can be examples_shown for reviewer 'ann'"
+IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are examples_shown in equal numbers, and "
 BOB = rows({"bob": (1, 2, 3, 4, 5)})
 
 
@@ -126,19 +126,19 @@ def file_of(folder: Path, name: str) -> str:
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 @pytest.mark.parametrize("name", BAD)
 def test_errors_are_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind: str, name: str) -> None:
-    stated = use(kind, history=file_of(tmp_path, name), shots=3)
+    stated = judge_use(kind, history=file_of(tmp_path, name), shots=3)
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
         assert set(BAD[name].notes) <= set(evaluator.notes)
     (trace,), bodies = score_with(by_examples(min), stated, task("ann"))
     (verdict,) = trace.verdicts
-    assert [len(shown(body)) for body in bodies] == ([BAD[name].shown] if BAD[name].shown else [])
+    assert [len(examples_shown(body)) for body in bodies] == ([BAD[name].shown] if BAD[name].shown else [])
     assert verdict.status == ("ok" if BAD[name].shown else "abstained")
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path, kind: str) -> None:
-    stated = use(kind, history=file_of(tmp_path, "nobody of that name"), shots=3)
+    stated = judge_use(kind, history=file_of(tmp_path, "nobody of that name"), shots=3)
     (trace,), bodies = score_with(by_examples(), stated, task("ann"))
     (verdict,) = trace.verdicts
     assert bodies == []
@@ -148,7 +148,7 @@ def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path,
 
 
 def test_an_unknown_reviewer_does_not_affect_known_ones(tmp_path: Path) -> None:
-    stated = use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=3)
+    stated = judge_use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=3)
     traces, bodies = score_with(by_examples(min), stated, task("ann", "bob", "zoe"), failure={"min_coverage": 0.5})
     found = {one.reviewer: one.status for one in verdicts(traces).values()}
     assert found == {"ann": "ok", "bob": "ok", "zoe": "abstained"}
@@ -158,26 +158,28 @@ def test_an_unknown_reviewer_does_not_affect_known_ones(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_more_shots_than_ratings_show_all_ratings(tmp_path: Path, kind: str) -> None:
-    stated = use(kind, history=write_history(tmp_path, [*FOUR, *BOB]), shots=50)
+    stated = judge_use(kind, history=write_history(tmp_path, [*FOUR, *BOB]), shots=50)
     with Jury.from_config({"evaluators": [stated]}) as jury:
         (evaluator,) = jury.evaluators.values()
         assert "With fewer than 50 ratings for 'quality': 'ann' (4), 'bob' (5)." in evaluator.notes
     _, (body,) = score_with(by_examples(min), stated, task("ann"))
-    assert len(shown(body)) == 4
+    assert len(examples_shown(body)) == 4
 
 
 def test_duplicate_rows_change_nothing_that_is_shown(tmp_path: Path) -> None:
     plain, doubled = ([*FOUR, *BOB], [*FOUR, *BOB, *BOB, *FOUR])
     asked = []
     for said in (plain, doubled):
-        stated = use("aggregate", history=write_history(tmp_path, said), shots=3)
-        asked.append([shown(body) for body in score_with(by_examples(min), stated, task("ann"))[1]])
+        stated = judge_use("aggregate", history=write_history(tmp_path, said), shots=3)
+        asked.append([examples_shown(body) for body in score_with(by_examples(min), stated, task("ann"))[1]])
     assert asked[0] == asked[1]
 
 
 def test_a_single_reviewer_gets_no_call(tmp_path: Path) -> None:
     for kind in WITH_EXAMPLES:
-        (trace,), bodies = score_with(by_examples(), use(kind, history=write_history(tmp_path, FOUR)), task("ann"))
+        (trace,), bodies = score_with(
+            by_examples(), judge_use(kind, history=write_history(tmp_path, FOUR)), task("ann")
+        )
         assert (bodies, trace.verdicts[0].status) == ([], "abstained")
         reason = NO_RATING if kind == "aggregate" else f"{IN_EQUAL_NUMBERS}none by others can be shown"
         assert trace.verdicts[0].reason == reason
@@ -186,7 +188,7 @@ def test_a_single_reviewer_gets_no_call(tmp_path: Path) -> None:
 def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> None:
     long = [row(who * 170, f"{n}" * 500, n, agent="a" * 500) for who in ("ann", "bob") for n in (1, 2)]
     traces, bodies = score_with(
-        by_examples(min), use("personalized", history=write_history(tmp_path, long)), task("ann" * 170)
+        by_examples(min), judge_use("personalized", history=write_history(tmp_path, long)), task("ann" * 170)
     )
     (verdict,) = verdicts(traces).values()
     assert (len(bodies), verdict.status) == (1, "ok")
@@ -194,10 +196,10 @@ def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> 
 
 
 def test_a_history_of_the_judged_text_alone_is_dropped_and_counted(tmp_path: Path) -> None:
-    said = [row(who, f"{who}{n}", n, text=JUDGED) for who in ("ann", "bob") for n in (1, 2, 3, 4, 5)]
+    said = [row(who, f"{who}{n}", n, text=JUDGED_TEXT) for who in ("ann", "bob") for n in (1, 2, 3, 4, 5)]
     for kind in WITH_EXAMPLES:
         (trace,), bodies = score_with(
-            by_examples(), use(kind, history=write_history(tmp_path, said), shots=2), task("ann")
+            by_examples(), judge_use(kind, history=write_history(tmp_path, said), shots=2), task("ann")
         )
         (verdict,) = trace.verdicts
         assert (bodies, verdict.status, trace.reward.value) == ([], "abstained", None)
@@ -235,7 +237,7 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_line(
     tmp_path: Path, kind: str, name: str, content: str, said: str
 ) -> None:
     with pytest.raises((ConfigError, InputError)) as refused:
-        Jury.from_config({"evaluators": [use(kind, history=text_file(tmp_path, content, name))]})
+        Jury.from_config({"evaluators": [judge_use(kind, history=text_file(tmp_path, content, name))]})
     assert said in str(refused.value)
 
 
@@ -243,32 +245,36 @@ def test_a_file_that_is_no_history_is_refused_by_name_and_line(
 def test_a_missing_file_is_named(tmp_path: Path, param: str) -> None:
     files = {"history": write_history(tmp_path, FOUR), param: str(tmp_path / "gone.jsonl")}
     with pytest.raises((ConfigError, InputError), match=r"gone\.jsonl"):
-        Jury.from_config({"evaluators": [use("personalized", **files)]})
+        Jury.from_config({"evaluators": [judge_use("personalized", **files)]})
 
 
 def test_without_a_history_a_judge_with_examples_is_refused() -> None:
     for kind in WITH_EXAMPLES:
         with pytest.raises(ConfigError, match="history: name a RATINGS file with reviewers' ratings of other items"):
-            Jury.from_config({"evaluators": [use(kind)]})
+            Jury.from_config({"evaluators": [judge_use(kind)]})
 
 
 def test_several_dimensions_need_ratings_that_name_theirs(tmp_path: Path) -> None:
     two = {name: {"text": f"{name}.", "scale": [1, 5]} for name in ("depth", "reach")}
     with pytest.raises(ConfigError, match="names no `dimension`, and 2 are scored: 'depth', 'reach'"):
-        Jury.from_config({"evaluators": [use("personalized", history=write_history(tmp_path, FOUR), dimensions=two)]})
+        Jury.from_config(
+            {"evaluators": [judge_use("personalized", history=write_history(tmp_path, FOUR), dimensions=two)]}
+        )
 
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
     history = write_history(tmp_path, FOUR)
     for columns, said in (({"score": "grade"}, "'grade'"), ({"grade": "score"}, "'grade' is nothing")):
         with pytest.raises((ConfigError, InputError), match=said):
-            Jury.from_config({"evaluators": [use("personalized", history=history, columns=columns)]})
+            Jury.from_config({"evaluators": [judge_use("personalized", history=history, columns=columns)]})
 
 
 def test_an_item_that_has_two_texts_is_refused(tmp_path: Path) -> None:
     texts = text_file(tmp_path, "item,text\na,one\na,two\n", "texts.csv")
     with pytest.raises(ConfigError, match=r"texts\.csv, line 3, field text: is not the text that item 'a' has"):
-        Jury.from_config({"evaluators": [use("personalized", history=write_history(tmp_path, FOUR), texts=texts)]})
+        Jury.from_config(
+            {"evaluators": [judge_use("personalized", history=write_history(tmp_path, FOUR), texts=texts)]}
+        )
 
 
 @pytest.mark.parametrize("shrinkage", [-1, float("inf"), float("nan"), True, "1"])
@@ -296,9 +302,9 @@ def test_a_plan_is_refused_if_its_examples_have_changed(
     tmp_path: Path, change: Callable[[list[Row]], list[Row]], kind: str
 ) -> None:
     said = rows({"ann": (1, 2, 4, 5), "ann2": (1, 2, 4, 5)})
-    with serving(by_examples(min)) as server:
-        config = judging.config(server.url) | {
-            "evaluators": [use(kind, history=write_history(tmp_path, said), shots=3)]
+    with run_server(by_examples(min)) as server:
+        config = judge_scripts.config(server.url) | {
+            "evaluators": [judge_use(kind, history=write_history(tmp_path, said), shots=3)]
         }
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
@@ -320,9 +326,9 @@ def _of(who: str, change: Callable[[list[Row]], list[Row]], said: list[Row]) -> 
 
 
 def test_the_partner_of_a_shrunk_judge_is_checked_too(tmp_path: Path) -> None:
-    stated = use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=2, shrinkage=1.0)
-    with serving(by_examples(min)) as server:
-        config = judging.config(server.url) | {"evaluators": [stated]}
+    stated = judge_use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=2, shrinkage=1.0)
+    with run_server(by_examples(min)) as server:
+        config = judge_scripts.config(server.url) | {"evaluators": [stated]}
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
         write_history(tmp_path, FOUR)
@@ -336,22 +342,24 @@ def test_the_partner_of_a_shrunk_judge_is_checked_too(tmp_path: Path) -> None:
 def project(folder: Path, url: str, said: Sequence[Row], **params: Any) -> Path:
     """A folder with a config that names its history beside it, and two tasks."""
     write_history(folder, said)
-    stated = use("personalized", history="history.jsonl", shots=3, **params)
-    (folder / "jury.yaml").write_text(yaml.safe_dump({**judging.config(url, cache=False), "evaluators": [stated]}))
+    stated = judge_use("personalized", history="history.jsonl", shots=3, **params)
+    (folder / "jury.yaml").write_text(
+        yaml.safe_dump({**judge_scripts.config(url, cache=False), "evaluators": [stated]})
+    )
     lines = [{**task("ann", id=name).model_dump(mode="json"), "responses": [_response(name)]} for name in "ab"]
     (folder / "tasks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return folder
 
 
 def _response(name: str) -> Row:
-    return {"id": f"{name}/r", "text": f"{JUDGED} {prose(ord(name))}"}
+    return {"id": f"{name}/r", "text": f"{JUDGED_TEXT} {prose(ord(name))}"}
 
 
 def test_doctor_and_score_report_an_invalid_history(tmp_path: Path) -> None:
-    with serving(by_examples(min)) as server:
+    with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *FOUR[:1], *BOB, row("ann", "x", 9)])
-        doctor = called("doctor", "--config", folder / "jury.yaml")
-        score = called("score", folder / "tasks.jsonl", "--out", folder / "run")
+        doctor = run_process("doctor", "--config", folder / "jury.yaml")
+        score = run_process("score", folder / "tasks.jsonl", "--out", folder / "run")
     noted = (
         "Of 11 ratings in history.jsonl, 9 can be shown, by 2 reviewers.",
         "Left out: 1 rating with a score off the scale; the first is history.jsonl, line 11.",
@@ -367,12 +375,12 @@ def test_doctor_and_score_report_an_invalid_history(tmp_path: Path) -> None:
 
 def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "project").mkdir()
-    with serving(by_examples(min)) as server:
+    with run_server(by_examples(min)) as server:
         folder = project(tmp_path / "project", server.url, [*FOUR, *BOB])
         monkeypatch.chdir(folder)
-        assert called("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        assert run_process("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
         monkeypatch.chdir(tmp_path)
-        verified = called("verify", folder / "run", "--deep")
+        verified = run_process("verify", folder / "run", "--deep")
     assert verified.code == 0, verified.out + verified.err
 
 
@@ -380,15 +388,15 @@ def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
 def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_path: Path) -> None:
     said = [*FOUR, *BOB]
     grouped = [row("zoe", "i0", 99, agent="m", group="g"), row("zoe", "a/r", 99, group="g")]
-    with serving(by_examples(min)) as server:
+    with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, said)
-        assert called("score", folder / "tasks.jsonl", "--out", folder / "old").code == 0
+        assert run_process("score", folder / "tasks.jsonl", "--out", folder / "old").code == 0
         asked = server.count
-        again = called("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
+        again = run_process("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
         assert (again.code, server.count) == (0, asked)
         write_history(folder, [*said, *grouped])
-        branched = called("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
-        verified = called("verify", folder / "new", "--deep")
+        branched = run_process("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
+        verified = run_process("verify", folder / "new", "--deep")
     assert branched.code == 0, branched.err
     assert verified.code == 0, verified.out + verified.err
     assert server.count == asked + 1  # of the other response nothing is dropped, and its request was sent before
@@ -402,7 +410,7 @@ def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_p
 
 def test_doctor_refuses_an_empty_one(tmp_path: Path) -> None:
     folder = project(tmp_path, "http://127.0.0.1:9/v1", [])
-    ended = called("doctor", "--config", folder / "jury.yaml")
+    ended = run_process("doctor", "--config", folder / "jury.yaml")
     assert ended.code == 2
     assert "history.jsonl: has no rows" in ended.out
     assert "Traceback" not in ended.out + ended.err
@@ -410,14 +418,14 @@ def test_doctor_refuses_an_empty_one(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_interrupted_run_resumes_only_with_its_history(tmp_path: Path) -> None:
-    with serving(by_examples(min)) as server:
+    with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *BOB])
         score = ("score", folder / "tasks.jsonl", "--out", folder / "run")
-        stopped = called(*score, "--max-calls", 1)
+        stopped = run_process(*score, "--max-calls", 1)
         write_history(folder, [*CHANGES["another score"](FOUR), *BOB])
-        changed, checked = called(*score), called("verify", folder / "run", "--deep")
+        changed, checked = run_process(*score), run_process("verify", folder / "run", "--deep")
         write_history(folder, [*FOUR, *BOB])
-        restored = called(*score)
+        restored = run_process(*score)
         assert server.count == 2
     assert stopped.code != 0
     assert changed.code == 2

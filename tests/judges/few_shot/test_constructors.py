@@ -15,25 +15,25 @@ from jurygraph import RecordedVerdict, Response, Task
 from jurygraph.judges.few_shot.dimensions import PredictionForm
 from jurygraph.judges.few_shot.selection import Balanced
 from jurygraph.models.request import Reply
-from tests.agents.judging import hearing
-from tests.judges.few_shot.reviewing import (
+from tests.agents.judging import scripted_judge
+from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
-    JUDGED,
+    JUDGED_TEXT,
     KINDS,
     QUALITY,
     WITH_EXAMPLES,
     by_examples,
     examples_in,
-    predicted,
+    examples_shown,
+    judge_use,
+    prediction_reply,
     prose,
     replying_values,
     response,
     row,
     rows,
     score_with,
-    shown,
     task,
-    use,
     verdicts,
     without_examples,
     write_history,
@@ -61,7 +61,9 @@ def bodies_of(
 ) -> list[dict[str, Any]]:
     """Return the requests of a judge, in the order of the reviewers and responses."""
     known = {} if kind == "zero-shot" else {"history": history}
-    _, bodies = score_with(by_examples(statistics.median_low), use(kind, **known, **params), about, *group, **settings)
+    _, bodies = score_with(
+        by_examples(statistics.median_low), judge_use(kind, **known, **params), about, *group, **settings
+    )
     return bodies
 
 
@@ -91,7 +93,7 @@ def test_without_shots_the_three_prompts_are_equal(history: str) -> None:
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_without_shots_no_history_is_needed(kind: str) -> None:
-    traces, bodies = score_with(by_examples(without=4), use(kind, shots=0), task("ann"))
+    traces, bodies = score_with(by_examples(without=4), judge_use(kind, shots=0), task("ann"))
     assert [one.native for one in verdicts(traces).values()] == [4.0]
     assert len(bodies) == 1
 
@@ -101,7 +103,7 @@ def test_every_reviewer_gets_as_many_examples_as_the_one_with_the_fewest_drawn_b
     for who in ("ann", "bob"):
         for seed in (0, 7):
             counts = [
-                [len(shown(body)) for body in bodies_of(kind, thin, about=task(who), shots=4, seed=seed)]
+                [len(examples_shown(body)) for body in bodies_of(kind, thin, about=task(who), shots=4, seed=seed)]
                 for kind in WITH_EXAMPLES
             ]
             assert counts == [[2], [2]]
@@ -111,12 +113,12 @@ def test_every_reviewer_gets_as_many_examples_as_the_one_with_the_fewest_drawn_b
 def test_dropped_examples_of_one_judge_reduce_those_of_the_other(tmp_path: Path, near: str) -> None:
     whose = "bob" if near == "aggregate" else "ann"
     said = rows({"ann": (1, 2, 3, 4), "bob": (2, 4, 5, 1)})
-    said = [{**one, "text": JUDGED} if one["reviewer"] == whose and one["item"] != "i3" else one for one in said]
+    said = [{**one, "text": JUDGED_TEXT} if one["reviewer"] == whose and one["item"] != "i3" else one for one in said]
     history, dropped = write_history(tmp_path, said), []
     for kind in WITH_EXAMPLES:
-        (trace,), (body,) = score_with(by_examples(min), use(kind, history=history, shots=4), task("ann"))
+        (trace,), (body,) = score_with(by_examples(min), judge_use(kind, history=history, shots=4), task("ann"))
         (verdict,) = trace.verdicts
-        assert len(shown(body)) == len(example_reviewers(verdict)) == 1
+        assert len(examples_shown(body)) == len(example_reviewers(verdict)) == 1
         dropped.append(sum(one.dropped is not None for one in verdict.examples))
     assert dropped == ([3, 0] if near == "aggregate" else [0, 3])
 
@@ -132,8 +134,8 @@ def test_personalized_shows_the_reviewer_and_aggregate_the_others(history: str) 
     (personalized,), (aggregate,) = (
         bodies_of(kind, history, about=task("bob"), shots=5) for kind in ("personalized", "aggregate")
     )
-    assert {who for who, _ in shown(personalized)} == {"reviewer 1"}
-    assert {who for who, _ in shown(aggregate)} == {"reviewer 2", "reviewer 3"}
+    assert {who for who, _ in examples_shown(personalized)} == {"reviewer 1"}
+    assert {who for who, _ in examples_shown(aggregate)} == {"reviewer 2", "reviewer 3"}
 
 
 def test_scores_are_shown_as_they_were_given(tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_scores_are_shown_as_they_were_given(tmp_path: Path) -> None:
     (body,) = bodies_of(
         "personalized", write_history(tmp_path, said), about=task("ann"), shots=3, dimensions=dimensions
     )
-    assert sorted(score for _, score in shown(body)) == [0.1, 1234567, 1234568.25]
+    assert sorted(score for _, score in examples_shown(body)) == [0.1, 1234567, 1234568.25]
 
 
 # A world without noise
@@ -164,7 +166,7 @@ def make_ratings(offsets: dict[str, float]) -> list[dict[str, Any]]:
 def predictions(kind: str, history: str, domain: str, **params: Any) -> dict[str, RecordedVerdict]:
     """Return the predictions of a judge for all reviewers."""
     about = task(*OFFSETS, metadata={"domain": domain})
-    stated = use(kind, history=history, dimensions=ANY_NUMBER, **params)
+    stated = judge_use(kind, history=history, dimensions=ANY_NUMBER, **params)
     traces, _ = score_with(by_examples(), stated, about)
     return {str(one.reviewer): one for one in verdicts(traces).values()}
 
@@ -213,7 +215,7 @@ def test_without_examples_all_three_equal_the_models_own_answer(tmp_path: Path) 
     for kind in KINDS:
         known = {} if kind == "zero-shot" else {"history": history}
         traces, _ = score_with(
-            by_examples(without=4), use(kind, **known, dimensions=ANY_NUMBER, shots=0), task(*OFFSETS)
+            by_examples(without=4), judge_use(kind, **known, dimensions=ANY_NUMBER, shots=0), task(*OFFSETS)
         )
         assert {one.native for one in verdicts(traces).values()} == {4.0}
 
@@ -225,7 +227,7 @@ def score_shrunk(tmp_path: Path, script: Any, **params: Any) -> Any:
     """Score with the personalized judge of ann (1, four times) next to bob (5, six times)."""
     history = write_history(tmp_path, rows({"ann": (1, 1, 1, 1), "bob": (5, 5, 5, 5, 5, 5)}))
     fixed = {"history": history, "shots": 2, "dimensions": ANY_NUMBER}
-    return score_with(script, use("personalized", **{**fixed, **params}), task("ann"))
+    return score_with(script, judge_use("personalized", **{**fixed, **params}), task("ann"))
 
 
 def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> None:
@@ -236,7 +238,7 @@ def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> 
     assert verdict.shrinkage.toward == 0.5
     assert verdict.score == pytest.approx(0.8 * 0.1 + 0.2 * 0.5)
     assert verdict.native == pytest.approx(10 * verdict.score)
-    assert sorted(shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
+    assert sorted(examples_shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
     assert {verdict.call, verdict.shrinkage.call} == {call.id for call in trace.calls}
     assert len(trace.calls) == 2
     assert example_reviewers(verdict) == ["ann", "ann"]
@@ -274,7 +276,7 @@ def test_shrinkage_is_off_by_default(tmp_path: Path, params: dict[str, float]) -
 
 def failing_for(number: int, answer: Answer) -> Any:
     """A model that fails for examples with this score."""
-    return lambda body, _: answer if shown(body)[0][1] == number else predicted(body, 2)
+    return lambda body, _: answer if examples_shown(body)[0][1] == number else prediction_reply(body, 2)
 
 
 @pytest.mark.parametrize("score", [1, 5], ids=["its own", "its partner"])
@@ -287,9 +289,9 @@ def test_a_shrunk_verdict_fails_if_either_prediction_fails(tmp_path: Path, score
 
 
 def test_without_examples_of_others_shrinkage_abstains(tmp_path: Path) -> None:
-    said = [*rows({"ann": (1, 1, 1, 1)}), *(row("bob", f"b{n}", 5, text=JUDGED) for n in range(9))]
+    said = [*rows({"ann": (1, 1, 1, 1)}), *(row("bob", f"b{n}", 5, text=JUDGED_TEXT) for n in range(9))]
     params: dict[str, Any] = {"history": write_history(tmp_path, said), "shrinkage": 1.0, "shots": 2}
-    traces, bodies = score_with(by_examples(), use("personalized", **params), task("ann"))
+    traces, bodies = score_with(by_examples(), judge_use("personalized", **params), task("ann"))
     (verdict,) = verdicts(traces).values()
     assert (verdict.status, verdict.score, bodies) == ("abstained", None, [])
     assert verdict.reason == (
@@ -311,7 +313,7 @@ def test_no_prompt_names_a_reviewer(tmp_path: Path, kind: str, target: str) -> N
     bodies = bodies_of(kind, history, about=task(target), shots=4)
     (said,) = [json.dumps(body["messages"], ensure_ascii=False) for body in bodies]
     assert [who for who in IDS if json.dumps(who, ensure_ascii=False)[1:-1] in said] == []
-    numbers = {int(who.removeprefix("reviewer ")) for who, _ in shown(bodies[0])}
+    numbers = {int(who.removeprefix("reviewer ")) for who, _ in examples_shown(bodies[0])}
     assert numbers == ({1} if kind == "personalized" else set(range(2, 2 + len(numbers))))
 
 
@@ -332,16 +334,16 @@ def test_texts_and_reasons_of_a_history_stay_in_their_fences_and_are_no_template
     said = [row(who, "x", 3, text=text, reason=reason) for who in ("ann", "bob")]
     for kind in WITH_EXAMPLES:
         history = write_history(tmp_path, said)
-        judge = use(kind, history=history, shots=1)
+        judge = judge_use(kind, history=history, shots=1)
         _, (body,) = score_with(replying_values(1, quotes=()), judge, task("ann"), response(prose(1)))
-        user = hearing.user(body)
-        fences = hearing.fenced(text, "example"), hearing.fenced(reason, "reason")
+        user = scripted_judge.user_message(body)
+        fences = scripted_judge.fenced(text, "example"), scripted_judge.fenced(reason, "reason")
         assert [user.count(fence) for fence in fences] == [1, 1]
         (zero,) = bodies_of("zero-shot", None, response(prose(1)), about=task("ann"))
         left = user.replace(fences[0], "").replace(fences[1], "")
         who = "reviewer 1" if kind == "personalized" else "reviewer 2"
         frame = f"\n# Scores from the past\n\nWhat {who} scored:\n\nThe score of {who}: 3\n\nThe reason of {who}:\n\n"
-        assert left.replace(frame, "") == hearing.user(zero)
+        assert left.replace(frame, "") == scripted_judge.user_message(zero)
 
 
 # Gates and evidence, as for all who ask a model
@@ -352,7 +354,7 @@ def test_a_prediction_without_a_quotation_from_the_response_is_no_verdict(histor
     known = {} if kind == "zero-shot" else {"history": history}
     for quotes in ([], ["What no one wrote anywhere."], [prose(int.from_bytes(b"i0", "big"))]):
         (trace,), bodies = score_with(
-            lambda body, _, q=quotes: predicted(body, 4, quotes=q), use(kind, **known), task()
+            lambda body, _, q=quotes: prediction_reply(body, 4, quotes=q), judge_use(kind, **known), task()
         )
         (verdict,) = trace.verdicts
         assert verdict.failure is not None
@@ -364,18 +366,18 @@ def test_a_prediction_without_a_quotation_from_the_response_is_no_verdict(histor
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_lowest_score_needs_no_quotation_and_a_good_one_is_kept_with_its_place(history: str, kind: str) -> None:
     known = {} if kind == "zero-shot" else {"history": history}
-    (trace,), _ = score_with(lambda body, _: predicted(body, 1, quotes=[]), use(kind, **known), task())
+    (trace,), _ = score_with(lambda body, _: prediction_reply(body, 1, quotes=[]), judge_use(kind, **known), task())
     assert [(one.status, one.score, one.evidence) for one in trace.verdicts] == [("ok", 0.0, ())]
-    (trace,), _ = score_with(lambda body, _: predicted(body, 5), use(kind, **known), task())
+    (trace,), _ = score_with(lambda body, _: prediction_reply(body, 5), judge_use(kind, **known), task())
     ((evidence,),) = [one.evidence for one in trace.verdicts]
-    assert (evidence.quote, evidence.start, evidence.verified) == (JUDGED, 0, True)
+    assert (evidence.quote, evidence.start, evidence.verified) == (JUDGED_TEXT, 0, True)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("text", "gate"), [("", "empty"), ("...?!", "punctuation")])
 def test_a_gate_stops_a_response_before_any_judge_is_called(history: str, kind: str, text: str, gate: str) -> None:
     known = {} if kind == "zero-shot" else {"history": history}
-    (trace,), bodies = score_with(by_examples(), use(kind, **known), task("ann", "bob"), response(text))
+    (trace,), bodies = score_with(by_examples(), judge_use(kind, **known), task("ann", "bob"), response(text))
     assert bodies == []
     assert {(one.status, one.score) for one in trace.verdicts} == {("ok", 0.0)}
     assert all(gate in str(one.gated_by) for one in trace.verdicts)
@@ -387,22 +389,22 @@ VALUES: Sequence[tuple[Any, str]] = [(2.5, "half"), (0, "below"), (6, "above"), 
 
 @pytest.mark.parametrize("value", [value for value, _ in VALUES], ids=[name for _, name in VALUES])
 def test_a_value_off_the_scale_is_a_failed_verdict(value: Any) -> None:
-    (trace,), bodies = score_with(lambda body, _: predicted(body, value), use("zero-shot"), task())
+    (trace,), bodies = score_with(lambda body, _: prediction_reply(body, value), judge_use("zero-shot"), task())
     assert [(one.status, one.failure and one.failure.kind) for one in trace.verdicts] == [("failed", "malformed")]
     assert len(bodies) == 2
 
 
 @pytest.mark.parametrize("confidence", [-1, 101, "90", None])
 def test_an_invalid_confidence_is_a_failed_verdict(confidence: Any) -> None:
-    (trace,), _ = score_with(lambda body, _: predicted(body, 4, confidence), use("zero-shot"), task())
+    (trace,), _ = score_with(lambda body, _: prediction_reply(body, 4, confidence), judge_use("zero-shot"), task())
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)]
 
 
 def test_half_steps_are_scores_only_on_a_scale_that_has_them() -> None:
     halves = {"quality": {**QUALITY["quality"], "step": 0.5}}
     for value, status_of in ((2.5, "ok"), (2.25, "failed")):
-        judge = use("zero-shot", dimensions=halves)
-        (trace,), _ = score_with(lambda body, _, v=value: predicted(body, v), judge, task())
+        judge = judge_use("zero-shot", dimensions=halves)
+        (trace,), _ = score_with(lambda body, _, v=value: prediction_reply(body, v), judge, task())
         assert [one.status for one in trace.verdicts] == [status_of]
 
 
@@ -413,8 +415,8 @@ def test_fractional_steps_are_described(history: str) -> None:
         for kind in KINDS:
             known = None if kind == "zero-shot" else history
             (body,) = bodies_of(kind, known, about=task("ann"), dimensions=dimensions)
-            assert said in hearing.user(body)
-            assert ("in steps of" in hearing.user(body)) == (step == 0.5)
+            assert said in scripted_judge.user_message(body)
+            assert ("in steps of" in scripted_judge.user_message(body)) == (step == 0.5)
 
 
 @given(st.integers(0, 1000))

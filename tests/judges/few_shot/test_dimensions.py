@@ -12,9 +12,17 @@ from jurygraph import RecordedVerdict, Trace
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.judges.few_shot.dimensions import READY_SETS, Dimension, load_dimensions
 from jurygraph.schema import Condition
-from tests.agents.judging import hearing
-from tests.judges.few_shot.reviewing import judge, plan_questions, predicted, response, score_with, task, use
-from tests.models.judging import Script
+from tests.agents.judging import scripted_judge
+from tests.judges.few_shot.reviewers import (
+    judge,
+    judge_use,
+    plan_questions,
+    prediction_reply,
+    response,
+    score_with,
+    task,
+)
+from tests.models.judge_scripts import Script
 from tests.models.server import Answer, status
 
 # Business ideas
@@ -60,9 +68,9 @@ def test_a_threshold_can_be_passed_and_missed(name: str, before: str) -> None:
 
 def test_prompts_show_a_dimension_with_its_scale_and_anchors() -> None:
     _, bodies = score_with(
-        answering_by_dimension(dict.fromkeys(SCALES, 1)), use("zero-shot", dimensions="ideas"), TASK, **SCREENED
+        answering_by_dimension(dict.fromkeys(SCALES, 1)), judge_use("zero-shot", dimensions="ideas"), TASK, **SCREENED
     )
-    said = hearing.user(bodies[0])
+    said = scripted_judge.user_message(bodies[0])
     assert f"{IDEAS['specificity'].text}\n1: a wish or a slogan\n2: a direction" in said
     assert "from 1 (lowest) to 4 (highest)" in said
 
@@ -170,14 +178,14 @@ def answering_by_dimension(values: Mapping[str, Any], dimensions: Mapping[str, A
         told = values[name]
         value = told[min(given[name], len(told) - 1)] if isinstance(told, list) else told
         given[name] += 1
-        return value if callable(value) else predicted(body, value)
+        return value if callable(value) else prediction_reply(body, value)
 
     return script
 
 
 def requested_dimension(body: Mapping[str, Any], texts: Mapping[str, str]) -> str:
     """Return the dimension that a request is about."""
-    (name,) = (name for name, text in texts.items() if f"\n{text}\n" in hearing.user(body))
+    (name,) = (name for name, text in texts.items() if f"\n{text}\n" in scripted_judge.user_message(body))
     return name
 
 
@@ -186,7 +194,7 @@ def score_screened(
 ) -> tuple[Trace, Counter[str]]:
     """Return the trace of one response, and the number of requests per dimension."""
     known = load_dimensions(dimensions)
-    told = use("zero-shot", dimensions=dimensions, samples=samples)
+    told = judge_use("zero-shot", dimensions=dimensions, samples=samples)
     script = answering_by_dimension(values, None if dimensions == "ideas" else dimensions)
     (trace,), bodies = score_with(script, told, TASK, response(), **{**SCREENED, **settings})
     return trace, Counter(requested_dimension(body, {name: one.text for name, one in known.items()}) for body in bodies)

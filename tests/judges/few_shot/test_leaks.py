@@ -22,22 +22,22 @@ from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limiter import Limiter
-from tests.agents.judging import hearing
-from tests.judges.few_shot.reviewing import (
+from tests.agents.judging import scripted_judge
+from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     WITH_EXAMPLES,
     by_examples,
     candidates_of,
+    examples_shown,
     judge,
+    judge_use,
     plan_questions,
     prose,
     response,
     row,
     rows,
     score_with,
-    shown,
     task,
-    use,
     write_history,
 )
 
@@ -213,7 +213,7 @@ def _planted(
 
 def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
     """All that a model is asked, for one kind of judge after another; without a server."""
-    backend = hearing.Scripted(lambda body: LOWEST)
+    backend = scripted_judge.Scripted(lambda body: LOWEST)
 
     async def asked(one: Case, place: int) -> list[str]:
         kind, params = JUDGES[place % len(JUDGES)]
@@ -250,7 +250,7 @@ JUDGES: Sequence[tuple[str, Mapping[str, Any]]] = (
 
 def without_response(said: str, judged: Response) -> str:
     """Return a prompt without the response to be judged."""
-    before, found, behind = said.partition(hearing.fenced(judged.text, "response"))
+    before, found, behind = said.partition(scripted_judge.fenced(judged.text, "response"))
     assert found
     return before + behind
 
@@ -305,9 +305,9 @@ def test_another_agents_work_on_the_judged_item_belongs_to_that_item(tmp_path: P
     said = [row(who, "i", SECRET, agent=agent) for who in ("ann", "bob") for agent in ("m", "n")]
     for kind in WITH_EXAMPLES:
         history = write_history(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
-        judging = use(kind, history=history, shots=4, dimensions=ANY_NUMBER)
+        judging = judge_use(kind, history=history, shots=4, dimensions=ANY_NUMBER)
         (trace,), (body,) = score_with(by_examples(), judging, task("ann"), response(name="i_m"))
-        assert SECRET not in [score for _, score in shown(body)]
+        assert SECRET not in [score for _, score in examples_shown(body)]
         assert {one.item for one in trace.verdicts[0].examples if one.dropped} == {"i_m", "i_n"}
 
 
@@ -323,9 +323,9 @@ def test_ratings_of_the_judged_item_in_the_history_are_dropped_too(tmp_path: Pat
         *rows({"ann": (1, 2), "bob": (3, 4)}),
     ]
     for kind in WITH_EXAMPLES:
-        stated = use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        stated = judge_use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
         (trace,), (body,) = score_with(by_examples(), stated, task("ann"), response(prose(9), name))
-        assert SECRET not in [score for _, score in shown(body)]
+        assert SECRET not in [score for _, score in examples_shown(body)]
         dropped = {one.item: one.dropped for one in trace.verdicts[0].examples if one.dropped}
         copied = "copy-ann" if kind == "personalized" else "copy-bob"
         assert dropped[copied] == "it says nearly the same as the judged item"
@@ -342,9 +342,9 @@ def test_an_item_is_in_the_same_group_as_another_agents_work_on_it(tmp_path: Pat
         said.append({"reviewer": "zoe", "score": 1, "text": prose(8), "item": "r", "group": GROUP})
     about = task("ann", group=GROUP) if told == "by the task" else task("ann")
     for kind in WITH_EXAMPLES:
-        stated = use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        stated = judge_use(kind, history=write_history(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
         (trace,), (body,) = score_with(by_examples(), stated, about)
-        assert SECRET not in [score for _, score in shown(body)]
+        assert SECRET not in [score for _, score in examples_shown(body)]
         reasons = {one.dropped for one in trace.verdicts[0].examples if one.item == "x_n"}
         assert reasons == (set() if told == "by the task" else {"it is of the judged item's group"})
 
@@ -403,8 +403,8 @@ def test_a_jury_shows_no_dropped_example_and_records_it(tmp_path: Path, kind: st
     for place in range(6):
         one = case(HISTORIES + place)
         stated = {"history": write_history(tmp_path, one.said), "dimensions": ANY_NUMBER, "choice": choice, "shots": 2}
-        (trace,), bodies = score_with(by_examples(), use(kind, **stated, **params), one.about, one.judged)
-        assert not [body for body in bodies if reveals_example(hearing.user(body), one)]
+        (trace,), bodies = score_with(by_examples(), judge_use(kind, **stated, **params), one.about, one.judged)
+        assert not [body for body in bodies if reveals_example(scripted_judge.user_message(body), one)]
         for verdict in trace.verdicts:
             uses = [each for each in verdict.examples if each.score == SECRET]
             assert all(each.dropped is not None for each in uses)
@@ -416,8 +416,8 @@ def test_an_example_dropped_for_one_response_is_shown_for_another(tmp_path: Path
     judged, other = response("We take the small ferry to the island before noon.", "a"), response(prose(1), "b")
     said = [row("ann", "x", 1), row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!")]
     stated = {"history": write_history(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
-    traces, bodies = score_with(by_examples(), use("aggregate", **stated), task("ann"), judged, other)
-    assert [shown(body) for body in bodies] == [[("reviewer 2", SECRET)]]
+    traces, bodies = score_with(by_examples(), judge_use("aggregate", **stated), task("ann"), judged, other)
+    assert [examples_shown(body) for body in bodies] == [[("reviewer 2", SECRET)]]
     uses = {trace.response_id: trace.verdicts[0].examples for trace in traces}
     assert {name: [one.dropped for one in found] for name, found in uses.items()} == {
         "a": ["it says nearly the same as the judged item"],

@@ -16,13 +16,15 @@ from jurygraph import Jury, Question
 from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
 from jurygraph.judges.few_shot.selection import Balanced, Selectors, Similar, load_selector, order_examples
-from tests.agents.judging import hearing
-from tests.judges.few_shot.reviewing import (
+from tests.agents.judging import scripted_judge
+from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
     WITH_EXAMPLES,
     by_examples,
     candidates_of,
+    examples_shown,
     judge,
+    judge_use,
     load_history,
     plan_questions,
     prose,
@@ -30,13 +32,11 @@ from tests.judges.few_shot.reviewing import (
     row,
     rows,
     score_with,
-    shown,
     task,
-    use,
     write_history,
 )
-from tests.models import judging
-from tests.models.server import serving
+from tests.models import judge_scripts
+from tests.models.server import run_server
 
 QUERY = "Write about cats."
 
@@ -338,7 +338,7 @@ def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
 )
 def test_an_unknown_name_is_refused_when_the_judge_is_created(kind: str, params: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        Jury.from_config({"evaluators": [use(kind, **params)]})
+        Jury.from_config({"evaluators": [judge_use(kind, **params)]})
 
 
 # What the plan freezes
@@ -394,7 +394,7 @@ def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
 def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
     said = rows({"ann": range(10), "bob": range(10)})
     stated = {"history": write_history(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER, "samples": 2}
-    (trace,), bodies = score_with(by_examples(), use("personalized", **stated), task("ann"))
+    (trace,), bodies = score_with(by_examples(), judge_use("personalized", **stated), task("ann"))
     draws = [[one.item for one in verdict.examples] for verdict in trace.verdicts]
     assert [verdict.sample for verdict in trace.verdicts] == [0, 1]
     assert draws[0] != draws[1]
@@ -406,7 +406,7 @@ def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
     known = {"history": write_history(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
     said = "`samples` of the evaluator is 3, and examples are drawn for 2; write params.samples instead"
     with pytest.raises(ConfigError, match=said):
-        score_with(by_examples(), use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
+        score_with(by_examples(), judge_use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
     (question,) = plan_questions(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
     made = judge(kind, rows({"ann": (1,), "bob": (2,)}))
     for samples in (1, 2):
@@ -417,7 +417,7 @@ def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["zero-shot", "aggregate", "personalized"])
 def test_without_examples_any_number_of_samples_is_allowed(kind: str) -> None:
-    (trace,), _ = score_with(by_examples(), use(kind, shots=0) | {"samples": 3}, task("ann"))
+    (trace,), _ = score_with(by_examples(), judge_use(kind, shots=0) | {"samples": 3}, task("ann"))
     assert len(trace.verdicts) == 3
 
 
@@ -447,13 +447,13 @@ def test_a_spare_replaces_a_dropped_example(tmp_path: Path) -> None:
     items = [item for _, item, _ in candidates_of(question)]
     stated = {"history": write_history(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER}
     first = response(text=next(one["text"] for one in said if one["item"] == items[0]))
-    (trace,), (body,) = score_with(by_examples(), use("personalized", **stated), task("ann"), first)
+    (trace,), (body,) = score_with(by_examples(), judge_use("personalized", **stated), task("ann"), first)
     assert [(one.item, one.dropped is None) for one in trace.verdicts[0].examples] == [
         (items[0], False),
         (items[1], True),
         (items[2], True),
     ]
-    assert len(shown(body)) == 2
+    assert len(examples_shown(body)) == 2
 
 
 def test_fewer_remaining_examples_are_shown_and_none_abstains(tmp_path: Path) -> None:
@@ -461,9 +461,9 @@ def test_fewer_remaining_examples_are_shown_and_none_abstains(tmp_path: Path) ->
     near = [row(who, f"{who}{n}", n, text=f"{text}{'!' * n}") for who in ("ann", "bob") for n in range(4)]
     for more, count in (([], 0), (rows({"ann": (9,), "bob": (9,)}), 1)):
         stated = {"history": write_history(tmp_path, [*near, *more]), "shots": 4, "dimensions": ANY_NUMBER}
-        (trace,), bodies = score_with(by_examples(), use("personalized", **stated), task("ann"), response(text))
+        (trace,), bodies = score_with(by_examples(), judge_use("personalized", **stated), task("ann"), response(text))
         (verdict,) = trace.verdicts
-        assert [len(shown(body)) for body in bodies] == ([count] if count else [])
+        assert [len(examples_shown(body)) for body in bodies] == ([count] if count else [])
         assert verdict.status == ("ok" if count else "abstained")
         if not count:
             assert verdict.reason == "no rating of 'quality' can be shown for reviewer 'ann'; 4 were dropped"
@@ -473,8 +473,8 @@ def test_fewer_remaining_examples_are_shown_and_none_abstains(tmp_path: Path) ->
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_a_plan_keeps_its_examples_after_the_history_grows(tmp_path: Path, kind: str) -> None:
     said = rows({"ann": (1, 1, 1), "bob": (1, 1, 1)})
-    with serving(by_examples()) as server:
-        config = {**judging.config(server.url, cache=False), "evaluators": [use(kind, history="", shots=3)]}
+    with run_server(by_examples()) as server:
+        config = {**judge_scripts.config(server.url, cache=False), "evaluators": [judge_use(kind, history="", shots=3)]}
         config["evaluators"][0]["params"]["history"] = write_history(tmp_path, said)
         with Jury.from_config(config) as jury:
             plan = jury.prepare(task("ann"))
@@ -483,6 +483,6 @@ def test_a_plan_keeps_its_examples_after_the_history_grows(tmp_path: Path, kind:
             assert jury.prepare(task("ann")).digest != plan.digest
             jury.score(task("ann"), [response()], plan)
         (seen,) = server.requests
-    assert [score for _, score in shown(seen.body)] == [1.0, 1.0, 1.0]
-    assert hearing.user(seen.body).count("The score of") == 3
+    assert [score for _, score in examples_shown(seen.body)] == [1.0, 1.0, 1.0]
+    assert scripted_judge.user_message(seen.body).count("The score of") == 3
     assert json.loads(plan.model_dump_json())["survey"]["questions"][0]["params"]["count"] == 3

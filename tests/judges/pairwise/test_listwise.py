@@ -6,21 +6,21 @@ import pytest
 
 from jurygraph import Response
 from jurygraph.schema import RecordedVerdict
-from tests.judges.pairwise.comparing import (
+from tests.judges.pairwise.comparisons import (
     LONGER,
-    as_they_stand,
-    judging_by,
+    constant_judge,
+    judge_script,
     longest,
     responses,
+    responses_in,
     rewards,
-    scored,
-    shown_in,
-    stating,
+    score_by_script,
+    shown_order,
 )
 
 
 def listwise(script: Any, group: Any = LONGER, **more: Any) -> Any:
-    return scored(script, group, "listwise", **more)
+    return score_by_script(script, group, "listwise", **more)
 
 
 def by_sample(traces: Any) -> dict[tuple[str, int], RecordedVerdict]:
@@ -28,8 +28,8 @@ def by_sample(traces: Any) -> dict[tuple[str, int], RecordedVerdict]:
 
 
 def test_a_group_is_shown_in_the_order_given_and_in_reverse() -> None:
-    traces, bodies = listwise(judging_by(longest))
-    one, other = ([*shown_in(body).values()] for body in bodies)
+    traces, bodies = listwise(judge_script(longest))
+    one, other = ([*responses_in(body).values()] for body in bodies)
     assert one == other[::-1]
     assert sorted(one) == sorted(response.text for response in LONGER)
     shown = by_sample(traces)["a", 0].responses
@@ -37,7 +37,7 @@ def test_a_group_is_shown_in_the_order_given_and_in_reverse() -> None:
 
 
 def test_the_score_is_the_relative_rank() -> None:
-    traces, _ = listwise(judging_by(longest))
+    traces, _ = listwise(judge_script(longest))
     found = by_sample(traces)
     for sample in (0, 1):
         verdicts = [found[name, sample] for name in "abc"]
@@ -50,13 +50,13 @@ def test_the_score_is_the_relative_rank() -> None:
 
 
 def test_a_ranking_of_two() -> None:
-    traces, _ = listwise(judging_by(longest), LONGER[:2])
+    traces, _ = listwise(judge_script(longest), LONGER[:2])
     assert rewards(traces) == [0.0, 1.0]
 
 
 def test_each_response_has_its_own_quotations() -> None:
     group = responses("Dear Ann, come", "Dear Bob, stay", "Dear Bob, stay, or come")
-    traces, _ = listwise(stating(quotes=["Dear Bob, stay", "or come"]), group)
+    traces, _ = listwise(constant_judge(quotes=["Dear Bob, stay", "or come"]), group)
     found = by_sample(traces)
     for sample in (0, 1):
         told = {name: [(one.quote, one.source, one.verified) for one in found[name, sample].evidence] for name in "abc"}
@@ -78,7 +78,7 @@ def test_each_response_has_its_own_quotations() -> None:
     ],
 )
 def test_an_incomplete_ranking_is_an_invalid_reply(ranking: list[str], said: str) -> None:
-    traces, bodies = listwise(stating(ranking=ranking))
+    traces, bodies = listwise(constant_judge(ranking=ranking))
     assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"malformed"}
     assert rewards(traces) == [None] * 3
     assert said in bodies[-1]["messages"][-1]["content"]
@@ -86,15 +86,15 @@ def test_an_incomplete_ranking_is_an_invalid_reply(ranking: list[str], said: str
 
 @pytest.mark.parametrize("quotes", [[], ["never written"]])
 def test_a_ranking_needs_a_quotation_from_some_response(quotes: list[str]) -> None:
-    traces, bodies = listwise(stating(quotes=quotes))
+    traces, bodies = listwise(constant_judge(quotes=quotes))
     assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"unsupported"}
     assert len(bodies) == 4
-    traces, _ = listwise(stating(quotes=quotes), safety={"evidence": False})
+    traces, _ = listwise(constant_judge(quotes=quotes), safety={"evidence": False})
     assert rewards(traces) == [0.0, 0.5, 1.0]
 
 
 def test_a_compact_profile_asks_for_the_ranking_alone() -> None:
-    traces, bodies = listwise(judging_by(longest), profile="compact")
+    traces, bodies = listwise(judge_script(longest), profile="compact")
     schemas = [body["response_format"]["json_schema"]["schema"]["properties"] for body in bodies]
     assert [list(schema) for schema in schemas] == [["ranking"], ["ranking"]]
     assert schemas[0]["ranking"] == {
@@ -107,17 +107,17 @@ def test_a_compact_profile_asks_for_the_ranking_alone() -> None:
 
 
 def test_pure_position_bias_gains_nothing() -> None:
-    traces, _ = listwise(judging_by(as_they_stand))
+    traces, _ = listwise(judge_script(shown_order))
     assert rewards(traces) == [0.5, 0.5, 0.5]
     assert {one.reward.diagnostics["listwise"]["flips"] for one in traces} == {1.0}
 
 
 def test_twenty_are_ranked_and_twenty_one_are_not() -> None:
     many = [Response(id=f"r{place:02}", text="Dear Ann" + ", come" * place) for place in range(21)]
-    traces, bodies = listwise(judging_by(longest), many[:20])
+    traces, bodies = listwise(judge_script(longest), many[:20])
     assert rewards(traces) == pytest.approx([place / 19 for place in range(20)])
     assert len(bodies) == 2
-    traces, bodies = listwise(judging_by(longest), many)
+    traces, bodies = listwise(judge_script(longest), many)
     assert bodies == []
     failure = traces[0].verdicts[0].failure
     assert failure is not None

@@ -9,18 +9,18 @@ from jurygraph import ConfigError, Response, Task
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.prompts import RenderOptions, load_prompt
 from jurygraph.schema import EvaluatorUse, RecordedVerdict
-from tests.judges.pairwise.comparing import (
+from tests.judges.pairwise.comparisons import (
     LONGER,
-    as_they_stand,
-    judging_by,
+    constant_judge,
+    judge_script,
     longest,
     reply,
     responses,
-    scored,
-    shown_in,
-    stating,
+    responses_in,
+    score_by_script,
+    shown_order,
 )
-from tests.models.server import Answer, said
+from tests.models.server import Answer, reply_with
 
 TWO = responses("Dear Ann", "Dear Ann, come at nine")
 
@@ -31,15 +31,15 @@ def verdicts(traces: Any) -> dict[tuple[str, ...], RecordedVerdict]:
 
 
 def test_every_pair_is_judged_in_both_orders() -> None:
-    traces, bodies = scored(judging_by(longest))
+    traces, bodies = score_by_script(judge_script(longest))
     texts = {one.text: one.id for one in LONGER}
-    asked = sorted("".join(texts[text] for text in shown_in(body).values()) for body in bodies)
+    asked = sorted("".join(texts[text] for text in responses_in(body).values()) for body in bodies)
     assert asked == ["ab", "ac", "ba", "bc", "ca", "cb"]
     assert sorted(verdicts(traces)) == [tuple(pair) for pair in asked]
 
 
 def test_a_verdict_is_shown_from_the_side_of_the_first_response() -> None:
-    traces, _ = scored(judging_by(longest), TWO)
+    traces, _ = score_by_script(judge_script(longest), TWO)
     found = verdicts(traces)
     one, other = found["a", "b"], found["b", "a"]
     assert (one.about, one.score, one.met, one.native) == ("a", 0.0, False, "second")
@@ -49,7 +49,7 @@ def test_a_verdict_is_shown_from_the_side_of_the_first_response() -> None:
 
 
 def test_a_tie_is_half_for_both_and_needs_no_quotation() -> None:
-    traces, bodies = scored(stating(preferred="tie", quotes=[]), TWO)
+    traces, bodies = score_by_script(constant_judge(preferred="tie", quotes=[]), TWO)
     assert {(one.score, one.native, one.evidence) for one in verdicts(traces).values()} == {(0.5, "tie", ())}
     assert len(bodies) == 2
 
@@ -58,7 +58,7 @@ def test_a_tie_is_half_for_both_and_needs_no_quotation() -> None:
 
 
 def test_the_prompt_shows_both_responses_before_the_criterion() -> None:
-    _, bodies = scored(judging_by(longest), TWO, criterion="Which one is kinder?")
+    _, bodies = score_by_script(judge_script(longest), TWO, criterion="Which one is kinder?")
     (first, second) = sorted((str(body["messages"][1]["content"]) for body in bodies), key=len)
     for text in (first, second):
         places = [text.index(part) for part in ("Write a letter.", "# Response A", "# Response B", "is kinder?")]
@@ -67,7 +67,9 @@ def test_the_prompt_shows_both_responses_before_the_criterion() -> None:
 
 
 def test_without_a_reminder_the_criterion_comes_first() -> None:
-    _, bodies = scored(judging_by(longest), TWO, safety={"reminder": False}, criterion="Which one is kinder?")
+    _, bodies = score_by_script(
+        judge_script(longest), TWO, safety={"reminder": False}, criterion="Which one is kinder?"
+    )
     assert all(
         body["messages"][1]["content"].index("kinder?") < body["messages"][1]["content"].index("# Response A")
         for body in bodies
@@ -77,17 +79,19 @@ def test_without_a_reminder_the_criterion_comes_first() -> None:
 def test_a_reference_is_shown_where_the_task_has_one() -> None:
     task = Task(id="letter", query="Write.", reference="Dear Ann, …")
     for shown in (task, Task(id="letter", query="Write.")):
-        _, bodies = scored(judging_by(longest), TWO, task=shown)
+        _, bodies = score_by_script(judge_script(longest), TWO, task=shown)
         assert ("# A reference" in bodies[0]["messages"][1]["content"]) == (shown.reference is not None)
 
 
 def test_a_criterion_makes_another_question() -> None:
-    told = {scored(judging_by(longest), TWO, criterion=one)[0][0].plan_digest for one in ("Kinder?", "Shorter?")}
+    told = {
+        score_by_script(judge_script(longest), TWO, criterion=one)[0][0].plan_digest for one in ("Kinder?", "Shorter?")
+    }
     assert len(told) == 2
 
 
 def test_a_compact_profile_asks_for_the_preference_alone() -> None:
-    traces, bodies = scored(judging_by(longest), TWO, profile="compact")
+    traces, bodies = score_by_script(judge_script(longest), TWO, profile="compact")
     assert {tuple(body["response_format"]["json_schema"]["schema"]["properties"]) for body in bodies} == {
         ("preferred",)
     }
@@ -131,7 +135,7 @@ def test_the_system_message_depends_only_on_the_fence(fence: bool, compact: bool
 
 def test_a_quotation_is_evidence_for_the_response_that_contains_it() -> None:
     group = responses("Dear Ann, come", "Dear Ann, come at nine")
-    traces, _ = scored(stating(quotes=["come at nine", "Dear Ann, come"]), group)
+    traces, _ = score_by_script(constant_judge(quotes=["come at nine", "Dear Ann, come"]), group)
     of_b = verdicts(traces)["b", "a"].evidence
     assert [(one.source, one.quote, one.start, one.end) for one in of_b] == [
         ("response", "come at nine", 10, 22),
@@ -143,7 +147,7 @@ def test_a_quotation_is_evidence_for_the_response_that_contains_it() -> None:
 
 
 def test_an_invented_quotation_fails_after_one_repair() -> None:
-    traces, bodies = scored(stating(quotes=["never written"]), TWO)
+    traces, bodies = score_by_script(constant_judge(quotes=["never written"]), TWO)
     found = verdicts(traces)["a", "b"]
     assert (found.status, found.score, found.evidence) == ("failed", None, ())
     assert found.failure is not None
@@ -154,7 +158,7 @@ def test_an_invented_quotation_fails_after_one_repair() -> None:
 
 
 def test_a_preference_without_a_quotation_fails() -> None:
-    traces, _ = scored(stating(quotes=[]), TWO)
+    traces, _ = score_by_script(constant_judge(quotes=[]), TWO)
     failures = [one.failure for one in verdicts(traces).values()]
     assert [one.message for one in failures if one] == [
         "the judge prefers a response, and nothing is quoted for it"
@@ -165,15 +169,15 @@ def test_a_preference_without_a_quotation_fails() -> None:
 def test_a_repaired_reply_counts() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         mended = len(body["messages"]) > 2
-        return said(json.dumps(reply(body, longest) | ({} if mended else {"quotes": ["never written"]})))
+        return reply_with(json.dumps(reply(body, longest) | ({} if mended else {"quotes": ["never written"]})))
 
-    traces, bodies = scored(script, TWO)
+    traces, bodies = score_by_script(script, TWO)
     assert [trace.reward.value for trace in traces] == [0.0, 1.0]
     assert len(bodies) == 4
 
 
 def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() -> None:
-    traces, bodies = scored(stating(quotes=["come at nine", "never written"]), TWO)
+    traces, bodies = score_by_script(constant_judge(quotes=["come at nine", "never written"]), TWO)
     found = verdicts(traces)["b", "a"]
     assert (found.score, [one.quote for one in found.evidence]) == (1.0, ["come at nine"])
     assert found.reason.startswith("so it is [lost: 'never written' (in no response")
@@ -181,19 +185,21 @@ def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() 
 
 
 def test_a_preference_needs_no_quotation_if_evidence_is_disabled() -> None:
-    traces, bodies = scored(stating(quotes=[]), TWO, safety={"evidence": False})
+    traces, bodies = score_by_script(constant_judge(quotes=[]), TWO, safety={"evidence": False})
     assert [trace.reward.value for trace in traces] == [0.0, 1.0]
     assert len(bodies) == 2
 
 
 def test_an_unknown_letter_is_an_invalid_reply() -> None:
-    traces, bodies = scored(stating(preferred="C"), TWO)
+    traces, bodies = score_by_script(constant_judge(preferred="C"), TWO)
     assert {one.failure.kind for one in verdicts(traces).values() if one.failure} == {"malformed"}
     assert len(bodies) == 4
 
 
 def test_equal_texts_are_a_tie() -> None:
-    for order in (longest, as_they_stand):
-        traces, bodies = scored(judging_by(order), [Response(id=name, text="Dear Ann, come") for name in "ab"])
+    for order in (longest, shown_order):
+        traces, bodies = score_by_script(
+            judge_script(order), [Response(id=name, text="Dear Ann, come") for name in "ab"]
+        )
         assert [trace.reward.value for trace in traces] == [0.5, 0.5]
         assert len(bodies) == 1  # the two requests are one

@@ -10,9 +10,9 @@ import pytest
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from tests.judges.protocols.trip import ADAPTIVE, HOMES, PLAN, UNIFORM, decomposed, trip
-from tests.models.server import Answer, said, serving
-from tests.runs.made import write_tasks
-from tests.runs.test_calls import sit
+from tests.models.server import Answer, reply_with, run_server
+from tests.runs.sample_runs import write_tasks
+from tests.runs.test_calls import run_session
 
 FIRST, LATER = decomposed([10, 5.5, 1], [0.5, 0.3, 0.2]), decomposed([2, 2, 2], [0.5, 0.3, 0.2])
 
@@ -23,7 +23,7 @@ def replying_in_turn(*replies: Any) -> Any:
 
     def script(body: dict[str, Any], number: int) -> Answer:
         one = next(queue)
-        return said(one if isinstance(one, str) else json.dumps(one))
+        return reply_with(one if isinstance(one, str) else json.dumps(one))
 
     return script
 
@@ -37,12 +37,12 @@ def test_the_second_decomposed_judge_gets_the_prompt_of_the_first(
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     line = trip(3).model_dump(mode="json", exclude_defaults=True) | {"responses": [{"id": "r", "text": PLAN}]}
     tasks = write_tasks(tmp_path, [line])
-    with serving(replying_in_turn(*first)) as server:
+    with run_server(replying_in_turn(*first)) as server:
         config: dict[str, Any] = {"model": f"openai-compatible:{server.url}#tiny", "calls": {"cache": cache}}
-        sit(tmp_path / "one", tasks, {**config, "evaluators": [before], "reward": {HOMES[before]: 1.0}})
+        run_session(tmp_path / "one", tasks, {**config, "evaluators": [before], "reward": {HOMES[before]: 1.0}})
         count = server.count
         both = {**config, "evaluators": [before, after], "reward": {HOMES[before]: 1.0, HOMES[after]: 1.0}}
-        sit(tmp_path / "two", tasks, both, tmp_path / "one")
+        run_session(tmp_path / "two", tasks, both, tmp_path / "one")
         assert server.count == count == len(first)
     (trace,) = Run.open(tmp_path / "two").traces()
     assert len({verdict.call for verdict in trace.verdicts}) == 1

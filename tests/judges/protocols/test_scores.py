@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Task, Trace
-from tests.agents.judging.hearing import replying
+from tests.agents.judging.scripted_judge import reply_in_turn
 from tests.judges.protocols.trip import (
     ADAPTIVE,
     ALL,
@@ -20,7 +20,7 @@ from tests.judges.protocols.trip import (
     checklist,
     decomposed,
     direct,
-    finding,
+    find_everything,
     rubric,
     score_protocol,
     trip,
@@ -134,7 +134,7 @@ def test_decomposed_uniform_is_the_mean_of_the_same_utilities(number: int) -> No
 def test_all_five_protocols_run_together_and_zero_weights_leave_the_reward_unchanged() -> None:
     def reward(counts: float) -> Any:
         settings = {"reward": {**dict.fromkeys(HOMES.values(), 1.0), HOMES[ADAPTIVE]: counts}}
-        trace, _ = score_protocol(finding, DIRECT, trip(3), settings=settings | {"evaluators": list(ALL)})
+        trace, _ = score_protocol(find_everything, DIRECT, trip(3), settings=settings | {"evaluators": list(ALL)})
         return trace.reward
 
     assert reward(1.0).value == pytest.approx(5.0)
@@ -197,7 +197,7 @@ def test_rounded_weights_are_shares_of_their_sum(weights: list[float], shares: l
 
 def test_the_component_is_the_mean_over_samples() -> None:
     """Σ w û of each reply, not of mean weights and mean utilities."""
-    replies = replying(decomposed([10, 1], [1, 0]), decomposed([1, 10], [0, 1]), decomposed([10, 1], [0.5, 0.5]))
+    replies = reply_in_turn(decomposed([10, 1], [1, 0]), decomposed([1, 10], [0, 1]), decomposed([10, 1], [0.5, 0.5]))
     use = {"use": ADAPTIVE, "samples": 3}
     trace, bodies = score_protocol(replies, use, trip(2))
     assert len(bodies) == 3

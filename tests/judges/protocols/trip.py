@@ -6,9 +6,9 @@ from typing import Any
 
 from jurygraph import Task, Trace
 from jurygraph.judges.protocols.protocol import ASPECTS, DIMENSIONS, ITEMS
-from tests.agents.judging.hearing import scored
-from tests.models.judging import items_of, responses
-from tests.models.server import Answer, said
+from tests.agents.judging.scripted_judge import score_by_script
+from tests.models.judge_scripts import items_of, responses
+from tests.models.server import Answer, reply_with
 
 Body = Mapping[str, Any]
 
@@ -113,14 +113,14 @@ def _response_in(body: Body) -> list[str]:
     return shown.partition(f"<<<{fence}\n")[2].partition(f"\n{fence}>>>")[0].split("\n")
 
 
-def finding(body: Body, number: int) -> Answer:
+def find_everything(body: Body, number: int) -> Answer:
     """Reply as a judge who finds everything in every response."""
-    return said(json.dumps(fitting_reply(body)))
+    return reply_with(json.dumps(fitting_reply(body)))
 
 
 def finding_nothing(body: Body, number: int) -> Answer:
     """Reply as a judge who finds nothing in any response."""
-    return said(json.dumps(fitting_reply(body, found=False)))
+    return reply_with(json.dumps(fitting_reply(body, found=False)))
 
 
 # A jury before that judge
@@ -128,6 +128,6 @@ def finding_nothing(body: Body, number: int) -> Answer:
 
 def score_protocol(reply: Any, use: Any, task: Task, *texts: str, **kwargs: Any) -> tuple[Trace, list[dict[str, Any]]]:
     """The trace of the first response, and the bodies of all requests; `reply` is said each time, or is a script."""
-    script = reply if callable(reply) else lambda body, number: said(json.dumps(reply))
-    traces, bodies = scored(script, task, responses(*(texts or (PLAN,))), use=[use], **kwargs)
+    script = reply if callable(reply) else lambda body, number: reply_with(json.dumps(reply))
+    traces, bodies = score_by_script(script, task, responses(*(texts or (PLAN,))), use=[use], **kwargs)
     return traces[0], bodies

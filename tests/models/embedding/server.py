@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.models.server import Answer, Script, Seen, Server, raw
+from tests.models.server import Answer, ReceivedRequest, Script, Server, raw_body
 
 
 class _AnyPath(Server):
@@ -17,7 +17,7 @@ class _AnyPath(Server):
 
     async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
         body = {**json.loads(await request.content.read()), "path": request.path}
-        self._seen.append(Seen(body, {name.lower(): value for name, value in request.headers.items()}))
+        self._seen.append(ReceivedRequest(body, {name.lower(): value for name, value in request.headers.items()}))
         try:
             answer = self._script(body, len(self._seen))
         except Exception as error:  # noqa: BLE001 - `reading` raises it where the test sees it
@@ -27,7 +27,7 @@ class _AnyPath(Server):
 
 
 @contextmanager
-def reading(script: Script) -> Iterator[Server]:
+def run_embedding_server(script: Script) -> Iterator[Server]:
     """A server that answers by a script, for as long as the block lasts. Raises what the script raised."""
     server = _AnyPath(script)
     server.start()
@@ -44,7 +44,7 @@ def vector(text: str) -> list[float]:
     return [float(text.count(letter)) for letter in "aeionrst"]
 
 
-def embeddings(body: dict[str, Any], number: int = 1) -> Answer:
+def embeddings_reply(body: dict[str, Any], number: int = 1) -> Answer:
     """Return the vectors of all texts of a request, the last first, with their indices."""
     coded = body.get("encoding_format") == "base64"
     data = [
@@ -52,14 +52,14 @@ def embeddings(body: dict[str, Any], number: int = 1) -> Answer:
         for place, text in enumerate(body["input"])
     ]
     usage = {"prompt_tokens": 3, "total_tokens": 3}
-    return raw(json.dumps({"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}))
+    return raw_body(json.dumps({"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}))
 
 
-def ranked(scores: Sequence[float]) -> Answer:
+def ranking_reply(scores: Sequence[float]) -> Answer:
     """Return relevance scores of the documents, the best first, as the format requires."""
     results = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
     results.sort(key=lambda one: -one["relevance_score"])
-    return raw(json.dumps({"id": "1", "model": "tiny", "results": results, "usage": {"total_tokens": 3}}))
+    return raw_body(json.dumps({"id": "1", "model": "tiny", "results": results, "usage": {"total_tokens": 3}}))
 
 
 def _base64(numbers: Sequence[float]) -> str:

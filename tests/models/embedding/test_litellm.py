@@ -12,8 +12,8 @@ from jurygraph.models.embedding.embedder import normalize_vectors
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
-from tests.models.embedding.server import embeddings, ranked, reading, vector
-from tests.models.server import Answer, Script, Server, hang, raw, status
+from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
+from tests.models.server import Answer, Script, Server, hang, raw_body, status
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
 
@@ -28,19 +28,19 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def embed_texts(script: Script, monkeypatch: pytest.MonkeyPatch, *texts: str) -> tuple[Floats, Server]:
-    with reading(script) as server:
+    with run_embedding_server(script) as server:
         monkeypatch.setenv("OPENAI_API_BASE", server.url)
         return asyncio.run(open_embedder("litellm:openai/tiny").embed(texts)), server
 
 
 def score_documents(script: Script, monkeypatch: pytest.MonkeyPatch, *documents: str) -> tuple[Floats, Server]:
-    with reading(script) as server:
+    with run_embedding_server(script) as server:
         monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
         return asyncio.run(open_reranker("litellm:hosted_vllm/tiny").score("q", documents)), server
 
 
 def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows, server = embed_texts(embeddings, monkeypatch, *TEXTS)
+    rows, server = embed_texts(embeddings_reply, monkeypatch, *TEXTS)
     assert rows == pytest.approx(normalize_vectors([vector(text) for text in TEXTS], 3, "tiny"))
     (seen,) = server.requests
     assert (seen.body["path"], seen.body["model"], seen.body["input"]) == ("/v1/embeddings", "tiny", list(TEXTS))
@@ -48,7 +48,7 @@ def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_documents_are_ranked_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    scores, server = score_documents(lambda body, number: ranked([0.2, 0.9, 0.1]), monkeypatch, "a", "b", "c")
+    scores, server = score_documents(lambda body, number: ranking_reply([0.2, 0.9, 0.1]), monkeypatch, "a", "b", "c")
     assert scores.tolist() == [0.2, 0.9, 0.1]
     (seen,) = server.requests
     assert (seen.body["path"], seen.body["query"], seen.body["documents"]) == ("/v1/rerank", "q", ["a", "b", "c"])
@@ -56,9 +56,13 @@ def test_documents_are_ranked_in_one_request(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_retries_happen_only_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
-    _, server = embed_texts(lambda body, number: status(503) if number < 3 else embeddings(body), monkeypatch, "a")
+    _, server = embed_texts(
+        lambda body, number: status(503) if number < 3 else embeddings_reply(body), monkeypatch, "a"
+    )
     assert server.count == 3
-    _, server = score_documents(lambda body, number: status(503) if number < 3 else ranked([0.5]), monkeypatch, "a")
+    _, server = score_documents(
+        lambda body, number: status(503) if number < 3 else ranking_reply([0.5]), monkeypatch, "a"
+    )
     assert server.count == 3
 
 
@@ -68,8 +72,8 @@ def test_retries_happen_only_in_the_gateway(monkeypatch: pytest.MonkeyPatch) -> 
         (status(401), "unauthorised"),
         (status(404), "unknown-model"),
         (status(503), "server"),
-        (raw('{"object": "list", "model": "tiny", "data": []}'), "unreadable"),
-        (raw('{"object": "list", "model": "tiny", "data": [{"index": 1, "embedding": [1.0]}]}'), "unreadable"),
+        (raw_body('{"object": "list", "model": "tiny", "data": []}'), "unreadable"),
+        (raw_body('{"object": "list", "model": "tiny", "data": [{"index": 1, "embedding": [1.0]}]}'), "unreadable"),
     ],
 )
 def test_each_fault_of_an_embedder_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
@@ -84,9 +88,9 @@ def test_each_fault_of_an_embedder_is_named(monkeypatch: pytest.MonkeyPatch, ans
     [
         (status(401), "unauthorised"),
         (status(503), "server"),
-        (raw('{"id": "1", "results": []}'), "unreadable"),
-        (raw('{"id": "1", "results": [{"index": 0, "relevance_score": 0.5}]}'), "unreadable"),
-        (ranked([0.5, float("nan")]), "unreadable"),
+        (raw_body('{"id": "1", "results": []}'), "unreadable"),
+        (raw_body('{"id": "1", "results": [{"index": 0, "relevance_score": 0.5}]}'), "unreadable"),
+        (ranking_reply([0.5, float("nan")]), "unreadable"),
     ],
 )
 def test_each_fault_of_a_reranker_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
@@ -114,13 +118,13 @@ def test_a_value_that_is_not_a_number_is_refused(
     }
     for asked, answer in answers.items():
         with pytest.raises(Fault) as caught:
-            asked(lambda body, number, told=answer: raw(json.dumps(told)), monkeypatch, "a", "b")
+            asked(lambda body, number, told=answer: raw_body(json.dumps(told)), monkeypatch, "a", "b")
         assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
 @pytest.mark.parametrize("code", [302, 307, 308])
 def test_redirects_are_not_followed(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    with reading(embeddings) as other:
+    with run_embedding_server(embeddings_reply) as other:
         for asked, path in ((embed_texts, "embeddings"), (score_documents, "rerank")):
             with pytest.raises(Fault):
                 asked(lambda body, _, to=f"{other.url}/{path}": status(code, {"Location": to}), monkeypatch, "a")
@@ -130,8 +134,8 @@ def test_redirects_are_not_followed(monkeypatch: pytest.MonkeyPatch, code: int) 
 @pytest.mark.parametrize("code", [302, 307])
 def test_litellms_own_client_sends_no_text_elsewhere(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     with (
-        reading(embeddings) as other,
-        reading(lambda body, _: status(code, {"Location": f"{other.url}/embeddings"})) as server,
+        run_embedding_server(embeddings_reply) as other,
+        run_embedding_server(lambda body, _: status(code, {"Location": f"{other.url}/embeddings"})) as server,
     ):
         monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
         with pytest.raises(Fault):
@@ -142,7 +146,7 @@ def test_litellms_own_client_sends_no_text_elsewhere(monkeypatch: pytest.MonkeyP
 def test_without_a_key_nothing_is_sent_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(Fault) as caught:
-        embed_texts(embeddings, monkeypatch, "a")
+        embed_texts(embeddings_reply, monkeypatch, "a")
     assert caught.value.kind == "unauthorised"
 
 

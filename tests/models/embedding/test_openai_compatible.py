@@ -12,8 +12,8 @@ from jurygraph.models.embedding.embedder import normalize_vectors
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
-from tests.models.embedding.server import embeddings, ranked, reading, vector
-from tests.models.server import Answer, cut, hang, huge, raw, reset, status
+from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
+from tests.models.server import Answer, cut_off, hang, huge, raw_body, reset, status
 
 TEXTS = ("eat", "tea on sea", "stone")
 DOCUMENTS = ("a", "b", "c")
@@ -34,7 +34,7 @@ def score_documents(url: str, *documents: str) -> Floats:
 
 def test_embeddings_come_from_one_request_in_order_of_the_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_API_KEY", "a-key-for-tests")
-    with reading(embeddings) as server:
+    with run_embedding_server(embeddings_reply) as server:
         rows = embed_texts(server.url, *TEXTS)
         (seen,) = server.requests
     assert rows.tolist() == normalize_vectors([vector(text) for text in TEXTS], 3, "tiny").tolist()
@@ -44,16 +44,16 @@ def test_embeddings_come_from_one_request_in_order_of_the_texts(monkeypatch: pyt
 
 
 def test_documents_are_ranked_in_one_request_in_their_order() -> None:
-    with reading(lambda body, number: ranked([0.2, 0.9, 0.1])) as server:
+    with run_embedding_server(lambda body, number: ranking_reply([0.2, 0.9, 0.1])) as server:
         assert score_documents(server.url, *DOCUMENTS).tolist() == [0.2, 0.9, 0.1]
         (seen,) = server.requests
     assert seen.body == {"model": "tiny", "query": "q", "documents": list(DOCUMENTS), "path": "/v1/rerank"}
     assert "authorization" not in seen.headers
 
 
-@pytest.mark.parametrize("first", [status(503), status(429), cut(), reset(), raw("no JSON")])
+@pytest.mark.parametrize("first", [status(503), status(429), cut_off(), reset(), raw_body("no JSON")])
 def test_a_retryable_failure_is_retried(first: Answer) -> None:
-    with reading(lambda body, number: first if number == 1 else embeddings(body)) as server:
+    with run_embedding_server(lambda body, number: first if number == 1 else embeddings_reply(body)) as server:
         assert embed_texts(server.url, *TEXTS).shape == (3, 8)
         assert server.count == 2
 
@@ -84,7 +84,7 @@ def entry(index: Any, numbers: Any) -> dict[str, Any]:
     ],
 )
 def test_embeddings_that_do_not_match_the_texts_are_refused(data: Any) -> None:
-    with reading(lambda body, number: raw(json.dumps({"data": data}))) as server:
+    with run_embedding_server(lambda body, number: raw_body(json.dumps({"data": data}))) as server:
         with pytest.raises(Fault) as caught:
             embed_texts(server.url, "a", "b")
         assert server.count == 3
@@ -94,7 +94,10 @@ def test_embeddings_that_do_not_match_the_texts_are_refused(data: Any) -> None:
 def test_a_vector_that_is_not_finite_is_refused() -> None:
     body = '{"data": [{"index": 0, "embedding": [1.0, %s]}]}'
     for number in ("NaN", "Infinity", "1e999"):
-        with reading(lambda _, __, told=number: raw(body % told)) as server, pytest.raises(Fault) as caught:
+        with (
+            run_embedding_server(lambda _, __, told=number: raw_body(body % told)) as server,
+            pytest.raises(Fault) as caught,
+        ):
             embed_texts(server.url, "a")
         assert caught.value.kind == "unreadable"
 
@@ -117,7 +120,7 @@ def test_a_vector_that_is_not_finite_is_refused() -> None:
 )
 def test_scores_that_do_not_match_the_documents_are_refused(results: Any) -> None:
     with (
-        reading(lambda body, number: raw(json.dumps({"results": results}))) as server,
+        run_embedding_server(lambda body, number: raw_body(json.dumps({"results": results}))) as server,
         pytest.raises(Fault) as caught,
     ):
         score_documents(server.url, "a", "b")
@@ -140,7 +143,7 @@ OVERFLOWED = status(400, body={"error": {"code": "context_length_exceeded", "mes
     ],
 )
 def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) -> None:
-    with reading(lambda body, number: answer) as server:
+    with run_embedding_server(lambda body, number: answer) as server:
         for asked in (embed_texts, score_documents):
             before = server.count
             with pytest.raises(Fault) as caught:
@@ -150,7 +153,10 @@ def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) 
 
 @pytest.mark.parametrize("code", [302, 307, 308])
 def test_redirects_are_not_followed(code: int) -> None:
-    with reading(embeddings) as other, reading(lambda body, _: status(code, {"Location": other.url})) as server:
+    with (
+        run_embedding_server(embeddings_reply) as other,
+        run_embedding_server(lambda body, _: status(code, {"Location": other.url})) as server,
+    ):
         for asked in (embed_texts, score_documents):
             with pytest.raises(Fault):
                 asked(server.url, "a")
@@ -159,13 +165,13 @@ def test_redirects_are_not_followed(code: int) -> None:
 
 def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(remote, "TIMEOUT", 0.05)
-    with reading(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
+    with run_embedding_server(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
         embed_texts(server.url, "a")
     assert caught.value.kind == "timeout"
 
 
 def test_text_that_is_not_utf_8_is_not_sent() -> None:
-    with reading(embeddings) as server:
+    with run_embedding_server(embeddings_reply) as server:
         with pytest.raises(Fault) as caught:
             embed_texts(server.url, "\ud800")
         assert (caught.value.kind, server.count) == ("rejected", 0)
@@ -176,6 +182,6 @@ def test_concurrent_requests_get_their_own_embeddings() -> None:
         embedder = open_embedder(f"openai-compatible:{url}#tiny")
         return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 5))
 
-    with reading(embeddings) as server:
+    with run_embedding_server(embeddings_reply) as server:
         rows = asyncio.run(many(server.url))
     assert [row.tolist() for row in rows[:3]] == [row.tolist() for row in rows[12:]]

@@ -20,7 +20,7 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
-from tests.runs.made import PLAIN, make_tasks, score, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 
 OWN = ["README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl", "traces.jsonl"]
@@ -114,10 +114,10 @@ class TestRescoredRun:
     def test_later_records_of_the_base_are_left_out(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
         tasks = write_tasks(tmp_path / "given", make_tasks())
-        score(folder, tasks, PLAIN, limit=2)
+        score(folder, tasks, SIMPLE_CONFIG, limit=2)
         other = rescore_run(folder, tmp_path / "other")
         before = member(bundle(other, tmp_path / "before.zip"), "base/records.jsonl")
-        score(folder, tasks, PLAIN)
+        score(folder, tasks, SIMPLE_CONFIG)
         assert member(bundle(other, tmp_path / "after.zip"), "base/records.jsonl") == before
 
     def test_later_erasures_in_the_base_are_included(self, plain: Path, tmp_path: Path) -> None:
@@ -154,7 +154,7 @@ class TestOutput:
 
     def test_an_open_run_can_be_bundled(self, tmp_path: Path) -> None:
         folder = tmp_path / "run"
-        score(folder, write_tasks(tmp_path / "given", make_tasks()), PLAIN, limit=2)
+        score(folder, write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2)
         before = member(bundle(folder, tmp_path / "open.zip"), "records.jsonl")
         close_run(folder)
         assert member(bundle(folder, tmp_path / "closed.zip"), "records.jsonl").startswith(before)

@@ -15,11 +15,11 @@ from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import MAX_TEXTS, commitment
-from tests.agents.extraction.extractor import perfect, reading
+from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
-from tests.models.server import serving
+from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
-from tests.runs.made import score, verify_run, write_tasks
+from tests.runs.sample_runs import score, verify_run, write_tasks
 
 PLANS = [("40", "prose"), ("13", "bullets")]
 ASKED = {"evaluators": ["facts.confirmed", "checks.constraints"], "reward": {"confirmed": 1.0}}
@@ -38,7 +38,10 @@ def _scored_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     at = tmp_path_factory.mktemp("made")
     tasks = write_tasks(at, [_line(*one) for one in PLANS])
     derivers = [{"use": "extract", "params": {"records": RECORDS}}, "facts.claims"]
-    with pytest.MonkeyPatch.context() as patch, serving(reading(lambda text, query: perfect(text))) as server:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        run_server(reader_script(lambda text, query: read_perfectly(text))) as server,
+    ):
         patch.setenv("JURYGRAPH_CACHE", str(at / "cache"))
         shared = {"model": f"openai-compatible:{server.url}#tiny", "derivers": derivers}
         score(at / "run", tasks, {**shared, **ASKED})

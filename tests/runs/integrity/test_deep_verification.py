@@ -11,11 +11,11 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, commitment
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import Evidence, Verdict
-from tests.graphs.cast import Told
-from tests.judges.pairwise.comparing import LONGER, TASK, judging_by, longest
-from tests.models.server import serving
+from tests.graphs.scripted import ScriptedEvaluator
+from tests.judges.pairwise.comparisons import LONGER, TASK, judge_script, longest
+from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
-from tests.runs.made import RECORDING, REQUESTED, RICH, RecordingEvaluator, make_tasks, score, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, RECORDING, REQUESTED, RecordingEvaluator, make_tasks, score, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 from tests.runs.workflows.test_rescoring import rescore_run
 
@@ -97,7 +97,7 @@ def test_an_exchanged_response_is_found(rich: Path) -> None:
 
 
 def test_another_version_of_an_evaluator_is_refused(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Told, "version", "2")
+    monkeypatch.setattr(ScriptedEvaluator, "version", "2")
     with pytest.raises(InputError, match="the plan was made with evaluator 'late' of version '1'; this jury has 2"):
         verify_deeply(rich)
 
@@ -105,7 +105,7 @@ def test_another_version_of_an_evaluator_is_refused(rich: Path, monkeypatch: pyt
 def test_infrastructure_failures_are_counted_separately(tmp_path: Path) -> None:
     given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
     found = verify_deeply(tmp_path / "run")
     assert found.infrastructure_failures == 2, "the failed one, and the question that it gates"
     assert found.recomputed + found.infrastructure_failures == count_verdicts(tmp_path / "run")
@@ -135,7 +135,7 @@ def comparison_run(tmp_path: Path) -> Path:
             "responses": [one.model_dump(include={"id", "text"}) for one in LONGER],
         }
     ]
-    with serving(judging_by(longest)) as server:
+    with run_server(judge_script(longest)) as server:
         config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["pairwise", "listwise"]}
         config["reward"] = {"pairwise": 1.0, "listwise": 1.0}
         score(tmp_path / "run", write_tasks(tmp_path, given), config)
@@ -179,7 +179,7 @@ def test_a_quotation_from_an_opponent_without_a_place_is_not_checked(tmp_path: P
     assert verify_deeply(tmp_path / "run").quotations == 0
 
 
-class Cites(Told):
+class Cites(ScriptedEvaluator):
     """An evaluator whose evidence is not a quotation of the other response."""
 
     version = "1"

@@ -33,7 +33,7 @@ from jurygraph.schema import canonical_json, digest_of
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
 from tests.runs.integrity.test_bundle import bundle, rescore_run
-from tests.runs.made import PLAIN, make_tasks, score, seal_run, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, seal_run, write_tasks
 
 SOURCE = Path(offline_verifier.__file__)
 COVERED = ("records.jsonl", "texts.jsonl", "config.yaml", "traces.jsonl")
@@ -90,7 +90,7 @@ def unpacked_sealed_bundle(plain: Path, tmp_path: Path) -> Path:
 def any_run(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Every kind of run, as the folder of an unpacked bundle."""
     if request.param == "open":
-        score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks()), PLAIN, limit=2)
+        score(tmp_path / "run", write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2)
         return unpack_bundle(tmp_path / "run", tmp_path / "opened")
     folder: Path = request.getfixturevalue("plain" if request.param == "plain" else "rich")
     made = rescore_run(folder, tmp_path / "other", "reward.tone=0.7") if "rescored" in request.param else folder
@@ -543,9 +543,9 @@ class TestSeal:
 
     def test_other_later_records_break_the_seal(self, tmp_path: Path, verify: Verify) -> None:
         folder, tasks = tmp_path / "run", write_tasks(tmp_path / "given", make_tasks())
-        score(folder, tasks, PLAIN, limit=2)
+        score(folder, tasks, SIMPLE_CONFIG, limit=2)
         early = json.loads((unpack_bundle(folder, tmp_path / "early") / "records.jsonl").read_text().splitlines()[-1])
-        score(folder, tasks, PLAIN)
+        score(folder, tasks, SIMPLE_CONFIG)
         made = unpack_bundle(export_sealed_bundle(folder, tmp_path / "key"), tmp_path / "opened")
         assert verify(made, "--expect-head", early["link"]).code == 5
         content = {**json.loads((made / "seal.json").read_bytes()), "records": early["seq"], "head": early["link"]}

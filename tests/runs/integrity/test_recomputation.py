@@ -14,7 +14,7 @@ from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
-from tests.runs.made import PLAIN, evaluator_config, make_tasks, score, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, evaluator_config, make_tasks, score, write_tasks
 
 
 def recompute(run: Run) -> list[str]:
@@ -65,7 +65,7 @@ def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: 
     for number, line in enumerate(given):
         for response in line["responses"][: number + 1]:
             response["data"]["same"] = word
-    config = {**PLAIN, "failure": {"rule": rule, "min_coverage": 0.4}}
+    config = {**SIMPLE_CONFIG, "failure": {"rule": rule, "min_coverage": 0.4}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
     assert is_independent(run.decision_of("t0"), run.survey_shape_of("t0").questions)
@@ -76,7 +76,10 @@ def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
     given = make_tasks(tasks=6)
     for line in given[1::2]:
         line["rubric"]["criteria"].append({"id": "last", "text": "It is short.", "weight": 0.5})
-    config = {**PLAIN, "evaluators": [*PLAIN["evaluators"], evaluator_config("met", audience="criterion")]}
+    config = {
+        **SIMPLE_CONFIG,
+        "evaluators": [*SIMPLE_CONFIG["evaluators"], evaluator_config("met", audience="criterion")],
+    }
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), {**config, "reward": {"rubric": 1.0, "tone": 1.0}})
     run = Run.open(tmp_path / "run")
     assert recompute(run) == stored_rewards(run)
@@ -90,9 +93,9 @@ def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
 
 def test_a_rescored_run_has_only_the_groups_that_its_base_had(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
-    score(tmp_path / "run", tasks, PLAIN, limit=1)
+    score(tmp_path / "run", tasks, SIMPLE_CONFIG, limit=1)
     with closing(Run.open(tmp_path / "run")) as run:
         rescore(run, tmp_path / "rescored", run.config, lambda count: None)
-    score(tmp_path / "run", tasks, PLAIN)
+    score(tmp_path / "run", tasks, SIMPLE_CONFIG)
     with closing(Run.open(tmp_path / "rescored")) as rescored:
         assert [group.record.key for group in read_groups(rescored)] == ["t0"]

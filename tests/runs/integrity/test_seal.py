@@ -22,7 +22,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.writable_run import close_run
 from jurygraph.schema import canonical_json
-from tests.runs.made import PLAIN, make_tasks, score, seal_run, verify_run, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, seal_run, verify_run, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 from tests.runs.workflows.test_rescoring import rescore_run
 
@@ -97,7 +97,7 @@ class TestSealing:
 
     def test_a_run_that_is_not_closed_is_refused(self, tmp_path: Path, key_file: Path) -> None:
         folder = tmp_path / "open"
-        score(folder, write_tasks(tmp_path / "given", make_tasks()), PLAIN, limit=2)
+        score(folder, write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2)
         with pytest.raises(InputError, match=r"is not closed.*score the rest.*jurygraph close"):
             seal_run(folder, key_file)
         assert not (folder / SEAL).exists()

@@ -17,7 +17,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.writable_run import close_run
-from tests.runs.made import PLAIN, make_tasks, score, scored_session, verify_run, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, scored_session, verify_run, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 
 
@@ -300,7 +300,7 @@ class TestAppended:
 
     def test_a_run_that_is_being_written_has_no_extra_bytes(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path, make_tasks())
-        with scored_session(tmp_path / "run", tasks, PLAIN, limit=2):
+        with scored_session(tmp_path / "run", tasks, SIMPLE_CONFIG, limit=2):
             assert (tmp_path / "run" / "run.sqlite-wal").exists()
             assert verify_run(tmp_path / "run").traces == 6
 
@@ -315,9 +315,9 @@ class TestResult:
 
     def test_an_open_run_can_be_verified(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path, make_tasks())
-        score(tmp_path / "run", tasks, PLAIN, limit=2)
+        score(tmp_path / "run", tasks, SIMPLE_CONFIG, limit=2)
         assert not verify_run(tmp_path / "run").closed
         close_run(tmp_path / "run")
         assert verify_run(tmp_path / "run").closed
         with pytest.raises(JurygraphError, match="closed"):
-            score(tmp_path / "run", tasks, PLAIN)
+            score(tmp_path / "run", tasks, SIMPLE_CONFIG)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.reports.estimate import SOURCES, Bill, CallCosts, ReplySource, count_requests
 from jurygraph.schema import Call
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, serving, status
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, run_server, status
 from tests.runs.judge import judge_by_request
-from tests.runs.made import PLAIN, make_tasks, scored_session, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, scored_session, write_tasks
 from tests.runs.test_calls import CALLS_EACH, judge_config, tasks_with_rubrics
 
 CALLS = 3 * 2 * CALLS_EACH
@@ -138,7 +138,7 @@ class TestSources:
         assert session_costs.requests is None
 
     def test_without_a_model_nothing_is_sent(self, tmp_path: Path) -> None:
-        session_costs = score_for_costs(tmp_path / "run", write_tasks(tmp_path, make_tasks(1)), PLAIN)
+        session_costs = score_for_costs(tmp_path / "run", write_tasks(tmp_path, make_tasks(1)), SIMPLE_CONFIG)
         assert (session_costs.sources, session_costs.requests) == ({}, None)
 
 
@@ -164,7 +164,7 @@ class TestSessions:
         assert session_costs.requests.number == CALLS - 3
 
     def test_failed_requests_are_counted_with_their_maximum_cost(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(lambda body, number: status(500)) as server:
+        with run_server(lambda body, number: status(500)) as server:
             session_costs = score_for_costs(
                 tmp_path / "run", tasks, priced_judge_config(server, attempts=3, outage={"after": 1000})
             )
@@ -184,7 +184,7 @@ class TestSessions:
             seen.add(requested)
             return judge_by_request(body, number) if again else status(503)
 
-        with serving(script) as server:
+        with run_server(script) as server:
             session_costs = score_for_costs(tmp_path / "run", tasks, judge_config(server))
         assert session_costs.sources == {"sent": CALLS}
         assert session_costs.requests == CallCosts(number=2 * CALLS, unpriced=2 * CALLS)

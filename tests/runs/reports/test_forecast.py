@@ -24,10 +24,10 @@ from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema import Message
 from jurygraph.sources import read_work
-from tests.agents.graph_annotator.annotating import annotating
-from tests.models.judging import judged
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving
-from tests.runs.made import PLAIN, REQUESTED, evaluator_config, write_tasks
+from tests.agents.graph_annotator.annotator_replies import annotator_script
+from tests.models.judge_scripts import judge_reply
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server
+from tests.runs.sample_runs import REQUESTED, SIMPLE_CONFIG, evaluator_config, write_tasks
 
 NOBODY = "http://127.0.0.1:9/v1"
 TEXTS = ("roses are red", "violets are blue")
@@ -36,7 +36,7 @@ KINDS = {"c0": "core", "c1": "core", "c2": "additional"}
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    with serving(lambda body, number: judged(body)) as server:
+    with run_server(lambda body, number: judge_reply(body)) as server:
         yield server
 
 
@@ -102,13 +102,17 @@ class TestCalls:
     ) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             requested = body["response_format"]["json_schema"]["schema"]["properties"]
-            return annotating({}, KINDS)(body, number) if requested.keys() & {"roles", "pairs"} else judged(body)
+            return (
+                annotator_script({}, KINDS)(body, number)
+                if requested.keys() & {"roles", "pairs"}
+                else judge_reply(body)
+            )
 
         settings = make_task("a", *TEXTS, criteria=3)
         for criterion in settings["rubric"]["criteria"] if roles else ():
             criterion["role"] = KINDS[criterion["id"]]
         tasks = write_tasks(tmp_path, [settings])
-        with serving(script) as server:
+        with run_server(script) as server:
             wanted = {**judge_config(server.url), "annotation": {"votes": 3}}
             estimate = forecast(tmp_path / "run", tasks, wanted)
             with jg.Jury.from_config(wanted) as jury, read_work(tasks) as work:
@@ -218,11 +222,11 @@ class TestCost:
 
     def test_repaired_replies_stay_within_the_worst_case(self, tmp_path: Path) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
-            return judged(body) if len(body["messages"]) > 2 else said("no " * 1000)
+            return judge_reply(body) if len(body["messages"]) > 2 else reply_with("no " * 1000)
 
         prices = {"tiny": {"input": 1e6, "output": 0.0}}
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
-        with serving(script) as server:
+        with run_server(script) as server:
             estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000))
             score(tmp_path / "run", tasks, judge_config(server.url, prices=prices, max_tokens=3000))
             sent = [seen.body for seen in server.requests]
@@ -236,7 +240,7 @@ class TestCost:
 def test_without_a_model_there_is_no_estimate(tmp_path: Path) -> None:
     REQUESTED.clear()
     tasks = write_tasks(tmp_path, [make_task("a", *TEXTS, data={"same": 1.0, "tone": 1.0})])
-    assert in_session(_forecast, tmp_path / "run", tasks, PLAIN).model is None
+    assert in_session(_forecast, tmp_path / "run", tasks, SIMPLE_CONFIG).model is None
     assert REQUESTED == []
 
 

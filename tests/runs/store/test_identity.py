@@ -20,10 +20,10 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.workflows.branch import model_of
 from jurygraph.runs.workflows.erasure import erase
-from tests.models.server import Server, said, serving, status
+from tests.models.server import Server, reply_with, run_server, status
 from tests.models.tiny_gguf import CHAT, write_tiny
-from tests.runs.made import make_tasks, score, verify_run, write_tasks
-from tests.runs.test_calls import CALLS_EACH, judge_config, sit, tasks_with_rubrics
+from tests.runs.sample_runs import make_tasks, score, verify_run, write_tasks
+from tests.runs.test_calls import CALLS_EACH, judge_config, run_session, tasks_with_rubrics
 from tests.runs.workflows.test_rescoring import rescore_run
 
 
@@ -54,7 +54,7 @@ def gguf_config(path: Path, **calls: Any) -> dict[str, Any]:
 
 class TestHeader:
     def test_the_header_identifies_the_model_as_requests_do(self, server: Server, tasks: Path, tmp_path: Path) -> None:
-        sit(tmp_path / "run", tasks, judge_config(server))
+        run_session(tmp_path / "run", tasks, judge_config(server))
         expected = {"provider": "openai-compatible", "endpoint": server.url, "model": "tiny", "form": "native"}
         found = stored_identity(tmp_path / "run")
         assert found is not None
@@ -64,8 +64,10 @@ class TestHeader:
     def test_a_recording_has_the_identity_of_the_recorded_model(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
-        sit(tmp_path / "again", tasks, {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]})
+        run_session(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
+        run_session(
+            tmp_path / "again", tasks, {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]}
+        )
         assert stored_identity(tmp_path / "again") == stored_identity(tmp_path / "run")
 
     def test_without_a_model_the_header_has_no_identity(self, tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ class TestReplacedModel:
     def replaced_model(self, tasks: Path, tmp_path: Path) -> dict[str, Any]:
         """Score a run with a GGUF file that is replaced afterwards; return the settings of the run."""
         settings = gguf_config(write_tiny(tmp_path / "judge.gguf"))
-        sit(tmp_path / "run", tasks, settings)
+        run_session(tmp_path / "run", tasks, settings)
         write_tiny(tmp_path / "judge.gguf", CHAT + " ")
         return settings
 
@@ -97,7 +99,7 @@ class TestReplacedModel:
         there = stored_identity(tmp_path / "run")
         assert there is not None
         with pytest.raises(InputError) as caught:
-            sit(tmp_path / "run", tasks, replaced_model)
+            run_session(tmp_path / "run", tasks, replaced_model)
         said = str(caught.value)
         assert (
             f'the model behind {replaced_model["model"]} has the endpoint "{there.endpoint}" in the run and "sha256:'
@@ -109,7 +111,7 @@ class TestReplacedModel:
     def test_a_branch_requests_everything_from_the_new_model(
         self, replaced_model: dict[str, Any], tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "new", tasks, replaced_model, branch=tmp_path / "run")
+        run_session(tmp_path / "new", tasks, replaced_model, branch=tmp_path / "run")
         old, new = stored_identity(tmp_path / "run"), stored_identity(tmp_path / "new")
         assert old != new
         with closing(Run.open(tmp_path / "new")) as run:
@@ -126,12 +128,12 @@ class TestReplacedModel:
     def test_a_difference_in_the_config_is_not_reported_twice(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
+        run_session(tmp_path / "run", tasks, judge_config(server, record=str(tmp_path / "calls.jsonl")))
         instructed = judge_config(server, form="instructed")
         replayed = {**judge_config(server), "model": f"replay:{tmp_path / 'calls.jsonl'}"}
         for settings in (instructed, replayed):
             with pytest.raises(InputError, match=r": config (calls\.form|model) is") as caught:
-                sit(tmp_path / "run", tasks, settings)
+                run_session(tmp_path / "run", tasks, settings)
             assert "the model behind" not in str(caught.value)
 
 
@@ -141,14 +143,14 @@ class TestVerifiedWithoutAModel:
 
     def test_the_file_of_a_local_model_may_be_gone(self, tasks: Path, tmp_path: Path) -> None:
         model = write_tiny(tmp_path / "judge.gguf")
-        sit(tmp_path / "run", tasks, gguf_config(model))
+        run_session(tmp_path / "run", tasks, gguf_config(model))
         model.unlink()
         self.assert_recomputed(tmp_path / "run", 2 * 2 * 5)
 
     def test_a_recording_may_be_gone(self, server: Server, tasks: Path, tmp_path: Path) -> None:
         recording = tmp_path / "calls.jsonl"
-        sit(tmp_path / "first", tasks, judge_config(server, form="instructed", record=str(recording)))
-        sit(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+        run_session(tmp_path / "first", tasks, judge_config(server, form="instructed", record=str(recording)))
+        run_session(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
         recording.unlink()
         self.assert_recomputed(tmp_path / "run", 2 * 2 * 5)
 
@@ -161,7 +163,7 @@ class TestVerifiedWithoutAModel:
         (tmp_path / "own_chat.py").write_text(f"{source}judge = FakeListChatModel(responses={replies!r})\n")
         monkeypatch.syspath_prepend(tmp_path)
         settings = {"model": "langchain:own_chat.judge", "evaluators": ["criteria"], "calls": {"concurrency": 1}}
-        sit(tmp_path / "run", tasks, settings)
+        run_session(tmp_path / "run", tasks, settings)
         (tmp_path / "own_chat.py").unlink()
         monkeypatch.delitem(sys.modules, "own_chat")
         with pytest.raises(jg.ConfigError):
@@ -169,19 +171,21 @@ class TestVerifiedWithoutAModel:
         assert verify_deeply(tmp_path / "run").recomputed == 2 * 2 * 5
 
     def test_a_run_without_any_reply_verifies(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(lambda body, number: status(401)) as server:
-            sit(tmp_path / "run", tasks, judge_config(server))
+        with run_server(lambda body, number: status(401)) as server:
+            run_session(tmp_path / "run", tasks, judge_config(server))
         assert verify_deeply(tmp_path / "run") == DeepVerification(needing_model=2 * 2 * 5)
 
     def test_a_failed_repair_counts_as_infrastructure_failure(self, tasks: Path, tmp_path: Path) -> None:
-        with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
-            sit(tmp_path / "run", tasks, judge_config(server))
+        with run_server(
+            lambda body, number: status(400) if len(body["messages"]) > 2 else reply_with("no JSON")
+        ) as server:
+            run_session(tmp_path / "run", tasks, judge_config(server))
         assert verify_deeply(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
 
     def test_a_changed_reply_is_found(
         self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        sit(tmp_path / "run", tasks, judge_config(server))
+        run_session(tmp_path / "run", tasks, judge_config(server))
         monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
         with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when recomputed"):
             verify_deeply(tmp_path / "run")
@@ -190,7 +194,7 @@ class TestVerifiedWithoutAModel:
         twins = tasks_with_rubrics(2, 1)
         for task in twins:
             task["query"], task["responses"][0]["text"] = "Write a letter.", "Dear Anna"
-        sit(tmp_path / "run", write_tasks(tmp_path, twins), judge_config(server))
+        run_session(tmp_path / "run", write_tasks(tmp_path, twins), judge_config(server))
         erase(tmp_path / "run", "response", "t0/r0", "")
         rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run")
@@ -199,8 +203,8 @@ class TestVerifiedWithoutAModel:
     def test_a_rescored_branch_with_calls_in_another_run_verifies(
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
-        sit(tmp_path / "old", tasks, judge_config(server))
-        sit(tmp_path / "run", tasks, judge_config(server), branch=tmp_path / "old")
+        run_session(tmp_path / "old", tasks, judge_config(server))
+        run_session(tmp_path / "run", tasks, judge_config(server), branch=tmp_path / "old")
         rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         found = DeepVerification(needing_model=2 * 2 * 5, quotations=count_quotations(tmp_path / "run"))
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found

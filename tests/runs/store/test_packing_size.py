@@ -19,14 +19,17 @@ from jurygraph.runs.store.packing import (
 )
 from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response
 from jurygraph.schema.verdict import ExampleUse, Shrinkage
-from tests.graphs.cast import criterion, decided, planned, task, told
+from tests.graphs.scripted import criterion, decide_rewards, evaluator_use, make_plan, task
 from tests.runs.store.test_packing import SHAPE, STAMP, pack, through_json, trace
 
 
 def survey(**config: Any) -> Any:
-    defaults = {"evaluators": [told("tone", layer="model", needs=["half"])], "derivers": ["tests.graphs.cast:Half"]}
-    defaults["derivers"].append("tests.graphs.cast:Measure")
-    return planned({**defaults, **config}, task(criterion("x"))).survey
+    defaults = {
+        "evaluators": [evaluator_use("tone", layer="model", needs=["half"])],
+        "derivers": ["tests.graphs.scripted:Half"],
+    }
+    defaults["derivers"].append("tests.graphs.scripted:Measure")
+    return make_plan({**defaults, **config}, task(criterion("x"))).survey
 
 
 def test_gates_and_derivations_of_a_survey_survive() -> None:
@@ -46,7 +49,10 @@ def test_a_survey_without_gates_stores_none() -> None:
 
 def test_views_store_only_their_differences_from_the_task() -> None:
     about = task(criterion("x"), query="What is right?", reference="this")
-    plan = planned({"evaluators": [told("met", audience="criterion"), told("tone")], "reward": {"rubric": 1.0}}, about)
+    plan = make_plan(
+        {"evaluators": [evaluator_use("met", audience="criterion"), evaluator_use("tone")], "reward": {"rubric": 1.0}},
+        about,
+    )
     text = task_text(about, plan)
     content = json.loads(text)
     assert read_views(content) == list(plan.survey.views.values())
@@ -57,14 +63,14 @@ def test_views_store_only_their_differences_from_the_task() -> None:
 
 def test_an_annotated_rubric_survives_with_its_task() -> None:
     about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
-    plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
+    plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
     assert read_planning_results(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
 
 
 def test_a_regular_reward_stores_value_counts_and_terms_only() -> None:
-    plan = planned({"evaluators": [told("tone")]}, task())
-    (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
+    plan = make_plan({"evaluators": [evaluator_use("tone")]}, task())
+    (reward,) = decide_rewards(plan, {("tone", "a"): 0.5}, "a").values()
     body = pack_reward(RewardRow.from_reward(reward))
     assert sorted(body) == ["counts", "terms", "value"]
     assert unpack_reward(through_json(body), plan.decision) == reward
@@ -84,8 +90,8 @@ def test_a_regular_reward_stores_value_counts_and_terms_only() -> None:
     ids=lambda value: str(value) if isinstance(value, dict) else " ".join(sorted(value)),
 )
 def test_irregular_fields_of_a_reward_are_stored(changed: dict[str, Any], kept: set[str]) -> None:
-    plan = planned({"evaluators": [told("tone")]}, task())
-    (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
+    plan = make_plan({"evaluators": [evaluator_use("tone")]}, task())
+    (reward,) = decide_rewards(plan, {("tone", "a"): 0.5}, "a").values()
     other = reward.model_copy(update=changed)
     body = pack_reward(RewardRow.from_reward(other))
     assert set(body) - {"counts", "terms", "value"} == kept

@@ -7,11 +7,11 @@ import pytest
 
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from tests.graphs.cast import Told
-from tests.runs.made import (
-    PLAIN,
+from tests.graphs.scripted import ScriptedEvaluator
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
     REQUESTED,
-    RICH,
+    SIMPLE_CONFIG,
     evaluator_config,
     make_tasks,
     score,
@@ -33,29 +33,33 @@ def requests_of_branch(
     return requests
 
 
-@pytest.mark.parametrize("config", [PLAIN, RICH], ids=["plain", "rich"])
+@pytest.mark.parametrize("config", [SIMPLE_CONFIG, FULL_CONFIG], ids=["plain", "rich"])
 def test_without_changes_nothing_is_requested(request: Any, tmp_path: Path, tasks: Path, config: dict) -> None:
-    old = request.getfixturevalue("plain" if config is PLAIN else "rich")
+    old = request.getfixturevalue("plain" if config is SIMPLE_CONFIG else "rich")
     assert requests_of_branch(old, tmp_path / "new", tasks, config) == []
 
 
 def test_other_weights_request_nothing(rich: Path, tmp_path: Path, tasks: Path) -> None:
-    assert requests_of_branch(rich, tmp_path / "new", tasks, {**RICH, "reward": {"rubric": 1.0, "rank": 3.0}}) == []
+    assert (
+        requests_of_branch(rich, tmp_path / "new", tasks, {**FULL_CONFIG, "reward": {"rubric": 1.0, "rank": 3.0}}) == []
+    )
 
 
 def test_another_version_of_an_evaluator_requests_only_its_questions(
     rich: Path, tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Told, "version", property(lambda self: "2" if self.name == "same" else "1"), raising=False)
-    requests = requests_of_branch(rich, tmp_path / "new", tasks, RICH)
+    monkeypatch.setattr(
+        ScriptedEvaluator, "version", property(lambda self: "2" if self.name == "same" else "1"), raising=False
+    )
+    requests = requests_of_branch(rich, tmp_path / "new", tasks, FULL_CONFIG)
     assert {question for question, _, _ in requests} == {"same"}
     assert len(requests) == 12
 
 
 def test_only_a_new_evaluator_is_requested(plain: Path, tmp_path: Path, tasks: Path) -> None:
-    config = {**PLAIN, "evaluators": [*PLAIN["evaluators"], evaluator_config("place", scope="group")]}
+    config = {**SIMPLE_CONFIG, "evaluators": [*SIMPLE_CONFIG["evaluators"], evaluator_config("place", scope="group")]}
     requests = requests_of_branch(
-        plain, tmp_path / "new", tasks, {**config, "reward": {**PLAIN["reward"], "place": 1.0}}
+        plain, tmp_path / "new", tasks, {**config, "reward": {**SIMPLE_CONFIG["reward"], "place": 1.0}}
     )
     assert [question for question, _, _ in requests] == ["place"] * 4
 
@@ -68,15 +72,18 @@ def test_only_an_additional_sample_is_requested(plain: Path, tmp_path: Path) -> 
                 response["data"]["tone"].append(0.5)
     tasks = write_tasks(tmp_path / "given", given)
     score(tmp_path / "old", tasks)
-    config = {**PLAIN, "evaluators": [evaluator_config("tone", samples=3), *PLAIN["evaluators"][1:]]}
+    config = {**SIMPLE_CONFIG, "evaluators": [evaluator_config("tone", samples=3), *SIMPLE_CONFIG["evaluators"][1:]]}
     requests = requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, config)
     assert {(question, sample) for question, _, sample in requests} == {("tone", 2)}
 
 
 def test_a_condition_that_now_holds_requests_its_question(plain: Path, tmp_path: Path, tasks: Path) -> None:
     config = {
-        **PLAIN,
-        "evaluators": [*PLAIN["evaluators"][:2], evaluator_config("late", when={"question": "same", "threshold": 0.0})],
+        **SIMPLE_CONFIG,
+        "evaluators": [
+            *SIMPLE_CONFIG["evaluators"][:2],
+            evaluator_config("late", when={"question": "same", "threshold": 0.0}),
+        ],
     }
     requests = requests_of_branch(plain, tmp_path / "new", tasks, config)
     assert {question for question, _, _ in requests} == {"late"}
@@ -87,7 +94,7 @@ def test_a_condition_that_now_holds_requests_its_question(plain: Path, tmp_path:
 def test_a_changed_response_is_requested_with_its_pairs_and_group(rich: Path, tmp_path: Path) -> None:
     given = make_tasks()
     given[1]["responses"][0]["text"] = "another text altogether"
-    requests = requests_of_branch(rich, tmp_path / "new", write_tasks(tmp_path, given), RICH)
+    requests = requests_of_branch(rich, tmp_path / "new", write_tasks(tmp_path, given), FULL_CONFIG)
     assert all("t1/r0" in shown for _, shown, _ in requests)
     assert {question for question, _, _ in requests} >= {"tone", "rank", "place"}
 
@@ -95,12 +102,12 @@ def test_a_changed_response_is_requested_with_its_pairs_and_group(rich: Path, tm
 def test_only_a_changed_task_is_requested(rich: Path, tmp_path: Path) -> None:
     given = make_tasks()
     given[2]["query"] = "Another question?"
-    requests = requests_of_branch(rich, tmp_path / "new", write_tasks(tmp_path, given), RICH)
+    requests = requests_of_branch(rich, tmp_path / "new", write_tasks(tmp_path, given), FULL_CONFIG)
     assert {shown[0][:2] for _, shown, _ in requests} == {"t2"}
 
 
 def test_new_tasks_and_responses_are_requested(plain: Path, tmp_path: Path) -> None:
-    requests = requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, make_tasks(tasks=5)), PLAIN)
+    requests = requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, make_tasks(tasks=5)), SIMPLE_CONFIG)
     assert {shown[0] for _, shown, _ in requests} == {"t4/r0", "t4/r1", "t4/r2"}
 
 
@@ -116,7 +123,7 @@ def test_a_branch_stores_its_origin(plain: Path, tmp_path: Path, tasks: Path) ->
 
 
 def test_a_branch_can_be_interrupted_and_resumed(rich: Path, tmp_path: Path, tasks: Path) -> None:
-    config = {**RICH, "reward": {"rubric": 1.0}}
+    config = {**FULL_CONFIG, "reward": {"rubric": 1.0}}
     with pytest.raises(KeyboardInterrupt):
         score(tmp_path / "new", tasks, config, branch=rich, stop_after=2)
     session = score(tmp_path / "new", tasks, config, branch=rich)
@@ -130,12 +137,12 @@ def test_infrastructure_failures_are_requested_again(tmp_path: Path) -> None:
     given[1]["responses"][2]["data"]["same"] = "response"
     tasks = write_tasks(tmp_path / "given", given)
     score(tmp_path / "old", tasks)
-    requests = requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, PLAIN)
+    requests = requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, SIMPLE_CONFIG)
     assert requests == [("same", ("t1/r1",), 0)]
 
 
 def test_erased_verdicts_are_not_carried_over(rich: Path, tmp_path: Path, tasks: Path) -> None:
     erase(rich, "response", "t1/r0", "")
-    score(tmp_path / "new", tasks, RICH, branch=rich)
-    score(tmp_path / "from nothing", tasks, RICH)
+    score(tmp_path / "new", tasks, FULL_CONFIG, branch=rich)
+    score(tmp_path / "from nothing", tasks, FULL_CONFIG)
     assert trace_contents(tmp_path / "new") == trace_contents(tmp_path / "from nothing")

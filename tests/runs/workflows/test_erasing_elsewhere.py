@@ -16,9 +16,9 @@ from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.folder_search import Fragments, encoded_forms, erase_calls
-from tests.models.judging import config, judged, rubric
-from tests.models.server import Server, serving
-from tests.runs.made import PLAIN, make_tasks, score, verify_run, write_tasks
+from tests.models.judge_scripts import config, judge_reply, rubric
+from tests.models.server import Server, run_server
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, verify_run, write_tasks
 
 SECRET = "My own words, which\nI take back: «naïve» 'quoted' and \"twice\", for good."
 QUOTED = "My own words, which"
@@ -56,7 +56,7 @@ class ScoredProject:
 def server() -> Iterator[Server]:
     """A server that always agrees and quotes the first line of the response."""
 
-    with serving(lambda body, number: judged(body)) as running:
+    with run_server(lambda body, number: judge_reply(body)) as running:
         yield running
 
 
@@ -100,7 +100,7 @@ def test_a_cached_reply_that_quotes_the_text_is_erased(scored: ScoredProject) ->
 
 def test_a_verdict_on_another_response_that_quotes_the_text_is_erased(tmp_path: Path) -> None:
     message = "It resembles the other one: 'I take back: «naïve» 'quoted' and \"twice\", for'"
-    with serving(lambda body, number: judged(body, reason=message)) as server:
+    with run_server(lambda body, number: judge_reply(body, reason=message)) as server:
         scored = ScoredProject(tmp_path, server)
         assert containing_files(SECRET[20:50], scored.run)
         done = erase(scored.run, "response", "t/a", "")
@@ -199,8 +199,8 @@ class TestUnreached:
 
     def test_the_branch_origin_is_named(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path / "given", make_tasks())
-        score(tmp_path / "old", tasks, PLAIN)
-        score(tmp_path / "new", tasks, PLAIN, branch=tmp_path / "old")
+        score(tmp_path / "old", tasks, SIMPLE_CONFIG)
+        score(tmp_path / "new", tasks, SIMPLE_CONFIG, branch=tmp_path / "old")
         (message,) = erase(tmp_path / "new", "response", "t1/r0", "").unreached
         assert f"erase {tmp_path / 'old'} --response t1/r0" in message
         erase(tmp_path / "old", "response", "t1/r0", "")

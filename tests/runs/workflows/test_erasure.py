@@ -14,7 +14,7 @@ from jurygraph.runs.export import export_csv, export_jsonl
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
-from tests.runs.made import RICH, make_tasks, score, trace_contents, verify_run, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, trace_contents, verify_run, write_tasks
 
 SECRET = "my own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ and 日本"
 
@@ -42,7 +42,7 @@ def run(tmp_path: Path) -> Path:
     given = make_tasks()
     given[1]["responses"][0]["text"] = SECRET
     given[2]["responses"][2]["text"] = f"I repeat: {SECRET}!"
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
     return tmp_path / "run"
 
 
@@ -149,14 +149,14 @@ def test_the_digests_of_the_scored_files_are_erased(run: Path, tmp_path: Path) -
 
 def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path / "given", make_tasks())
-    score(tmp_path / "run", tasks, RICH, limit=2)
+    score(tmp_path / "run", tasks, FULL_CONFIG, limit=2)
     erase(tmp_path / "run", "response", "t1/r0", "")
-    score(tmp_path / "run", tasks, RICH)
+    score(tmp_path / "run", tasks, FULL_CONFIG)
     assert verify_run(tmp_path / "run").traces == 12
     other = make_tasks()
     other[3]["query"] = "Another?"
     with pytest.raises(InputError, match="task 't3', field query"):
-        score(tmp_path / "run", write_tasks(tmp_path / "other", other), RICH)
+        score(tmp_path / "run", write_tasks(tmp_path / "other", other), FULL_CONFIG)
 
 
 def test_an_erasure_is_refused_while_the_run_is_read(run: Path) -> None:
@@ -171,7 +171,7 @@ def test_an_erasure_is_refused_while_the_run_is_read(run: Path) -> None:
 def test_a_task_that_contains_the_text_is_named_and_kept(tmp_path: Path) -> None:
     given = make_tasks()
     given[0]["reference"] = given[1]["responses"][0]["text"] = SECRET
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
     assert erase(tmp_path / "run", "response", "t1/r0", "").tasks == ["t0"]
     assert Run.open(tmp_path / "run").plan_of("t0").task_id == "t0"
     erase(tmp_path / "run", "task", "t0", "")
@@ -182,7 +182,7 @@ def test_a_short_text_is_not_searched_in_others(tmp_path: Path) -> None:
     given = make_tasks()
     for line in given:
         line["responses"][0]["text"] = "42"
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
     assert erase(tmp_path / "run", "response", "t1/r0", "").erased_in_others == 0
 
 

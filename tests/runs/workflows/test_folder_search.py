@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.runs.workflows.folder_search import MAX_SEARCHED_BYTES, Fragments, search_file
-from tests.runs.made import PLAIN, make_tasks, score, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
 
 TEXT = "My own words, which\nI take back: «naïve» and 'quoted'."
 FRAGMENTS = Fragments([TEXT])
@@ -114,7 +114,7 @@ def test_the_searched_size_is_limited(tmp_path: Path) -> None:
 def test_an_archive_bomb_takes_little_memory_and_blocks_no_erasure(tmp_path: Path, how: str) -> None:
     given = make_tasks()
     given[1]["responses"][0]["text"] = TEXT
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), PLAIN)
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given), SIMPLE_CONFIG)
     packed = gzip_bomb(mebibytes=500)
     (tmp_path / "run" / "bomb").write_bytes(packed if how == "gzip" else zip_header(packed, size=500 << 20))
     ended = subprocess.run(

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.runs.workflows.branch import InputDigests, input_digests
 from jurygraph.schema import Constraint, Stakeholder, Task
-from tests.graphs.cast import DATA, Half, Measure, Versions, criterion, planned, task, told
+from tests.graphs.scripted import DATA_READER, Half, Measure, Versions, criterion, evaluator_use, make_plan, task
 
 
 class OtherMeasure(Measure):
@@ -23,15 +23,15 @@ class OtherVersions(Versions):
 
 def config_with(*derivers: str, **changes: dict[str, Any]) -> dict[str, Any]:
     """Return a config with plain, screened, pair and sampled questions, and some that need material."""
-    own = {name: f"tests.graphs.cast:{name}" for name in ("Measure", "Half", "Versions")}
+    own = {name: f"tests.graphs.scripted:{name}" for name in ("Measure", "Half", "Versions")}
     own |= {name.removeprefix("Other"): f"{__name__}:{name}" for name in derivers}
     uses = [
-        told("plain"),
-        {**told("late"), "when": {"question": "plain", "threshold": 0.5}},
-        told("better", scope="pair"),
-        told("kind", audience="stakeholder"),
-        {"use": DATA, "name": "reads", "params": {"needs": ["half"]}},
-        told("same", material="versions"),
+        evaluator_use("plain"),
+        {**evaluator_use("late"), "when": {"question": "plain", "threshold": 0.5}},
+        evaluator_use("better", scope="pair"),
+        evaluator_use("kind", audience="stakeholder"),
+        {"use": DATA_READER, "name": "reads", "params": {"needs": ["half"]}},
+        evaluator_use("same", material="versions"),
     ]
     return {
         "evaluators": [{**use, **changes.get(use["name"], {})} for use in uses],
@@ -47,7 +47,7 @@ def task_with_wish(wish: str) -> Task:
 
 
 def digests_of(settings: dict[str, Any], about: Task | None = None) -> InputDigests:
-    return input_digests(planned(settings, about or task_with_wish("tea")).survey)
+    return input_digests(make_plan(settings, about or task_with_wish("tea")).survey)
 
 
 def changed_digests(one: InputDigests, other: InputDigests) -> tuple[set[str], set[str]]:
@@ -92,14 +92,14 @@ def test_conditions_and_samples_change_no_digest(change: dict[str, Any]) -> None
 
 
 def test_the_choice_of_pairs_changes_no_digest() -> None:
-    survey = planned(BEFORE, task_with_wish("tea")).survey
+    survey = make_plan(BEFORE, task_with_wish("tea")).survey
     turned = tuple(q.model_copy(update={"pairs": "unordered"}) for q in survey.questions)
     assert input_digests(survey.model_copy(update={"questions": turned})) == input_digests(survey)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])
 def test_other_changes_of_a_question_change_its_digest(change: dict[str, Any]) -> None:
-    survey = planned(BEFORE, task_with_wish("tea")).survey
+    survey = make_plan(BEFORE, task_with_wish("tea")).survey
     other = tuple(q.model_copy(update=change) if q.id == "plain" else q for q in survey.questions)
     assert changed_digests(input_digests(survey), input_digests(survey.model_copy(update={"questions": other}))) == (
         {"plain"},
@@ -123,6 +123,6 @@ def test_another_query_changes_every_digest() -> None:
 
 
 def test_the_weight_of_a_criterion_changes_no_digest() -> None:
-    met = {"evaluators": [told("met", audience="criterion")]}
-    light, heavy = (input_digests(planned(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0))
+    met = {"evaluators": [evaluator_use("met", audience="criterion")]}
+    light, heavy = (input_digests(make_plan(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0))
     assert light == heavy

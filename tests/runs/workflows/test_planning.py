@@ -15,9 +15,9 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
-from tests.agents.parser import parsing
-from tests.models.server import Answer, Server, serving, slow
-from tests.runs.made import trace_contents, verify_run, write_tasks
+from tests.agents.parser import parser_script
+from tests.models.server import Answer, Server, run_server, slow
+from tests.runs.sample_runs import trace_contents, verify_run, write_tasks
 from tests.runs.test_profiles import (
     READS,
     TENSIONS,
@@ -51,13 +51,13 @@ def planning_calls(folder: Path) -> list[str]:
 def test_an_interrupted_planning_repeats_no_request(
     tmp_path: Path, tasks: Path, run: Path, server: Server, sign: signal.Signals
 ) -> None:
-    read = parsing(tensions=TENSIONS)
+    read = parser_script(tensions=TENSIONS)
 
     def script(body: dict[str, Any], number: int) -> Answer:
         return slow(60, read(body, number)) if is_held and number == 6 else read(body, number)
 
     is_held = True
-    with serving(script) as own:
+    with run_server(script) as own:
         uncached = profile_config(own, calls={**UNCACHED, "timeout": 120.0})
         (tmp_path / "jury.yaml").write_text(json.dumps(uncached))
         (tmp_path / "stopped").mkdir()

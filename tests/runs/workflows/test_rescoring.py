@@ -16,7 +16,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.sources import read_tasks
-from tests.runs.made import REQUESTED, trace_contents, verify_run
+from tests.runs.sample_runs import REQUESTED, trace_contents, verify_run
 
 
 def rescore_run(folder: Path, other: Path, *settings: str) -> RescoringResult:

@@ -18,10 +18,10 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema import Question
 from jurygraph.sources import read_work
-from tests.runs.made import (
-    PLAIN,
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
     REQUESTED,
-    RICH,
+    SIMPLE_CONFIG,
     evaluator_config,
     make_tasks,
     score,
@@ -37,7 +37,7 @@ def test_a_run_is_two_files_and_a_lock(plain: Path) -> None:
 
 
 @pytest.mark.parametrize("stop_after", [1, 2, 3])
-@pytest.mark.parametrize("config", [PLAIN, RICH], ids=["plain", "rich"])
+@pytest.mark.parametrize("config", [SIMPLE_CONFIG, FULL_CONFIG], ids=["plain", "rich"])
 def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, config: dict, stop_after: int) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
     with pytest.raises(KeyboardInterrupt):
@@ -73,7 +73,7 @@ def test_a_limited_run_can_be_completed(tmp_path: Path, tasks: Path, plain: Path
     assert Run.open(tmp_path / "run").is_closed
 
 
-def open_session(folder: Path, tasks: Path, config: dict = PLAIN) -> ScoringSession:
+def open_session(folder: Path, tasks: Path, config: dict = SIMPLE_CONFIG) -> ScoringSession:
     with jg.Jury.from_config(config) as jury, read_work(tasks) as work:
         return ScoringSession(folder, jury, work)
 
@@ -83,13 +83,15 @@ class TestChangedInputs:
         with pytest.raises(
             InputError, match=r"config reward\.same is 0\.5 in the run and 2\.0 here; config scale is"
         ) as caught:
-            open_session(plain, tasks, {**PLAIN, "reward": {**PLAIN["reward"], "same": 2.0}, "scale": 3.0})
+            open_session(
+                plain, tasks, {**SIMPLE_CONFIG, "reward": {**SIMPLE_CONFIG["reward"], "same": 2.0}, "scale": 3.0}
+            )
         assert str(caught.value).endswith("use another --out, or --branch to request only what changed")
 
     def test_another_version_of_an_evaluator_is_reported(
         self, plain: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("tests.graphs.cast.Told.version", "2")
+        monkeypatch.setattr("tests.graphs.scripted.ScriptedEvaluator.version", "2")
         with pytest.raises(InputError, match='evaluator late has version "1" in the run and "2" here'):
             open_session(plain, tasks)
 
@@ -126,7 +128,7 @@ class TestAtomicPlanning:
         given = make_tasks()
         given[2]["rubric"]["edges"].append({"parent": "more", "child": "core", "kind": "weak"})
         with pytest.raises(PlanError, match=r"^tasks.jsonl, line 3: task 't2', component 'rubric': .*cycle"):
-            score(tmp_path / "new" / "run", write_tasks(tmp_path, given), RICH)
+            score(tmp_path / "new" / "run", write_tasks(tmp_path, given), FULL_CONFIG)
         assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
 
     def test_an_existing_folder_stays_empty_after_a_failed_planning(self, tmp_path: Path) -> None:
@@ -134,7 +136,7 @@ class TestAtomicPlanning:
         given[2]["rubric"]["edges"].append({"parent": "more", "child": "core", "kind": "weak"})
         (tmp_path / "run").mkdir()
         with pytest.raises(PlanError):
-            score(tmp_path / "run", write_tasks(tmp_path, given), RICH)
+            score(tmp_path / "run", write_tasks(tmp_path, given), FULL_CONFIG)
         assert list((tmp_path / "run").iterdir()) == []
 
     def test_later_tasks_are_planned_all_or_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,7 +191,7 @@ class TestAtomicPlanning:
     def test_a_file_changed_while_scoring_stops_the_run_without_loss(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path, make_tasks(tasks=40))
         with (
-            jg.Jury.from_config(PLAIN) as jury,
+            jg.Jury.from_config(SIMPLE_CONFIG) as jury,
             read_work(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as session,
         ):
@@ -203,7 +205,7 @@ class TestAtomicPlanning:
 class TestConcurrentSessions:
     def test_a_second_session_is_refused_and_the_writer_named(self, tmp_path: Path, tasks: Path) -> None:
         with (
-            jg.Jury.from_config(PLAIN) as jury,
+            jg.Jury.from_config(SIMPLE_CONFIG) as jury,
             read_work(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as first,
         ):
@@ -215,7 +217,7 @@ class TestConcurrentSessions:
 
     def test_of_two_concurrent_sessions_one_creates_the_run(self, tmp_path: Path, tasks: Path, plain: Path) -> None:
         with (
-            jg.Jury.from_config(PLAIN) as jury,
+            jg.Jury.from_config(SIMPLE_CONFIG) as jury,
             read_work(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as first,
             closing(ScoringSession(tmp_path / "run", jury, work)) as second,
@@ -249,7 +251,7 @@ class TestForecast:
 
     def test_a_forecast_counts_the_rest_and_writes_nothing(self, tmp_path: Path, tasks: Path) -> None:
         with (
-            jg.Jury.from_config(PLAIN) as jury,
+            jg.Jury.from_config(SIMPLE_CONFIG) as jury,
             read_work(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work, limit=3)) as session,
         ):
@@ -269,5 +271,5 @@ def test_the_header_describes_the_inputs(plain: Path) -> None:
     header = json.loads(Run.open(plain).ledger.record_at(1).body)
     assert header["evaluators"]["tone"] == {"version": "1", "audience": "task"}
     assert header["combiners"].keys() >= {"mean"}
-    assert header["config"]["reward"] == PLAIN["reward"]
+    assert header["config"]["reward"] == SIMPLE_CONFIG["reward"]
     assert (header["base"], header["branch"]) == (None, None)

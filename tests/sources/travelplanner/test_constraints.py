@@ -8,7 +8,7 @@ import pytest
 from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
 from jurygraph.sources.travelplanner import TripRequest, constraints, cost_terms
-from tests.agents.checks.made import decide, row
+from tests.agents.checks.items import decide, row_item
 
 PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
 FULL = PLAIN._replace(
@@ -89,14 +89,14 @@ def test_each_constraint_accepts_and_rejects_a_plan(
     trip: TripRequest, name: str, holds: dict[str, Any], fails: dict[str, Any]
 ) -> None:
     check, lists = check_of(trip)[name]["check"], {"house_rules": "&", "Cuisines": ","}
-    assert decide(check, row(lists=lists, **holds)).holds is True
-    assert decide(check, row(lists=lists, **fails)).holds is False
+    assert decide(check, row_item(lists=lists, **holds)).holds is True
+    assert decide(check, row_item(lists=lists, **fails)).holds is False
 
 
 def test_half_of_the_requested_cuisines_scores_half() -> None:
     check = check_of(FULL)["cuisines"]["check"]
     assert check["partial"] is True
-    assert decide(check, row(lists={"Cuisines": ","}, Cuisines="Tea, Thai")).share == 0.5
+    assert decide(check, row_item(lists={"Cuisines": ","}, Cuisines="Tea, Thai")).share == 0.5
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_half_of_the_requested_cuisines_scores_half() -> None:
 def test_a_plan_has_its_cost(people: int, values: dict[str, Any], cost: float) -> None:
     """Each thing is looked at alone: the sum of the terms that have a value for it."""
     terms = [term for term in cost_terms(people) if term["column"] in values]
-    assert decide({"sum": terms, "equals": cost}, row(**values)).holds is True
+    assert decide({"sum": terms, "equals": cost}, row_item(**values)).holds is True

@@ -14,8 +14,8 @@ from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import RESPONSE_GATES
 from jurygraph.studies.attack.report import AttackReport
 from jurygraph.studies.attack.study import AttackStudy
-from tests.models.judging import config
-from tests.models.server import serving
+from tests.models.judge_scripts import config
+from tests.models.server import run_server
 from tests.studies.judges import AlwaysYes, AnyInstruction, Echo, Judge, LastInstruction, Outsider, Parrot, Polite, Yes
 
 ARMS = ("none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all")
@@ -75,7 +75,7 @@ polite judge, politeness and self-praise."""
 @cache
 def report_on(judge: type[Judge], tasks: int, every: int = 1) -> AttackReport:
     """Return the report on a judge under every n-th attack, on the first tasks."""
-    with serving(judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+    with run_server(judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         study = AttackStudy(jury, load_attack_tasks()[:tasks], load_attacks()[::every])
         return asyncio.run(study.run(lambda count: None))
 
@@ -149,7 +149,7 @@ def test_questions_about_stakeholders_are_defended_too() -> None:
     """Criteria, values on a scale and checklists: without defences one instruction passes all of them."""
     config_with_stakeholders = {"evaluators": ["criteria", "preferences", "checklist"], "reward": {"rubric": 1.0}}
     with (
-        serving(LastInstruction()) as server,
+        run_server(LastInstruction()) as server,
         Jury.from_config(config(server.url, cache=False) | config_with_stakeholders) as jury,
     ):
         study = AttackStudy(jury, load_attack_tasks()[:1], load_attacks("injection")[::9])

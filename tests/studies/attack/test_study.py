@@ -15,8 +15,8 @@ from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
 from jurygraph.studies.attack.report import AttackReport, Figures
 from jurygraph.studies.attack.study import NO_DEFENCES, AttackStudy
-from tests.models.judging import config
-from tests.models.server import Answer, Script, Server, serving, status
+from tests.models.judge_scripts import config
+from tests.models.server import Answer, Script, Server, run_server, status
 from tests.studies.judges import Judge, Yes
 
 TASK = Task.model_validate(
@@ -60,7 +60,7 @@ def run(jury: Jury, work: Any = WORK) -> AttackReport:
 
 def run_attacks(script: Script, **settings: Any) -> tuple[AttackReport, Server]:
     """Return the report on a scripted judge, and its server."""
-    with serving(script) as server, Jury.from_config({**config(server.url, cache=False), **settings}) as jury:
+    with run_server(script) as server, Jury.from_config({**config(server.url, cache=False), **settings}) as jury:
         return run(jury), server
 
 
@@ -91,7 +91,7 @@ class HonestRun(NamedTuple):
 @pytest.fixture(scope="module")
 def honest_run() -> HonestRun:
     progress: list[int] = []
-    with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+    with run_server(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         forecast = asyncio.run(AttackStudy(jury, WORK, ATTACKS).forecast(ignore_progress))
         sent_by_forecast = server.count
         study = AttackStudy(jury, WORK, ATTACKS)
@@ -182,7 +182,7 @@ def test_progress_is_reported_for_every_response_in_every_arm(honest_run: Honest
 
 def test_a_study_over_budget_resumes_from_the_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
-    with serving(Judge()) as server:
+    with run_server(Judge()) as server:
         with Jury.from_config(config(server.url), max_calls=5) as jury, pytest.raises(BudgetExceeded, match="5 calls"):
             run(jury)
         assert server.count == 5
@@ -193,7 +193,7 @@ def test_a_study_over_budget_resumes_from_the_cache(tmp_path: Any, monkeypatch: 
 
 def test_a_task_without_questions_is_omitted():
     bare = Task(id="bare", query="Say something.")
-    with serving(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+    with run_server(Judge()) as server, Jury.from_config(config(server.url, cache=False)) as jury:
         report = run(jury, [(bare, [HONEST]), *WORK])
         assert (report.tasks, report.responses, report.honest) == (1, len(ATTACKS), 1)
         assert server.count == SENT

@@ -14,13 +14,13 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.credit import EDGE_KINDS, CreditReport, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
-from tests.graphs.cast import told
-from tests.runs.made import score, write_tasks
+from tests.graphs.scripted import evaluator_use
+from tests.runs.sample_runs import score, write_tasks
 from tests.studies.credit import reference
 from tests.studies.credit.reference import RULES, Example, Link
 
 CONFIG: dict[str, Any] = {
-    "evaluators": [told("met", audience="criterion")],
+    "evaluators": [evaluator_use("met", audience="criterion")],
     "reward": {"rubric": 1.0},
     "failure": {"min_coverage": 0.01},
 }
@@ -237,7 +237,7 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
     for one in lines:
         for response in one["responses"]:
             response["data"]["plain"] = 0.5
-    config = {"evaluators": [*CONFIG["evaluators"], told("plain")], "reward": {"plain": 1.0}}
+    config = {"evaluators": [*CONFIG["evaluators"], evaluator_use("plain")], "reward": {"plain": 1.0}}
     found = study_run(score_run(tmp_path, lines, config))
     assert found.census.left_out == {"tasks without a rubric that counts by its criteria": 1}
     assert (found.census.tasks, found.census.responses, found.census.rubrics, found.census.graphs) == (3, 4, 2, 1)
@@ -307,7 +307,9 @@ def test_a_criterion_that_does_not_apply_is_removed_from_the_total_weight(tmp_pa
     """b is asked only where a is met, and counts as missing where it is not: the rest is the whole then."""
     config = {
         **CONFIG,
-        "evaluators": [told("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})],
+        "evaluators": [
+            evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
+        ],
         "rubric": {"if_skipped": "missing"},
     }
     edges = [("a", "b", "weak"), ("a", "c", "strong")]

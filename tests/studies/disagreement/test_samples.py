@@ -9,8 +9,8 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.disagreement import Samples, StepRule, read_samples
-from tests.graphs.cast import told
-from tests.runs.made import score, write_tasks
+from tests.graphs.scripted import evaluator_use
+from tests.runs.sample_runs import score, write_tasks
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "tone": 0.1, "repetition": -0.2}
 
@@ -29,7 +29,11 @@ def task_line(name: str, *scripts: dict[str, Any], labels: dict[str, Any] | None
 
 def score_run(folder: Path, *lines: dict[str, Any], **weights: float) -> Path:
     weights = weights or WEIGHTS
-    config = {"evaluators": [told(name) for name in weights], "reward": weights, "failure": {"min_coverage": 0.3}}
+    config = {
+        "evaluators": [evaluator_use(name) for name in weights],
+        "reward": weights,
+        "failure": {"min_coverage": 0.3},
+    }
     score(folder / "run", write_tasks(folder, lines), config)
     return folder / "run"
 
@@ -110,7 +114,7 @@ def test_a_component_outside_the_unit_interval_is_refused(tmp_path: Path) -> Non
     criteria = [{"id": "good", "text": "good", "weight": 1.0}, {"id": "bad", "text": "bad", "weight": -2.0}]
     task = task_line("a", {"met@good": 0.0, "met@bad": 1.0}, {"met@good": 1.0, "met@bad": 0.0})
     config = {
-        "evaluators": [told("met", audience="criterion"), told("tone")],
+        "evaluators": [evaluator_use("met", audience="criterion"), evaluator_use("tone")],
         "reward": {"rubric": 1.0, "tone": 1.0},
     }
     score(tmp_path / "run", write_tasks(tmp_path, [{**task, "rubric": {"criteria": criteria}}]), config)

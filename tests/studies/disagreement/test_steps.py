@@ -11,10 +11,13 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.disagreement import Samples, StepRule, read_samples
-from tests.graphs.cast import told
-from tests.runs.made import score, write_tasks
+from tests.graphs.scripted import evaluator_use
+from tests.runs.sample_runs import score, write_tasks
 
-CONFIG: dict[str, Any] = {"evaluators": [told("right"), told("neat")], "reward": {"right": 1.0, "neat": 0.5}}
+CONFIG: dict[str, Any] = {
+    "evaluators": [evaluator_use("right"), evaluator_use("neat")],
+    "reward": {"right": 1.0, "neat": 0.5},
+}
 
 
 def task_line(name: str, *scores: tuple[Any, Any], labels: dict[str, Any] | None = None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.runs.run import Run
-from tests.runs.made import score, write_tasks
+from tests.runs.sample_runs import score, write_tasks
 
 RUBRIC: dict[str, Any] = {
     "criteria": [

@@ -7,7 +7,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.studies.pictures.picture import scores_of
-from tests.runs.made import PLAIN, score, write_tasks
+from tests.runs.sample_runs import SIMPLE_CONFIG, score, write_tasks
 from tests.studies.pictures.scripted import RUBRIC, config, score_run
 
 LETTERS = {
@@ -107,6 +107,6 @@ def test_a_run_without_rewards_from_a_rubric_is_refused(tmp_path: Path, rubric: 
         "rubric": rubric,
         "responses": [{"id": "r", "text": "one", "data": {"tone": [1.0, 1.0], "same": 1.0, "late": 1.0}}],
     }
-    score(tmp_path / "run", write_tasks(tmp_path, [line]), PLAIN)
+    score(tmp_path / "run", write_tasks(tmp_path, [line]), SIMPLE_CONFIG)
     with pytest.raises(InputError, match=message):
         scores_of(Run.open(tmp_path / "run"), "r")

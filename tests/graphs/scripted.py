@@ -35,21 +35,26 @@ from jurygraph.schema import (
 
 COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_COMBINERS}
 
-TOLD = "tests.graphs.cast:Told"
-DATA = "tests.graphs.cast:Reads"
+SCRIPTED = "tests.graphs.scripted:ScriptedEvaluator"
+DATA_READER = "tests.graphs.scripted:DataReader"
 
 NO_MODEL = Verdict(status="abstained", reason="none", failure=Failure(cause="infrastructure", kind="no-model"))
-CANNOT_TELL = Verdict.abstain("it cannot tell")
-BY_RESPONSE = Verdict.fail("refused", "provoked by the response", cause="response")
-BY_US = Verdict.fail("timeout", "the server did not answer", cause="infrastructure")
-UNJUDGED = {"abstained": CANNOT_TELL, "no-model": NO_MODEL, "response": BY_RESPONSE, "infrastructure": BY_US}
+ABSTENTION = Verdict.abstain("it cannot tell")
+RESPONSE_FAILURE = Verdict.fail("refused", "provoked by the response", cause="response")
+INFRASTRUCTURE_FAILURE = Verdict.fail("timeout", "the server did not answer", cause="infrastructure")
+UNJUDGED = {
+    "abstained": ABSTENTION,
+    "no-model": NO_MODEL,
+    "response": RESPONSE_FAILURE,
+    "infrastructure": INFRASTRUCTURE_FAILURE,
+}
 
 
 class Broken(BaseException):
     """An exception that no `except Exception` catches."""
 
 
-RAISED: dict[str, type[BaseException]] = {
+EXCEPTIONS: dict[str, type[BaseException]] = {
     "Exception": RuntimeError,
     "TimeLimitExceeded": jg.TimeLimitExceeded,
     "SystemExit": SystemExit,
@@ -60,14 +65,14 @@ RAISED: dict[str, type[BaseException]] = {
 }
 
 
-def performed(line: Any) -> Any:
+def scripted_verdict(line: Any) -> Any:
     """One line of a script: a score, a word for how a judgement goes missing, or the fields of a verdict."""
     if isinstance(line, str):
         return UNJUDGED[line]
     return Verdict.model_validate(line) if isinstance(line, Mapping) else line
 
 
-class Told(Evaluator):
+class ScriptedEvaluator(Evaluator):
     """Answers as the response's script says; a pair by its two scores, a group by everyone's own.
 
     It asks about all members of its audience, or about these `members` alone.
@@ -96,12 +101,12 @@ class Told(Evaluator):
     def answer(self, inputs: EvaluatorInput) -> Any:
         lines = [self._line(inputs, response) for response in inputs.responses]
         if self.scope == "group":
-            return [performed(line) for line in lines]
+            return [scripted_verdict(line) for line in lines]
         if self.scope == "pair":
             first, second = lines
-            return 0.5 + (first - second) / 2 if not isinstance(first, str) else performed(first)
+            return 0.5 + (first - second) / 2 if not isinstance(first, str) else scripted_verdict(first)
         line = lines[0]
-        return performed(line[inputs.sample] if isinstance(line, list) else line)
+        return scripted_verdict(line[inputs.sample] if isinstance(line, list) else line)
 
     def _line(self, inputs: EvaluatorInput, response: Response) -> Any:
         assert response.agent is None
@@ -111,7 +116,7 @@ class Told(Evaluator):
         return script[inputs.question.id] if inputs.question.id in script else script[self.name]
 
 
-class Reads(Evaluator):
+class DataReader(Evaluator):
     """Scores the material that it needs: the number in each one's data, averaged."""
 
     def __init__(self, **settings: Any) -> None:
@@ -132,7 +137,7 @@ class Measure(Deriver):
     def derive(self, inputs: DeriverInput) -> Material:
         number = script_of(inputs.response)["measure"]
         if isinstance(number, str):
-            raise RAISED[number]("the deriver broke")
+            raise EXCEPTIONS[number]("the deriver broke")
         return Material(name="measure", data=number)
 
 
@@ -157,7 +162,7 @@ class Versions(Deriver):
     def derive(self, inputs: DeriverInput) -> Material:
         scripts = script_of(inputs.response)["versions"]
         if isinstance(scripts, str):
-            raise RAISED[scripts]("the deriver broke")
+            raise EXCEPTIONS[scripts]("the deriver broke")
         made = [
             Variant(response=Response(id=name, text=f"{inputs.response.text} ({name})", data=script), edit=name)
             for name, script in scripts
@@ -170,16 +175,16 @@ def script_of(response: Response) -> dict[str, Any]:
     return response.data
 
 
-def told(name: str, **params: Any) -> dict[str, Any]:
+def evaluator_use(name: str, **params: Any) -> dict[str, Any]:
     """A config's line for a `Told` of that name."""
-    return {"use": TOLD, "name": name, "params": params}
+    return {"use": SCRIPTED, "name": name, "params": params}
 
 
 def response(name: str, text: str = "a response", agent: str | None = None, **script: Any) -> Response:
     return Response(id=name, text=text, data=script, agent=agent)
 
 
-def said(name: str, script: Mapping[str, Any]) -> Response:
+def response_with(name: str, script: Mapping[str, Any]) -> Response:
     return Response(id=name, text="a response", data=dict(script))
 
 
@@ -203,21 +208,21 @@ def jury(*evaluators: Any, **config: Any) -> jg.Jury:
     return jg.Jury.from_config({"evaluators": list(evaluators), **config})
 
 
-def scored(config: Mapping[str, Any], about: Task, *responses: Response) -> list[Trace]:
+def score_responses(config: Mapping[str, Any], about: Task, *responses: Response) -> list[Trace]:
     with jg.Jury.from_config(config) as made:
         return made.score(about, responses)
 
 
-def rewarded(config: Mapping[str, Any], about: Task, *responses: Response) -> list[Reward]:
-    return [trace.reward for trace in scored(config, about, *responses)]
+def reward_responses(config: Mapping[str, Any], about: Task, *responses: Response) -> list[Reward]:
+    return [trace.reward for trace in score_responses(config, about, *responses)]
 
 
-def planned(config: Mapping[str, Any], about: Task) -> Plan:
+def make_plan(config: Mapping[str, Any], about: Task) -> Plan:
     with jg.Jury.from_config(config) as made:
         return made.prepare(about)
 
 
-def decided(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *names: str) -> dict[str, Reward]:
+def decide_rewards(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *names: str) -> dict[str, Reward]:
     """Rewards straight from `decide`: an answer for every (question, response) of scope response."""
     questions = {question.id: question for question in plan.survey.questions}
     verdicts = []
@@ -229,11 +234,11 @@ def decided(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *nam
     return dict(zip(names, rewards, strict=True))
 
 
-def in_order(*responses: Response) -> list[str]:
+def ordered_ids(*responses: Response) -> list[str]:
     return [one.id for one in sort_responses(responses)]
 
 
-def verdict_on(trace: Trace, question: str) -> RecordedVerdict:
+def find_verdict(trace: Trace, question: str) -> RecordedVerdict:
     """The one verdict on that question."""
     (found,) = (verdict for verdict in trace.verdicts if verdict.question == question)
     return found

@@ -14,16 +14,16 @@ from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, Revi
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
-from tests.agents.judging import hearing
-from tests.models.judging import Script, quotable, response_in
-from tests.models.server import Answer, said
+from tests.agents.judging import scripted_judge
+from tests.models.judge_scripts import Script, quotable, response_in
+from tests.models.server import Answer, reply_with
 
 KINDS = ("zero-shot", "aggregate", "personalized")
 WITH_EXAMPLES = KINDS[1:]
 QUALITY: Mapping[str, Any] = {"quality": {"text": "How good it is.", "scale": [1, 5]}}
 ANY_NUMBER: Mapping[str, Any] = {"quality": {"text": "How good it is.", "scale": [0, 10], "step": None}}
 """A scale on which every median is a score."""
-JUDGED = "The judged one: it says what no other says, and nobody has seen it before."
+JUDGED_TEXT = "The judged one: it says what no other says, and nobody has seen it before."
 
 _SYLLABLES = ("ba", "ko", "mi", "tun", "sel", "ra", "vi", "dop", "lu", "gen", "ash", "po", "rik", "we", "zum", "fa")
 _EXAMPLES = re.compile(
@@ -68,7 +68,7 @@ def load_history(ratings: Sequence[Mapping[str, Any]], dimensions: Mapping[str, 
 # What is asked
 
 
-def use(kind: str, **params: Any) -> dict[str, Any]:
+def judge_use(kind: str, **params: Any) -> dict[str, Any]:
     """Return a judge as a config names it, without the params that a judge without examples does not take."""
     return {"use": kind, "params": {"dimensions": QUALITY, **params}}
 
@@ -78,7 +78,7 @@ def task(*reviewers: str, **fields: Any) -> Task:
     return Task.model_validate(defaults | fields)
 
 
-def response(text: str = JUDGED, name: str = "r") -> Response:
+def response(text: str = JUDGED_TEXT, name: str = "r") -> Response:
     return Response(id=name, text=text)
 
 
@@ -111,7 +111,9 @@ def score_with(
     script: Script, use: Mapping[str, Any], about: Task, *group: Response, **settings: Any
 ) -> tuple[list[Trace], list[dict[str, Any]]]:
     """The traces of a group before one judge, and the bodies of all requests; `settings` as a config has them."""
-    return hearing.scored(script, about, group or (response(),), use=[use], settings=settings, cache=False)
+    return scripted_judge.score_by_script(
+        script, about, group or (response(),), use=[use], settings=settings, cache=False
+    )
 
 
 def verdicts(traces: Sequence[Trace]) -> dict[str, RecordedVerdict]:
@@ -122,31 +124,31 @@ def verdicts(traces: Sequence[Trace]) -> dict[str, RecordedVerdict]:
 # What a model is shown, and says
 
 
-def shown(body: Mapping[str, Any]) -> list[tuple[str, float]]:
+def examples_shown(body: Mapping[str, Any]) -> list[tuple[str, float]]:
     """Return the examples in a request: the reviewer's pseudonym, and the score."""
     return [(who, float(score)) for who, score in _SCORE.findall(examples_in(body))]
 
 
 def examples_in(body: Mapping[str, Any]) -> str:
     """Return the part of a request with the examples; empty if it has none."""
-    found = _EXAMPLES.search(hearing.user(body))
+    found = _EXAMPLES.search(scripted_judge.user_message(body))
     return found.group() if found else ""
 
 
 def without_examples(body: Mapping[str, Any]) -> str:
     """Return a request byte for byte, without its examples."""
     system, user = body["messages"]
-    left = {**user, "content": _EXAMPLES.sub("\n", hearing.user(body))}
+    left = {**user, "content": _EXAMPLES.sub("\n", scripted_judge.user_message(body))}
     return json.dumps({**body, "messages": [system, left]})
 
 
-def predicted(body: Mapping[str, Any], value: float, confidence: float = 90, quotes: Any = None) -> Answer:
+def prediction_reply(body: Mapping[str, Any], value: float, confidence: float = 90, quotes: Any = None) -> Answer:
     """Return a valid reply that quotes the beginning of the response."""
     fields = body["response_format"]["json_schema"]["schema"]["properties"]["score"]["properties"]
     if quotes is None:
-        quotes = quotable(response_in(body)) if "<<<response " in hearing.user(body) else []
+        quotes = quotable(response_in(body)) if "<<<response " in scripted_judge.user_message(body) else []
     told = {"reason": "so it is", "quotes": quotes, "value": value, "confidence": confidence}
-    return said(json.dumps({"score": {name: told[name] for name in fields}}))
+    return reply_with(json.dumps({"score": {name: told[name] for name in fields}}))
 
 
 def by_examples(
@@ -155,9 +157,9 @@ def by_examples(
     """A model that answers what the scores it is shown come to, and always the same where it is shown none."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
-        scores = [score for _, score in shown(body)]
+        scores = [score for _, score in examples_shown(body)]
         value = of(scores) if scores else without
-        return predicted(body, int(value) if float(value).is_integer() else value, confidence)
+        return prediction_reply(body, int(value) if float(value).is_integer() else value, confidence)
 
     return script
 
@@ -167,6 +169,6 @@ def replying_values(*values: float, confidence: Sequence[float] = (90,), quotes:
 
     def script(body: dict[str, Any], number: int) -> Answer:
         value, sure = (told[min(number, len(told)) - 1] for told in (values, confidence))
-        return predicted(body, value, sure, quotes)
+        return prediction_reply(body, value, sure, quotes)
 
     return script

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from jurygraph import Jury, Response, Task
-from tests.models.server import Answer, said
+from tests.models.server import Answer, reply_with
 
 Script = Callable[[dict[str, Any], int], Answer]
 
@@ -36,7 +36,7 @@ def items_of(body: Mapping[str, Any]) -> dict[str, Any]:
     return schema
 
 
-def asked_for(body: Mapping[str, Any]) -> list[str]:
+def requested_items(body: Mapping[str, Any]) -> list[str]:
     """Return the names of the items that a request asks for."""
     return list(items_of(body))
 
@@ -57,7 +57,7 @@ def quotable(text: str) -> list[str]:
     return [line for line in text.split("\n") if line.strip()][:1]
 
 
-def judged(
+def judge_reply(
     body: Mapping[str, Any],
     met: bool = True,
     probability: float = 0.9,
@@ -67,4 +67,4 @@ def judged(
     """Return a valid reply: the same for every criterion, with a quotation of the response if it is met."""
     quotes = quotable(response_in(body)) if met else []
     one = {"reason": reason, "quotes": quotes, "met": met, "probability": probability}
-    return said(json.dumps(dict.fromkeys(asked_for(body), one)), served=served)
+    return reply_with(json.dumps(dict.fromkeys(requested_items(body), one)), served=served)

@@ -18,15 +18,15 @@ from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import open_profiles
-from tests.graphs.cast import Told
+from tests.graphs.scripted import ScriptedEvaluator
 
 REQUESTED: list[tuple[str, tuple[str, ...], int]] = []
 """Requests to the evaluators: question, responses, sample."""
 
-RECORDING = "tests.runs.made:RecordingEvaluator"
+RECORDING = "tests.runs.sample_runs:RecordingEvaluator"
 
 
-class RecordingEvaluator(Told):
+class RecordingEvaluator(ScriptedEvaluator):
     """A `Told` that records its requests, and gives a reason with a quotation."""
 
     def answer(self, inputs: EvaluatorInput) -> Any:
@@ -44,7 +44,7 @@ def evaluator_config(name: str, **fields: Any) -> dict[str, Any]:
     return {"use": RECORDING, "name": name, "params": params, **fields}
 
 
-PLAIN: dict[str, Any] = {
+SIMPLE_CONFIG: dict[str, Any] = {
     "evaluators": [
         evaluator_config("tone", samples=2),
         evaluator_config("same"),
@@ -55,20 +55,20 @@ PLAIN: dict[str, Any] = {
 }
 """A config in which no reward depends on another response."""
 
-RICH: dict[str, Any] = {
-    **PLAIN,
+FULL_CONFIG: dict[str, Any] = {
+    **SIMPLE_CONFIG,
     "evaluators": [
-        *PLAIN["evaluators"],
+        *SIMPLE_CONFIG["evaluators"],
         evaluator_config("rank", scope="pair", pairs="unordered"),
         evaluator_config("place", scope="group"),
         evaluator_config("met", audience="criterion"),
-        {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["half"]}},
+        {"use": "tests.graphs.scripted:DataReader", "name": "reads", "params": {"needs": ["half"]}},
     ],
     "derivers": [
-        {"use": "tests.graphs.cast:Measure", "name": "measure"},
-        {"use": "tests.graphs.cast:Half", "name": "half"},
+        {"use": "tests.graphs.scripted:Measure", "name": "measure"},
+        {"use": "tests.graphs.scripted:Half", "name": "half"},
     ],
-    "reward": {**PLAIN["reward"], "rank": 0.5, "place": 0.125, "rubric": 1.0, "reads": 0.1},
+    "reward": {**SIMPLE_CONFIG["reward"], "rank": 0.5, "place": 0.125, "rubric": 1.0, "reads": 0.1},
     "clip": [-1.0, 2.0],
 }
 """A config with pairs, groups, a rubric and material."""
@@ -120,7 +120,7 @@ def write_tasks(folder: Path, content: Sequence[Mapping[str, Any]], name: str = 
 def score(
     folder: Path,
     tasks: Path,
-    config: Mapping[str, Any] = PLAIN,
+    config: Mapping[str, Any] = SIMPLE_CONFIG,
     limit: int | None = None,
     branch: Path | None = None,
     stop_after: int | None = None,

@@ -8,17 +8,17 @@ from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.lookup import Finding
 
 
-def own(text: str = "$[0]", /, **values: Any) -> Item:
+def own_item(text: str = "$[0]", /, **values: Any) -> Item:
     """A record of the response's own data."""
     return Item(text, values)
 
 
-def row(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any) -> Item:
+def row_item(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any) -> Item:
     """A claim that the tables have a row for; `own` are its columns that come from the response."""
     return Item(text, values, _finding(text, 1, values), lists or {}, own.split())
 
 
-def invented(text: str = "Nowhere", /, own: str = "", **values: Any) -> Item:
+def invented_item(text: str = "Nowhere", /, own: str = "", **values: Any) -> Item:
     """A claim that no table has, with what it says of itself."""
     return Item(text, values, _finding(text, None, values), response_columns=own.split())
 

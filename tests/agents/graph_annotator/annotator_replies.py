@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph.schema import Task
-from tests.models.server import Answer, said
+from tests.models.server import Answer, reply_with
 
 Script = Callable[[dict[str, Any], int], Answer]
 Edges = Mapping[tuple[str, str], str]
@@ -26,25 +26,25 @@ def cores(*names: str) -> dict[str, tuple[float, str | None]]:
     return dict.fromkeys(names, (1.0, "core"))
 
 
-def edge(parent: str, child: str, relation: str, confidence: int = 75, reason: str = "it rests on it") -> dict:  # type: ignore[type-arg]
+def edge_reply(parent: str, child: str, relation: str, confidence: int = 75, reason: str = "it rests on it") -> dict:  # type: ignore[type-arg]
     """An answer about a pair as a model gives it."""
     return {"reason": reason, "parent": parent, "child": child, "relation": relation, "confidence": confidence}
 
 
-def edges(*stated: Mapping[str, Any]) -> Answer:
-    return said(json.dumps({"pairs": stated}))
+def edges_reply(*stated: Mapping[str, Any]) -> Answer:
+    return reply_with(json.dumps({"pairs": stated}))
 
 
-def roles(**stated: str) -> Answer:
+def roles_reply(**stated: str) -> Answer:
     listed = [{"reason": "so it is", "criterion": name, "role": role} for name, role in stated.items()]
-    return said(json.dumps({"roles": listed}))
+    return reply_with(json.dumps({"roles": listed}))
 
 
 def asks_about_roles(body: Mapping[str, Any]) -> bool:
     return "roles" in body["response_format"]["json_schema"]["schema"]["properties"]
 
 
-def asked_pairs(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+def requested_pairs(body: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The pairs that a request asks about."""
     return [(one["parent"], one["child"]) for one in lines(body, "pairs")]
 
@@ -57,16 +57,16 @@ def lines(body: Mapping[str, Any], name: str) -> list[Any]:
     return [json.loads(line) for line in found[2].splitlines()]
 
 
-def annotating(
+def annotator_script(
     found: Edges, given: Mapping[str, str] | None = None, beside: Iterable[Mapping[str, Any]] = ()
 ) -> Script:
     """A model that finds these edges and no other, gives these roles, and says this besides in every reply."""
 
     def script(body: dict[str, Any], number: int) -> Answer:
         if asks_about_roles(body):
-            return roles(**{name: (given or {})[name] for name in lines(body, "ids")})
-        told = [edge(*pair, found.get(pair, "none")) for pair in asked_pairs(body)]
-        return edges(*told, *beside)
+            return roles_reply(**{name: (given or {})[name] for name in lines(body, "ids")})
+        told = [edge_reply(*pair, found.get(pair, "none")) for pair in requested_pairs(body)]
+        return edges_reply(*told, *beside)
 
     return script
 

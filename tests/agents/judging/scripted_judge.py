@@ -15,8 +15,8 @@ from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import SafetyConfig
-from tests.models.judging import Script, config, items_of, quotable, response_in
-from tests.models.server import Answer, said, serving
+from tests.models.judge_scripts import Script, config, items_of, quotable, response_in
+from tests.models.server import Answer, reply_with, run_server
 
 Body = Mapping[str, Any]
 
@@ -24,24 +24,26 @@ Body = Mapping[str, Any]
 # What a model says
 
 
-def stated(met: Any = True, probability: Any = None, reason: Any = "so it is", quotes: Any = ()) -> dict[str, Any]:
+def binary_reply(
+    met: Any = True, probability: Any = None, reason: Any = "so it is", quotes: Any = ()
+) -> dict[str, Any]:
     """A reply about something that is met or not; as likely as it is met, unless told."""
     likely = (0.9 if met else 0.1) if probability is None else probability
     return {"reason": reason, "quotes": list(quotes), "met": met, "probability": likely}
 
 
-def rated(value: Any, *quotes: str, reason: str = "so it is") -> dict[str, Any]:
+def scale_reply(value: Any, *quotes: str, reason: str = "so it is") -> dict[str, Any]:
     """A reply about something on a scale."""
     return {"reason": reason, "quotes": list(quotes), "value": value}
 
 
-def in_parts(*parts: Sequence[str] | None, reason: str = "so it is") -> dict[str, Any]:
+def parts_reply(*parts: Sequence[str] | None, reason: str = "so it is") -> dict[str, Any]:
     """A reply about something in parts: what is quoted for each that is met, None for one that is not."""
     told = [{"quotes": list(quotes or ()), "met": quotes is not None} for quotes in parts]
     return {"reason": reason, **{f"part_{place}": part for place, part in enumerate(told, start=1)}}
 
 
-def whole(body: Body, found: bool = True, quotes: Sequence[str] | None = None) -> dict[str, Any]:
+def reply_to_all(body: Body, found: bool = True, quotes: Sequence[str] | None = None) -> dict[str, Any]:
     """What fits a request: everything is `found` in the response, wholly, or nothing is."""
     if found and quotes is None:
         quotes = quotable(response_in(body))
@@ -61,31 +63,31 @@ def _fitting(schema: Mapping[str, Any], found: bool, quotes: list[str]) -> dict[
     return {name: values[name] if name in values else _fitting(part, found, quotes) for name, part in fields.items()}
 
 
-def finding(body: dict[str, Any], number: int) -> Answer:
+def find_everything(body: dict[str, Any], number: int) -> Answer:
     """Everything is found in every response, and its first line quoted for it."""
-    return said(json.dumps(whole(body)))
+    return reply_with(json.dumps(reply_to_all(body)))
 
 
-def missing(body: dict[str, Any], number: int) -> Answer:
+def find_nothing(body: dict[str, Any], number: int) -> Answer:
     """Nothing is found in any response."""
-    return said(json.dumps(whole(body, found=False)))
+    return reply_with(json.dumps(reply_to_all(body, found=False)))
 
 
-def replying(*answers: Any) -> Script:
+def reply_in_turn(*answers: Any) -> Script:
     """These answers in turn, and the last one from then on; what is no answer is said as JSON, or as it is."""
-    given = [one if callable(one) else said(one if isinstance(one, str) else json.dumps(one)) for one in answers]
+    given = [one if callable(one) else reply_with(one if isinstance(one, str) else json.dumps(one)) for one in answers]
     return lambda body, number: given[min(number, len(given)) - 1]
 
 
-def one(**fields: Any) -> dict[str, Any]:
+def criterion_reply(**fields: Any) -> dict[str, Any]:
     """A reply to a request about one criterion that is met or not."""
-    return {"criterion_1": stated(**fields)}
+    return {"criterion_1": binary_reply(**fields)}
 
 
 # A jury before a server
 
 
-def scored(
+def score_by_script(
     script: Script,
     task: Task,
     group: Sequence[Response],
@@ -96,14 +98,14 @@ def scored(
     **calls: Any,
 ) -> tuple[list[Trace], list[dict[str, Any]]]:
     """The traces of a group, and the bodies of all requests; `settings` are what else the config says."""
-    with serving(script) as server:
+    with run_server(script) as server:
         said_so = {**config(server.url, **calls), "evaluators": list(use), "safety": dict(safety or {})}
         with Jury.from_config(said_so | dict(settings or {})) as jury:
             traces = jury.score(task, group)
         return traces, [seen.body for seen in server.requests]
 
 
-def user(body: Body) -> str:
+def user_message(body: Body) -> str:
     """What the user's message of a request says: the task, the response, and what is asked."""
     return str(body["messages"][1]["content"])
 
@@ -122,7 +124,7 @@ class Scripted(Backend):
     provider, model = "scripted", "one"
     capabilities = Capabilities("native", logprobs=True)
 
-    def __init__(self, answer: Callable[[Body], Mapping[str, Any]] = whole) -> None:
+    def __init__(self, answer: Callable[[Body], Mapping[str, Any]] = reply_to_all) -> None:
         self.seen: list[Request] = []
         self._answer = answer
 
@@ -132,10 +134,10 @@ class Scripted(Backend):
         return Reply(text=json.dumps(self._answer({**request.to_dict(), "response_format": schema})))
 
 
-def answered(
+def answer_questions(
     evaluator: JudgeEvaluator,
     build: Callable[[JudgeClient], Sequence[EvaluatorInput]],
-    answer: Callable[[Body], Mapping[str, Any]] = whole,
+    answer: Callable[[Body], Mapping[str, Any]] = reply_to_all,
     safety: SafetyConfig | None = None,
     key: bytes = b"",
 ) -> tuple[list[Verdict], list[Request]]:
@@ -164,7 +166,7 @@ def view(about: Any, **fields: Any) -> TaskView:
     return TaskView(about=about, **given)
 
 
-def asks_of(
+def evaluator_inputs(
     model: JudgeClient,
     about: Sequence[TaskView],
     group: Sequence[Response],
