@@ -34,8 +34,8 @@ from tests.models import judge_scripts
 from tests.models.server import run_server
 
 Row = dict[str, Any]
-NO_RATING = "no rating of 'quality' can be examples_shown for reviewer 'ann'"
-IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are examples_shown in equal numbers, and "
+NO_RATING = "no rating of 'quality' can be shown for reviewer 'ann'"
+IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and "
 BOB = rows({"bob": (1, 2, 3, 4, 5)})
 
 
