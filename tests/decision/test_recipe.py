@@ -239,7 +239,7 @@ def test_a_criterion_without_a_question_is_refused() -> None:
 
 
 @pytest.mark.parametrize("counts", ["weight", "gate", "own"])
-def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> None:
+def test_if_skipped_must_be_missing_or_zero_for_screened_questions(counts: str) -> None:
     late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
     config: dict[str, Any] = {"evaluators": [evaluator_use("tone"), late], "reward": {"tone": 1.0}}
     if counts == "weight":
@@ -249,12 +249,12 @@ def test_gated_must_be_missing_or_zero_for_screened_questions(counts: str) -> No
     else:
         config |= {"components": {"own": {"inputs": {"x": "late"}}}, "reward": {"own": 1.0}}
     with pytest.raises(
-        PlanError, match=r"gated.*: question 'late' may be left out by its `when`: say whether .*missing.*zero"
+        PlanError, match=r"if_skipped.*: question 'late' may be left out by its `when`: say whether .*missing.*zero"
     ):
         make_plan(config, task())
 
 
-def test_gated_is_required_for_screened_criteria() -> None:
+def test_if_skipped_is_required_for_screened_criteria() -> None:
     late = evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
     with pytest.raises(PlanError, match="may be left out"):
         make_plan({"evaluators": [late]}, task(criterion("a"), criterion("b")))
@@ -467,7 +467,7 @@ def test_each_reviewer_is_an_input_of_equal_weight_and_the_panel_sets_the_confid
     assert stated == [(1.0, 0.7, "min", "zero")] * 2
 
 
-def test_gated_is_required_for_a_screened_panel() -> None:
+def test_if_skipped_is_required_for_a_screened_panel() -> None:
     screened = {**evaluator_use("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
     with pytest.raises(
         PlanError, match=r"panel\.if_skipped: question 'taste@r' may be left out by its `when`: say whether"

@@ -242,11 +242,11 @@ def test_samples_that_were_screened_out_or_absent_count_as_screened_out() -> Non
 
 def test_a_verdict_below_the_confidence_counts_as_abstained() -> None:
     given = make_votes(*(RecordedVerdict(score=0.75, confidence=sure) for sure in (0.79, 0.8, None)))
-    assert effective_row(make_question(samples=3), *given, reduce=None, confident=0.8)[1] == [ABSTAINED, OK, OK]
+    assert effective_row(make_question(samples=3), *given, reduce=None, min_confidence=0.8)[1] == [ABSTAINED, OK, OK]
 
 
 def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:
     unsure = RecordedVerdict(score=0.25, confidence=0.1)
     both = make_votes(0.75, unsure, unsure)
     assert effective_row(make_question(samples=3), *both, reduce="majority") == ([0.25], [OK])
-    assert effective_row(make_question(samples=3), *both, reduce="majority", confident=0.5) == ([0.0], [ABSTAINED])
+    assert effective_row(make_question(samples=3), *both, reduce="majority", min_confidence=0.5) == ([0.0], [ABSTAINED])
