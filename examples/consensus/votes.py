@@ -53,7 +53,7 @@ class Pairwise(NamedTuple):
 
 def ratings(name: str) -> Ratings:
     """The ratings `mtbench`, `convabuse` or `mslr`, in the order of their file."""
-    found = [one.rating for one in read_ratings(HERE / f"{name}.csv.gz").rows]
+    found = [rating for _, rating in read_ratings(HERE / f"{name}.csv.gz").rows]
     agents = [str(one.agent) for one in found]
     return Ratings(
         [one.key for one in found], agents, [one.reviewer for one in found], [int(one.score) for one in found]

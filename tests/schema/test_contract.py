@@ -47,15 +47,15 @@ SHOWN: dict[type[FrozenModel], str] = {
 PLANNED: dict[type[FrozenModel], str] = {
     schema.TaskView: "id query about reference",
     schema.Condition: "question reduce op threshold on",
-    schema.Question: ("id evaluator version subject view branch layer scope of needs when pairs samples seed params"),
+    schema.Question: ("id evaluator version subject view branch layer scope material needs when pairs samples seed params"),
     schema.Material: "name response status data variants evidence failure call",
     schema.Survey: "questions derivations waves views",
     schema.Plan: "survey decision",
     schema.Decision: "specs rule min_coverage group_rule",
     schema.ComponentSpec: "name weight combiner inputs params",
-    schema.ComponentInput: "questions weights reduce input_weight gated",
+    schema.ComponentInput: "questions weights reduce input_weight if_skipped",
 }
-"""What stands in a plan (design/architecture.md, "the roles' types")."""
+"""The fields of the parts of a plan."""
 
 NAMED = {**WRITTEN, **SHOWN, **PLANNED}
 
