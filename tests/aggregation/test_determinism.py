@@ -21,7 +21,7 @@ ROOM = Path(jurygraph.aggregation.__file__).parent
 MODULES = sorted(ROOM.glob("*.py"))
 # Computed once and frozen, a check on the others, or an interval, on which no reward depends.
 ALLOWED = {
-    "bootstrap.py": {"mean_interval": {"sum"}},
+    "bootstrap.py": {"mean_interval": {"sum"}, "resample_sums": {"@"}},
     "gear.py": {"retention": {"**"}, "Graph._enumerate_rows": {"sum"}},
     "stakeholders.py": {"weights": {"exp"}},
 }

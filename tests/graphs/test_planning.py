@@ -61,7 +61,7 @@ def test_a_cycle_of_gates_is_named() -> None:
     second = {**evaluator_use("second"), "when": {"question": "first", "threshold": 0.5}}
     message = refusal_message({"evaluators": [first, second]})
     assert "wait for each other" in message
-    assert message.endswith("; leave out one `when`, `needs` or `of` of them")
+    assert message.endswith("; leave out one `when`, `needs` or `material` of them")
     assert "first -> second -> first" in message or "second -> first -> second" in message
 
 
