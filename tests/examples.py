@@ -2,9 +2,9 @@
 
 from hypothesis import settings
 
-QUICK_EXAMPLES = 25
+QUICK_EXAMPLES = 15
 
 
-def at_most(examples: int) -> int:
-    """So many, but in `make test` no more than 25."""
-    return min(examples, QUICK_EXAMPLES) if settings.get_current_profile_name() == "quick" else examples
+def at_most(examples: int, quick: int = QUICK_EXAMPLES) -> int:
+    """So many, but in `make test` no more than 15, or than `quick`."""
+    return min(examples, quick) if settings.get_current_profile_name() == "quick" else examples
