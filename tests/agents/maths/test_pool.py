@@ -337,7 +337,10 @@ print([each.process.pid for each in used._shared.channels][0], flush=True)
 """
 
 
-@pytest.mark.parametrize("last", ["", f"used.submit('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)"])
+@pytest.mark.parametrize(
+    "last",
+    [pytest.param("", marks=pytest.mark.slow), f"used.submit('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)"],
+)
 def test_no_orphan_survives_its_parent(last: str) -> None:
     ran = subprocess.run([sys.executable, "-c", LEFT_OPEN.format(last=last)], capture_output=True, timeout=PATIENCE)
     worker = int(ran.stdout)
