@@ -1,6 +1,6 @@
 """What holds for every test.
 
-Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 25 of
+Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 15 of
 each at most, and in `make test-slow` 100 or as many as a test asks for (HYPOTHESIS_PROFILE=thorough);
 HYPOTHESIS_PROFILE=explore draws others each time.
 Replies of models are kept in a folder of the run's own.

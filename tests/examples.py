@@ -1,10 +1,21 @@
-"""How many examples a property test draws that asks for a number of its own."""
+"""How much of a test runs in `make test`: the examples of its properties, and which of its parameters."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
 from hypothesis import settings
 
-QUICK_EXAMPLES = 25
+QUICK_EXAMPLES = 15
 
 
-def at_most(examples: int) -> int:
-    """So many, but in `make test` no more than 25."""
-    return min(examples, QUICK_EXAMPLES) if settings.get_current_profile_name() == "quick" else examples
+def at_most(examples: int, quick: int = QUICK_EXAMPLES) -> int:
+    """So many, but in `make test` no more than 15, or than `quick`."""
+    return min(examples, quick) if settings.get_current_profile_name() == "quick" else examples
+
+
+def one_in(step: int, cases: Iterable[tuple[Any, ...]]) -> list[Any]:
+    """Return all cases as parameters, of which only the first of every `step` runs in `make test`."""
+    return [
+        pytest.param(*case, marks=() if place % step == 0 else pytest.mark.slow) for place, case in enumerate(cases)
+    ]

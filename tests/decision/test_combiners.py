@@ -318,7 +318,7 @@ def arrays_of(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.Search
 
 
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
-@settings(max_examples=at_most(60), deadline=None)
+@settings(max_examples=at_most(60, quick=8), deadline=None)
 @given(data=st.data())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: st.DataObject) -> None:
     combiner, params, (low, high, filled) = data.draw(combiner_groups(name))
@@ -329,7 +329,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
 
 
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
-@settings(max_examples=at_most(30), deadline=None)
+@settings(max_examples=at_most(30, quick=8), deadline=None)
 @given(data=st.data())
 def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data: st.DataObject) -> None:
     combiner, params, (_, _, judged) = data.draw(combiner_groups(name))
@@ -340,7 +340,7 @@ def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data:
 
 
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
-@settings(max_examples=at_most(30), deadline=None)
+@settings(max_examples=at_most(30, quick=8), deadline=None)
 @given(data=st.data())
 def test_a_response_has_the_same_component_alone_and_in_a_group(name: str, data: st.DataObject) -> None:
     combiner, params, (_, _, cells) = data.draw(combiner_groups(name))

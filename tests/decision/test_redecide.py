@@ -14,6 +14,7 @@ from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config
+from tests.examples import at_most
 from tests.graphs.scenes import SIGNED, Scene, scenes
 from tests.graphs.scripted import criterion, evaluator_use, make_plan, task
 
@@ -33,7 +34,7 @@ def redecide_from_storage(about: Task, survey: Survey, config: Mapping[str, Any]
     return redecide(about, stored, read, evaluator_records(config), load_combiners(read, ()), find_tensions)
 
 
-@EACH
+@settings(EACH, max_examples=at_most(EACH.max_examples, quick=5))
 @given(scenes())
 def test_redecide_under_the_same_config_gives_the_decision_of_the_plan(scene: Scene) -> None:
     plan = make_plan(scene.config, scene.task)

@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.schema import Response, Stakeholder, Task
+from tests.examples import at_most
 from tests.graphs.scripted import by_id, criterion, evaluator_use, jury, task
 
 SCORES = st.sampled_from([0.0, 1.0, 0.1, 0.3, 0.7]) | st.floats(0.0, 1.0)
@@ -49,7 +50,7 @@ def response_groups(draw: st.DrawFn) -> list[Response]:
     return [Response(id=name, text="same", data=draw(scripts)) for name in ("a", "b", "c")]
 
 
-SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=at_most(12, quick=6), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def test_no_order_changes_a_bit_of_any_reward_or_verdict() -> None:

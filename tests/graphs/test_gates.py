@@ -1,6 +1,7 @@
 """Response gates: a stopped response gets the worst verdict on each model question, without a model call."""
 
 from collections.abc import Mapping
+from itertools import product
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import KnownResults, make_stamp, next_work
 from jurygraph.schema import RESPONSE_GATES, RecordedVerdict, Response, Stakeholder, Survey, Trace, Verdict
-from tests.examples import at_most
+from tests.examples import at_most, one_in
 from tests.graphs.scenes import SIGNED, WEIGHTS, Place, Scene, judgements, places, plan_of, rubrics
 from tests.graphs.scripted import (
     by_id,
@@ -133,9 +134,10 @@ def test_a_penalty_counts_in_full_under_every_rule(rule: str) -> None:
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (-0.5, "ok", 1.0)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("aggregation", ["gear", "hard-local", "hard-transitive"])
-@pytest.mark.parametrize("kind", ["weak", "strong", "activation"])
+@pytest.mark.parametrize(
+    ("kind", "aggregation", "rule"),
+    one_in(4, product(("weak", "strong", "activation"), ("gear", "hard-local", "hard-transitive"), RULES)),
+)
 def test_a_stopped_penalty_counts_in_full_under_unmet_parents(kind: str, aggregation: str, rule: str) -> None:
     """Judged, an unmet parent lessens the penalty that rests on it; a stopped response is not to gain by that."""
     about = task(criterion("good"), criterion("bad", -1.0), edges=[("good", "bad", kind)])

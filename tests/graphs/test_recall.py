@@ -12,6 +12,7 @@ from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.schema import Material, RecordedVerdict, Response, Trace
+from tests.examples import at_most
 from tests.graphs.scripted import (
     DATA_READER,
     Half,
@@ -127,7 +128,7 @@ def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal() -> None:
     first = score_again(CONFIG, NO_KNOWN_RESULTS)
     whole, slots = results_of(first), list(REQUESTED)
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=at_most(15, quick=6), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.data())
     def check(data: st.DataObject) -> None:
         gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))

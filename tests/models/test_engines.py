@@ -157,6 +157,12 @@ def in_process(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return judge_group(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(6), texts(4))
 
 
+@pytest.fixture(scope="module")
+def one_call(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Two criteria, requested in one call."""
+    return judge_group(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(2), texts(1))
+
+
 @pytest.mark.slow
 def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None:
     traces, verdicts, calls = in_process
@@ -169,10 +175,11 @@ def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None
     assert all(trace.reward.value is not None for trace in traces if all(v.status == "ok" for v in trace.verdicts))
 
 
+@pytest.mark.parametrize("outcome", ["one_call", pytest.param("in_process", marks=pytest.mark.slow)])
 def test_the_score_is_p_met_by_the_log_probabilities_that_the_call_keeps(
-    in_process: Outcome,
+    outcome: str, request: pytest.FixtureRequest
 ) -> None:
-    good = [one for one in in_process.verdicts if one.verdict.status == "ok"]
+    good = [one for one in request.getfixturevalue(outcome).verdicts if one.verdict.status == "ok"]
     assert {one.verdict.native for one in good} == {"P(met) from log probabilities"}
     for one in good:
         assert one.reply is not None

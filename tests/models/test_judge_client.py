@@ -409,8 +409,14 @@ def reply_of_model(body: Mapping[str, Any], served: str) -> Answer:
 
 
 class TestSecrets:
-    @pytest.mark.parametrize("form", SENT_BACK)
-    @pytest.mark.parametrize("place", PLACES)
+    @pytest.mark.parametrize(
+        ("place", "form"),
+        [
+            pytest.param(place, form, marks=() if (row + column) % 3 == 0 else pytest.mark.slow)
+            for row, place in enumerate(PLACES)
+            for column, form in enumerate(SENT_BACK)
+        ],
+    )
     def test_an_echoed_key_is_in_no_record(
         self,
         place: str,

@@ -577,20 +577,21 @@ def test_no_response_of_the_examples_is_stopped(path: Path) -> None:
 # Hostile texts
 
 
+@pytest.mark.parametrize("most", [200_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     "text",
     [
-        "this response " * 70_000,
-        "a" + "\u0301\u0323" * 400_000,
-        "x" + "\u05b0\u05bc" * 400_000,
-        "x" + "\ufdfa" * 900_000,
-        "<!-- x " * 140_000,
-        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0 " * 27_000,
+        "this response " * 72_000,
+        "a" + "\u0301\u0323" * 500_000,
+        "x" + "\u05b0\u05bc" * 500_000,
+        "x" + "\ufdfa" * 1_000_000,
+        "<!-- x " * 143_000,
+        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo0 " * 28_000,
         "a b " * 250_000,
-        "请忽略所有" * 180_000,
+        "请忽略所有" * 200_000,
     ],
     ids=["signs", "accents", "points", "phrases", "comments", "codes", "letters", "verbs"],
 )
-def test_a_megabyte_of_text_is_checked_in_linear_time(text: str) -> None:
+def test_a_million_characters_are_checked_in_linear_time(text: str, most: int) -> None:
     """None of them ends in time where a step takes the square of a text."""
-    assert first_stopping_gate(text, reference=REFERENCE) is None
+    assert first_stopping_gate(text[:most], reference=REFERENCE) is None

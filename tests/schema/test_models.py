@@ -19,7 +19,8 @@ from tests.examples import at_most
 from tests.schema.samples import digests
 from tests.schema.strategies import FREE, MODELS, STRATEGIES
 
-few = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+few = settings(max_examples=at_most(15, quick=5), deadline=None, suppress_health_check=list(HealthCheck))
+fewest = settings(few, max_examples=at_most(15, quick=2))
 every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
 
 
@@ -70,7 +71,7 @@ def _json(model: FrozenModel, name: str) -> bytes:
 
 
 @every_model
-@few
+@fewest
 @given(data=st.data())
 def test_a_model_is_frozen(model: type[FrozenModel], data: st.DataObject) -> None:
     made = data.draw(STRATEGIES[model])
@@ -80,7 +81,7 @@ def test_a_model_is_frozen(model: type[FrozenModel], data: st.DataObject) -> Non
 
 
 @every_model
-@few
+@fewest
 @given(data=st.data())
 def test_an_unknown_field_is_refused(model: type[FrozenModel], data: st.DataObject) -> None:
     values = data.draw(STRATEGIES[model]).model_dump(mode="json")
@@ -95,7 +96,7 @@ def _has_numbers(model: type[FrozenModel]) -> bool:
 
 
 @pytest.mark.parametrize("model", list(filter(_has_numbers, MODELS)), ids=lambda model: model.__name__)
-@settings(few, max_examples=at_most(30))
+@settings(few, max_examples=at_most(30, quick=10))
 @given(data=st.data())
 def test_a_number_that_is_text_or_not_finite_is_refused(model: type[FrozenModel], data: st.DataObject) -> None:
     values = data.draw(STRATEGIES[model].filter(lambda made: any(_places(made.model_dump(mode="json")))))

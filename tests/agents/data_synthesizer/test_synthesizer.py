@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -174,52 +175,69 @@ def letter_of_edited(body: Mapping[str, Any]) -> str:
     return "A" if "A: 14" in shown.partition("# Response A")[2].partition("# Response B")[0] else "B"
 
 
-def score_with_model(*contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT) -> tuple[jg.Trace, int]:
-    """The trace where a model proposes these, and says of each that the one named is worse; how often it was asked."""
+class ScriptedModel:
+    """A jury, and the model that it asks: it proposes `contrasts`, and says of each that the one named is `worse`."""
 
-    def script(body: dict[str, Any], number: int) -> Answer:
+    def __init__(self) -> None:
+        self.contrasts: tuple[dict[str, Any], ...] = ()
+        self.worse = "edited"
+
+    def answer(self, body: dict[str, Any], number: int) -> Answer:
         if not is_check(body):
-            return reply_with(json.dumps({"contrasts": contrasts}))
-        return reply_with(json.dumps({"reason": "so", "worse": letter_of_edited(body) if worse == "edited" else worse}))
+            return reply_with(json.dumps({"contrasts": self.contrasts}))
+        worse = letter_of_edited(body) if self.worse == "edited" else self.worse
+        return reply_with(json.dumps({"reason": "so", "worse": worse}))
 
-    with (
-        run_server(script) as server,
-        jg.Jury.from_config(CONFIG | {"model": f"openai-compatible:{server.url}#m"}) as jury,
-    ):
-        (trace,) = jury.score(TASK, [Response(id="r", text=text)])
-        return trace, server.count
+    @contextmanager
+    def open(self) -> Iterator["ScriptedModel"]:
+        with run_server(self.answer) as self.server:
+            stated = {"model": f"openai-compatible:{self.server.url}#m", "calls": {"cache": False}}
+            with jg.Jury.from_config(CONFIG | stated) as self.jury:
+                yield self
+
+    def score(self, *contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT) -> tuple[jg.Trace, int]:
+        """Return the trace where the model says so, and how often it was asked."""
+        self.contrasts, self.worse, before = contrasts, worse, self.server.count
+        (trace,) = self.jury.score(TASK, [Response(id="r", text=text)])
+        return trace, self.server.count - before
 
 
-def test_an_edit_that_the_model_finds_worse_blindly_counts() -> None:
-    trace, asked = score_with_model(PROPOSED)
+@pytest.fixture(scope="module")
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel().open() as opened:
+        yield opened
+
+
+def test_an_edit_that_the_model_finds_worse_blindly_counts(model: ScriptedModel) -> None:
+    trace, asked = model.score(PROPOSED)
     assert asked == 2
     assert [v.response.text for v in trace.material[0].variants] == [RIGHT.replace("A: 7", "A: 14")]
     assert trace.reward.value == 1.0
     assert trace.material[0].call is not None
 
 
-def test_an_edit_that_the_model_does_not_find_worse_is_dropped() -> None:
-    trace, _ = score_with_model(PROPOSED, worse="neither")
+def test_an_edit_that_the_model_does_not_find_worse_is_dropped(model: ScriptedModel) -> None:
+    trace, _ = model.score(PROPOSED, worse="neither")
     assert trace.material[0].variants == ()
     assert trace.material[0].note == "1 proposed that is no worse"
     assert trace.reward.value == 0.0
 
 
-def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair() -> None:
-    trace, asked = score_with_model({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
+def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair(model: ScriptedModel) -> None:
+    trace, asked = model.score({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
     assert asked == 2
     assert trace.material[0].variants == ()
     assert trace.material[0].note == "2 proposed that changes no passage"
 
 
-def test_a_malformed_reply_is_a_failure_without_credit() -> None:
-    trace, _ = score_with_model({**PROPOSED, "kind": "style"})
+def test_a_malformed_reply_is_a_failure_without_credit(model: ScriptedModel) -> None:
+    trace, _ = model.score({**PROPOSED, "kind": "style"})
     assert trace.material[0].status == "failed"
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
 
 
-def test_a_wrong_solution_needs_no_model_call() -> None:
-    trace, asked = score_with_model(PROPOSED, text="A: 8")
+def test_a_wrong_solution_needs_no_model_call(model: ScriptedModel) -> None:
+    trace, asked = model.score(PROPOSED, text="A: 8")
     assert asked == 0
     assert trace.reward.value == 0.0
 

@@ -5,6 +5,7 @@ With a perfect extractor, facts and checks say of the words what they say of the
 
 import copy
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -23,6 +24,14 @@ from tests.agents.extraction.plans import (
     in_words,
     layout_in_turn,
     task_of_records,
+)
+
+QUICK_PLANS = 8
+some_plans_in_make_test = pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if at % 4 == 0 else pytest.mark.slow) for at, name in enumerate(LINES)]
+)
+first_plans_in_make_test = pytest.mark.parametrize(
+    "plans", [QUICK_PLANS, pytest.param(len(LINES), marks=pytest.mark.slow)], ids=["first plans", "all plans"]
 )
 
 
@@ -51,7 +60,7 @@ def layout_of(error: str, name: str) -> str:
 
 
 def damaged_replies(error: str) -> Iterator[tuple[str, Reply, Place]]:
-    """Every plan with the error in it."""
+    """Every plan that gives occasion for the error, with the error in it."""
     found = (damage_reply(ERRORS[error], name, layout_of(error, name)) for name in LINES)
     yield from (one for one in found if one is not None)
 
@@ -88,7 +97,7 @@ def judge_data(jury: Jury, task: Task, *data: Any) -> list[tuple[Verdict, ...]]:
     return [trace.verdicts for trace in jury.score(task, responses)]
 
 
-@pytest.mark.parametrize("name", LINES)
+@some_plans_in_make_test
 def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str, jury: Jury) -> None:
     layouts = [layout for other, layout in EVERY if other == name and (name, layout) != ESCAPED]
     texts = [in_words(name, layout) for layout in layouts]
@@ -116,10 +125,11 @@ CAUGHT = [name for name, error in ERRORS.items() if error.caught]
 NOT_CAUGHT = [name for name, error in ERRORS.items() if not error.caught]
 
 
+@first_plans_in_make_test
 @pytest.mark.parametrize("error", CAUGHT)
-def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
+def test_an_error_is_caught_and_nothing_else_is_left_out(error: str, plans: int) -> None:
     seen = 0
-    for text, reply, place in damaged_replies(error):
+    for text, reply, place in islice(damaged_replies(error), plans):
         found = ground_reply(text, reply)
         assert found.data == without_quotes(without_record(reply, place))
         assert [one.at for one in found.left_out] == [f"{place[0]}[{place[1]}]"]
@@ -130,10 +140,11 @@ def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
     assert seen >= 8
 
 
+@first_plans_in_make_test
 @pytest.mark.parametrize("error", NOT_CAUGHT)
-def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str) -> None:
+def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str, plans: int) -> None:
     seen = 0
-    for text, reply, _ in damaged_replies(error):
+    for text, reply, _ in islice(damaged_replies(error), plans):
         found = ground_reply(text, reply)
         assert found.left_out == ()
         assert found.data == without_quotes(reply)
@@ -147,7 +158,7 @@ def facts_jury() -> Iterator[Jury]:
         yield made
 
 
-@pytest.mark.parametrize("name", LINES)
+@some_plans_in_make_test
 def test_an_error_confirms_fewer_facts_or_goes_unnoticed(name: str, facts_jury: Jury) -> None:
     texts = {layout: in_words(name, layout) for layout in LAYOUTS}
     plain = {layout: ground_reply(text, read_perfectly(text)).data for layout, text in texts.items()}

@@ -12,7 +12,7 @@ import yaml
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.run import Run
-from tests.cli.conftest import run_process
+from tests.cli.conftest import Command, run_process
 from tests.judges.few_shot.reviewers import (
     JUDGED_TEXT,
     KINDS,
@@ -355,11 +355,11 @@ def _response(name: str) -> Row:
     return {"id": f"{name}/r", "text": f"{JUDGED_TEXT} {prose(ord(name))}"}
 
 
-def test_doctor_and_score_report_an_invalid_history(tmp_path: Path) -> None:
+def test_doctor_and_score_report_an_invalid_history(tmp_path: Path, run: Command) -> None:
     with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *FOUR[:1], *BOB, row("ann", "x", 9)])
-        doctor = run_process("doctor", "--config", folder / "jury.yaml")
-        score = run_process("score", folder / "tasks.jsonl", "--out", folder / "run")
+        doctor = run("doctor", "--config", folder / "jury.yaml")
+        score = run("score", folder / "tasks.jsonl", "--out", folder / "run")
     noted = (
         "Of 11 ratings in history.jsonl, 9 can be shown, by 2 reviewers.",
         "Left out: 1 rating with a score off the scale; the first is history.jsonl, line 11.",
@@ -373,14 +373,14 @@ def test_doctor_and_score_report_an_invalid_history(tmp_path: Path) -> None:
     assert not any(note in score.out for note in noted)
 
 
-def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command) -> None:
     (tmp_path / "project").mkdir()
     with run_server(by_examples(min)) as server:
         folder = project(tmp_path / "project", server.url, [*FOUR, *BOB])
         monkeypatch.chdir(folder)
-        assert run_process("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        assert run("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
         monkeypatch.chdir(tmp_path)
-        verified = run_process("verify", folder / "run", "--deep")
+        verified = run("verify", folder / "run", "--deep")
     assert verified.code == 0, verified.out + verified.err
 
 
@@ -408,9 +408,9 @@ def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_p
     assert dropped == {"a": [("i0", "it is of the judged item's group")], "b": []}
 
 
-def test_doctor_refuses_an_empty_one(tmp_path: Path) -> None:
+def test_doctor_refuses_an_empty_one(tmp_path: Path, run: Command) -> None:
     folder = project(tmp_path, "http://127.0.0.1:9/v1", [])
-    ended = run_process("doctor", "--config", folder / "jury.yaml")
+    ended = run("doctor", "--config", folder / "jury.yaml")
     assert ended.code == 2
     assert "history.jsonl: has no rows" in ended.out
     assert "Traceback" not in ended.out + ended.err

@@ -1,7 +1,7 @@
 """In a branch, an earlier request gets its earlier reply, whatever the model would reply now."""
 
 import json
-from itertools import chain, repeat
+from itertools import chain, product, repeat
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from tests.examples import one_in
 from tests.judges.protocols.trip import ADAPTIVE, HOMES, PLAN, UNIFORM, decomposed, trip
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import write_tasks
@@ -28,9 +29,14 @@ def replying_in_turn(*replies: Any) -> Any:
     return script
 
 
-@pytest.mark.parametrize("cache", [True, False])
-@pytest.mark.parametrize(("before", "after"), [(ADAPTIVE, UNIFORM), (UNIFORM, ADAPTIVE)])
-@pytest.mark.parametrize("first", [[FIRST], ["no idea", "none"]], ids=["a reply", "what is none"])
+ORDERS = ((ADAPTIVE, UNIFORM), (UNIFORM, ADAPTIVE))
+REPLIES = ([FIRST], ["no idea", "none"])
+
+
+@pytest.mark.parametrize(
+    ("first", "before", "after", "cache"),
+    one_in(3, ((first, *order, cache) for first, order, cache in product(REPLIES, ORDERS, (True, False)))),
+)
 def test_the_second_decomposed_judge_gets_the_prompt_of_the_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Any], before: str, after: str, cache: bool
 ) -> None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from tests.agents.judging.scripted_judge import (
     score_by_script,
     user_message,
 )
+from tests.examples import at_most, one_in
 from tests.judges.protocols.trip import (
     ADAPTIVE,
     ALL,
@@ -81,7 +83,7 @@ def test_one_call_is_made_for_each_response_and_sample(use: str) -> None:
 
 @every_protocol
 @given(st.randoms())
-@settings(max_examples=20)
+@settings(max_examples=at_most(20, quick=5))
 def test_a_subset_of_questions_makes_the_same_call_in_any_order(use: str, random: Any) -> None:
     """A later request, such as after a kill, finds the earlier reply."""
     asking, view = evaluator(use), view_of(trip(3))
@@ -217,8 +219,7 @@ HOSTILE = (
 )
 
 
-@every_protocol
-@pytest.mark.parametrize("words", HOSTILE)
+@pytest.mark.parametrize(("use", "words"), one_in(len(HOSTILE) + 1, product(ALL, HOSTILE)))
 def test_profiles_ids_and_responses_stay_within_their_fences(use: str, words: str) -> None:
     plan = f"{PLAN}\n{words}"
     bad = {"id": f"zed {words}", "profile": words, "constraints": [{"id": "c", "kind": "hard", "text": words}]}
@@ -378,7 +379,7 @@ MALFORMED: dict[str, Sequence[Any]] = {
 MALFORMED[UNIFORM] = MALFORMED[ADAPTIVE]
 
 
-@pytest.mark.parametrize(("use", "reply"), [(use, reply) for use in ALL for reply in MALFORMED[use]])
+@pytest.mark.parametrize(("use", "reply"), one_in(3, ((use, reply) for use in ALL for reply in MALFORMED[use])))
 def test_an_invalid_reply_fails_all_its_verdicts_after_one_repair(use: str, reply: Any) -> None:
     trace, bodies = score_protocol(reply, use, trip(2))
     assert len(bodies) == 2
@@ -399,17 +400,18 @@ def test_weights_that_do_not_sum_to_one_are_named_to_the_model() -> None:
 # Our own trouble
 
 
-@every_protocol
+FAILED_CALLS = (
+    (status(503), "server", "infrastructure"),
+    (status(401), "unauthorised", "infrastructure"),
+    (reply_with("{", finish="length"), "truncated", "response"),
+    (reply_with(None, refusal="I will not."), "refused", "response"),
+    (reply_with(""), "empty", "response"),
+)
+
+
 @pytest.mark.parametrize(
-    ("answer", "kind", "cause"),
-    [
-        (status(503), "server", "infrastructure"),
-        (status(401), "unauthorised", "infrastructure"),
-        (reply_with("{", finish="length"), "truncated", "response"),
-        (reply_with(None, refusal="I will not."), "refused", "response"),
-        (reply_with(""), "empty", "response"),
-    ],
-    ids=["server", "key", "truncated", "refused", "empty"],
+    ("use", "answer", "kind", "cause"),
+    one_in(len(FAILED_CALLS) + 1, ((use, *failed) for use, failed in product(ALL, FAILED_CALLS))),
 )
 def test_a_failed_call_fails_all_its_verdicts_without_credit(use: str, answer: Answer, kind: str, cause: str) -> None:
     settings_ = {"reward": {HOMES[use]: 1.0, "length": 1.0}, "failure": {"min_coverage": 0.01}}
@@ -445,7 +447,9 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
     return reply_with(json.dumps(fitting_reply(body, found=len(user_message(body)) % 2 == 0)))
 
 
-@pytest.mark.parametrize(("use", "number"), [*((use, 3) for use in ALL), (DIRECT, 0), (RUBRIC, 0), (CHECKLIST, 0)])
+@pytest.mark.parametrize(
+    ("use", "number"), one_in(2, [*((use, 3) for use in ALL), (CHECKLIST, 0), (DIRECT, 0), (RUBRIC, 0)])
+)
 def test_it_passes_the_conformance_suite_with_a_model(use: str, number: int) -> None:
     task = trip(number)
     group = (task, responses(PLAN, "Stay at home.", "Go home at six."))
