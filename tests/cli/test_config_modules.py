@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_process, write_project
+from tests.cli.conftest import run_new_process, write_project
 
 OPTIONAL = ("pyarrow", "matplotlib", "sentence_transformers", "gmpy2", "orjson", "uvloop")
 """Modules that ours, or libraries that we use, may look for."""
@@ -38,7 +38,7 @@ def test_modules_that_the_config_does_not_name_are_not_imported(
     write_modules(tmp_path, "jinja2", "diskcache", "json", "sitecustomize", *OPTIONAL)
     monkeypatch.chdir(tmp_path)
     for command in commands(tmp_path):
-        assert run_process(*command).code == 0, command
+        assert run_new_process(*command).code == 0, command
     assert not (tmp_path / "ran").exists()
 
 
@@ -49,10 +49,10 @@ def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
     )
     (tmp_path / "late.py").write_text("def found(text):\n    return 'please' in text\n")
     write_modules(tmp_path, "other")
-    assert run_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
-    shown = json.loads(run_process("show", tmp_path / "run", "--json").out)
+    assert run_new_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    shown = json.loads(run_new_process("show", tmp_path / "run", "--json").out)
     assert [verdict["score"] for verdict in shown["verdicts"]] == [1.0]
-    assert run_process("verify", tmp_path / "run", "--deep").code == 0
+    assert run_new_process("verify", tmp_path / "run", "--deep").code == 0
     assert not (tmp_path / "ran").exists()
 
 
@@ -60,9 +60,15 @@ def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
     ("name", "config", "owner"),
     [
         ("json", "evaluators: [json.polite]\n", "a module of Python itself"),
-        ("colorsys", "evaluators: [maths.accuracy, {use: colorsys.polite}]\n", "a module of Python itself"),
-        ("jinja2", "evaluators: [jinja2.polite]\n", "an installed module ("),
-        ("diskcache", "evaluators: [maths.accuracy]\nderivers: [diskcache.polite]\n", "an installed module ("),
+        pytest.param(
+            *("colorsys", "evaluators: [maths.accuracy, {use: colorsys.polite}]\n", "a module of Python itself"),
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(*("jinja2", "evaluators: [jinja2.polite]\n", "an installed module ("), marks=pytest.mark.slow),
+        pytest.param(
+            *("diskcache", "evaluators: [maths.accuracy]\nderivers: [diskcache.polite]\n", "an installed module ("),
+            marks=pytest.mark.slow,
+        ),
         (
             "diskcache",
             "evaluators: [{use: checks.constraints, params: {functions: {one: diskcache.polite}}}]\n",
@@ -76,7 +82,7 @@ def test_a_module_name_that_is_taken_is_refused_before_anything_runs(
     write_project(tmp_path, TASK, config)
     write_modules(tmp_path, name)
     dry_run, doctor, *_ = commands(tmp_path)
-    ended = run_process(*(doctor if name == "json" else dry_run))
+    ended = run_new_process(*(doctor if name == "json" else dry_run))
     assert ended.code == 2
     assert f"{name}.py next to the config has the same name as {owner}" in ended.out + ended.err
     assert f"rename {name}.py" in ended.out + ended.err
@@ -86,12 +92,12 @@ def test_a_module_name_that_is_taken_is_refused_before_anything_runs(
 def test_a_module_that_is_importable_anyway_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_project(tmp_path, TASK, "evaluators: [manners.polite]\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    assert run_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    assert run_new_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
 
 
 def test_a_folder_without_code_hides_no_installed_module(tmp_path: Path) -> None:
     (tmp_path / "checks").mkdir()
     write_project(tmp_path, TASK, "evaluators: [checks.tone.polite]\n")
     (tmp_path / "manners.py").rename(tmp_path / "checks" / "tone.py")
-    assert run_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
-    assert run_process("verify", tmp_path / "run", "--deep").code == 0
+    assert run_new_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    assert run_new_process("verify", tmp_path / "run", "--deep").code == 0
