@@ -4,6 +4,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ SHOWN = re.compile(r"<!-- from: (?P<source>[^\n]*) -->\n```mermaid\n(?P<picture>
 Imports = Mapping[str, set[str]]
 
 
+@cache
 def imports_of_rooms() -> Imports:
     """By each room, the rooms that its modules import, in the order of the layers in pyproject.toml."""
     import grimp

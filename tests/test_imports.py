@@ -4,6 +4,7 @@ import graphlib
 import json
 import subprocess
 import sys
+from functools import cache
 
 import grimp
 import pytest
@@ -27,6 +28,7 @@ assert not [name for name in sys.modules if name.startswith(("langgraph.", "lang
 """
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """The modules that each module imports: at its head, in a function, for type checkers, or as a command by name."""
     graph = grimp.build_graph("jurygraph")

@@ -3,8 +3,6 @@
 import copy
 import json
 import random
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,11 +16,11 @@ from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
+from tests.command_server import run_forked
 from tests.models.server import Server, reply_with, run_server, status
 
 ROOT = Path(__file__).parent.parent
 PANEL = ROOT / "examples" / "panel"
-JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
 CONFIG: dict[str, Any] = YAML(typ="safe").load((PANEL / "jury.yaml").read_text(encoding="utf-8"))
 LINES = [json.loads(row) for row in (PANEL / "tasks.jsonl").read_text(encoding="utf-8").splitlines()]
 JUDGES = ("personalized", "aggregate", "zero-shot")
@@ -264,9 +262,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "replies"))
 
     def run(*arguments: str | Path) -> Done:
-        command = [JURYGRAPH, *map(str, arguments)]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-        return Done(done.returncode, done.stdout, done.stderr)
+        return Done(*run_forked(*arguments, cwd=tmp_path))
 
     return run
 

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.command_server import JURYGRAPH as COMMAND
+from tests.command_server import run_forked
 from tests.models.server import run_server, status
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
-COMMAND = str(Path(sys.executable).with_name("jurygraph"))
 ASKING = "--config judge.yaml"
 """What the commands have in them that ask the README's own judge."""
 
@@ -40,9 +41,13 @@ def words(line: str) -> list[str]:
 
 
 def run(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{command}: {done.stderr}"
-    return done.stdout
+    if command[0] == COMMAND:
+        code, out, err = run_forked(*command[1:], cwd=folder)
+    else:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        code, out, err = done.returncode, done.stdout, done.stderr
+    assert code == 0, f"{command}: {err}"
+    return out
 
 
 def pieces(shown: str) -> Iterator[list[str]]:

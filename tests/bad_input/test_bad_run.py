@@ -17,6 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.lock import acquire, release
 from tests.bad_input.conftest import Command, listing, unprivileged_user
 from tests.bad_input.test_bad_input import open_project, project, score
+from tests.command_server import run_forked
 
 __all__ = ["open_project", "project"]
 
@@ -130,6 +131,6 @@ def test_a_file_size_limit_acts_like_a_full_disk(project: Path) -> None:
     done = subprocess.run(command, preexec_fn=limit_file_size, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr)
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert run_forked(*command[1:])[0] == 0
     with closing(Run.open(out)) as found:
         assert found.tasks_scored == 20

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph.cli import main
+from tests.command_server import JURYGRAPH, run_forked
 
-JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
+__all__ = ["JURYGRAPH"]
 
 EVALUATORS = '''\
 import jurygraph as jg
@@ -147,7 +148,12 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def run_process(*arguments: object) -> CommandResult:
-    """Run a command in a process of its own."""
+    """Run a command in a process of its own, which is spared the imports."""
+    return CommandResult(*run_forked(*arguments))
+
+
+def run_new_process(*arguments: object) -> CommandResult:
+    """Run a command in a new process, which imports everything itself."""
     done = subprocess.run([JURYGRAPH, *map(str, arguments)], capture_output=True, text=True, check=False)
     return CommandResult(done.returncode, done.stdout, done.stderr)
 

@@ -217,7 +217,15 @@ class TestBundle:
         assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
 
     @pytest.mark.parametrize("name", ["records.jsonl", "texts.jsonl", "traces.jsonl", "config.yaml"])
-    @pytest.mark.parametrize("how", ["lost", "empty", "without its last line", "with its last line twice"])
+    @pytest.mark.parametrize(
+        "how",
+        [
+            pytest.param("lost", marks=pytest.mark.slow),
+            pytest.param("empty", marks=pytest.mark.slow),
+            "without its last line",
+            "with its last line twice",
+        ],
+    )
     def test_missing_and_additional_files_are_detected(
         self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path, name: str, how: str
     ):

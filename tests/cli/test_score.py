@@ -3,8 +3,6 @@
 import gzip
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +18,7 @@ from tests.cli.conftest import (
     traces,
     write_project,
 )
+from tests.command_server import run_forked
 
 
 def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(project: Path, run: Command):
@@ -176,10 +175,9 @@ def test_output_of_its_child_processes_is_not_part_of_the_result(project: Path):
     source = "import subprocess\n\ndef polite(t, r):\n    subprocess.run(['echo', 'hello'])\n    return 1.0\n"
     (project / "manners.py").write_text(source)
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
-    command = [str(Path(sys.executable).with_name("jurygraph")), "score", "tasks.jsonl", "--out", "run", "--json"]
-    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
-    assert json.loads(done.stdout)["tasks"] == 2
-    assert "hello" in done.stderr
+    _, out, err = run_forked("score", "tasks.jsonl", "--out", "run", "--json", cwd=project)
+    assert json.loads(out)["tasks"] == 2
+    assert "hello" in err
 
 
 @pytest.mark.parametrize(("more", "traced"), [("", "false"), ("langsmith: true\n", "true")])

@@ -270,7 +270,13 @@ class TestInterrupted:
         assert stored_keys(tmp_path / "run") == calls
         assert (list(read_plans(tmp_path / "run")), verify_run(tmp_path / "run").closed) == (["t0", "t1"], False)
 
-    @pytest.mark.parametrize("sign", [signal.SIGKILL, signal.SIGINT], ids=["killed", "Ctrl-C"])
+    @pytest.mark.parametrize(
+        "sign",
+        [
+            pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.slow),
+            pytest.param(signal.SIGINT, id="Ctrl-C"),
+        ],
+    )
     def test_an_interrupted_planning_continues_from_the_cache(self, tmp_path: Path, sign: signal.Signals) -> None:
         read = parser_script(tensions=TENSIONS)
 

@@ -69,6 +69,9 @@ def better(task, first, second):
 def wary(task, response):
     return jg.Verdict.fail("refused", "it says nothing") if not response.text else share(response.text)
 """
+USUAL_SETTINGS = {"a weight", "kappa", "a gate", "a component"}
+"""Settings that are tested in every run of the tests; see `SETTINGS`."""
+
 RICH_CONFIG = """\
 evaluators: [manners.met, manners.useful, manners.better, manners.wary]
 reward: {rubric: 0.7, stakeholders: 0.1, better: 0.3, wary: 0.2}
@@ -113,7 +116,13 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize(("settings", "edits"), SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize(
+    ("settings", "edits"),
+    [
+        pytest.param(*values, id=name, marks=() if name in USUAL_SETTINGS else pytest.mark.slow)
+        for name, values in SETTINGS.items()
+    ],
+)
 def test_rescoring_equals_scoring_under_the_same_settings(
     rich: Path, run: Command, settings: list[str], edits: dict[str, str]
 ):

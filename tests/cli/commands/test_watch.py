@@ -1,6 +1,7 @@
 """`jurygraph watch`."""
 
 import json
+import shutil
 import time
 from pathlib import Path
 from random import Random
@@ -31,10 +32,16 @@ def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
     return found
 
 
-@pytest.fixture
-def declining_run(tmp_path: Path, run: Command) -> Path:
+@pytest.fixture(scope="module")
+def stored_declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose responses become rude."""
-    return score_tasks(tmp_path, run, tasks())
+    return score_tasks(tmp_path_factory.mktemp("declining"), run_process, tasks())
+
+
+@pytest.fixture
+def declining_run(stored_declining_run: Path, tmp_path: Path) -> Path:
+    """A copy of the run whose responses become rude, so that a test may change it."""
+    return shutil.copytree(stored_declining_run.parent, tmp_path / "project") / "run"
 
 
 def score_tasks(folder: Path, run: Command, lines: list[dict], *options: object) -> Path:
@@ -144,10 +151,16 @@ def test_a_plot_can_be_drawn(declining_run: Path, run: Command, tmp_path: Path) 
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.fixture
-def unfinished_run(tmp_path: Path, run: Command) -> Path:
+@pytest.fixture(scope="module")
+def stored_unfinished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which the first 30 steps are scored."""
-    return score_tasks(tmp_path, run, tasks(), "--limit", 30)
+    return score_tasks(tmp_path_factory.mktemp("unfinished"), run_process, tasks(), "--limit", 30)
+
+
+@pytest.fixture
+def unfinished_run(stored_unfinished_run: Path, tmp_path: Path) -> Path:
+    """A copy of the unfinished run, so that a test may change it."""
+    return shutil.copytree(stored_unfinished_run.parent, tmp_path / "project") / "run"
 
 
 def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(

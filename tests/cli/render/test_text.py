@@ -66,10 +66,10 @@ def echo(task, response):
     "command",
     [
         ("export", "--to", "csv"),
-        ("export", "--to", "jsonl"),
-        ("show",),
+        pytest.param(("export", "--to", "jsonl"), marks=pytest.mark.slow),
+        pytest.param(("show",), marks=pytest.mark.slow),
         ("show", "--response", f"fail{HOSTILE}"),
-        ("explain", "--response", f"a{HOSTILE}"),
+        pytest.param(("explain", "--response", f"a{HOSTILE}"), marks=pytest.mark.slow),
         ("show", "--response", HOSTILE),
     ],
     ids=["csv", "jsonl", "show", "show one", "explain", "an error"],

@@ -205,6 +205,17 @@ def test_an_extra_line_after_the_texts_is_found(unpacked_bundle: Path, verify: V
     assert verify(unpacked_bundle).code == 5
 
 
+BYTES_OF = pytest.mark.parametrize(
+    "any_run",
+    [
+        "rescored and erased",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "rich", "erased", "rescored", "open")),
+    ],
+    indirect=True,
+)
+"""Bytes are changed in the kind of run with records of most kinds; in every other kind by `make test-slow`."""
+
+
 def changed_positions(line: bytes, step: int) -> Iterator[int]:
     """Yield positions within every value in a line of JSON; in long values every `step` bytes."""
     for value in json.loads(line).values():
@@ -223,6 +234,7 @@ def assert_found(verify: Verify, folder: Path, path: Path, at: int) -> None:
 
 
 class TestChangedBytes:
+    @BYTES_OF
     def test_a_changed_record_field_is_found(self, any_run: Path, verify: Verify) -> None:
         for path in sorted(any_run.rglob("records.jsonl")):
             start, seen = 0, set()
@@ -233,6 +245,7 @@ class TestChangedBytes:
                         assert_found(verify, any_run, path, start + at)
                 start += len(line)
 
+    @BYTES_OF
     def test_a_changed_text_field_is_found(self, any_run: Path, verify: Verify) -> None:
         for path in sorted(any_run.rglob("texts.jsonl")):
             start = 0

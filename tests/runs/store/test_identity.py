@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -81,15 +82,24 @@ class TestHeader:
         assert ModelIdentity.of(OfflineBackend(identity)) == identity
 
 
+@pytest.fixture(scope="module")
+def stored_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Score a run with a GGUF file that is replaced afterwards; return its folder and settings."""
+    folder = tmp_path_factory.mktemp("replaced")
+    settings = gguf_config(write_tiny(folder / "judge.gguf"), cache=False)
+    run_session(folder / "run", write_tasks(folder, tasks_with_rubrics(2)), settings)
+    write_tiny(folder / "judge.gguf", CHAT + " ")
+    return folder / "run", settings
+
+
 class TestReplacedModel:
     """The config is the same, and the model behind it another one."""
 
     @pytest.fixture
-    def replaced_model(self, tasks: Path, tmp_path: Path) -> dict[str, Any]:
-        """Score a run with a GGUF file that is replaced afterwards; return the settings of the run."""
-        settings = gguf_config(write_tiny(tmp_path / "judge.gguf"))
-        run_session(tmp_path / "run", tasks, settings)
-        write_tiny(tmp_path / "judge.gguf", CHAT + " ")
+    def replaced_model(self, stored_run: tuple[Path, dict[str, Any]], tmp_path: Path) -> dict[str, Any]:
+        """Copy the run, and return its settings."""
+        folder, settings = stored_run
+        shutil.copytree(folder, tmp_path / "run")
         return settings
 
     def test_resuming_is_refused_and_both_models_are_named(

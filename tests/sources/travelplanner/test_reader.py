@@ -221,7 +221,14 @@ def amount(verdict: RecordedVerdict) -> float:
     return float(found[1])
 
 
-@pytest.mark.parametrize("name", LINES)
+EACH_PLAN = pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if place % 3 else ()) for place, name in enumerate(LINES)],
+)
+"""Every third plan; the others in `make test-slow`."""
+
+
+@EACH_PLAN
 def test_a_reference_plan_passes_and_its_cost_matches_a_second_computation(
     name: str, tasks: dict[str, TaskLine], jury: Jury
 ) -> None:
@@ -233,7 +240,7 @@ def test_a_reference_plan_passes_and_its_cost_matches_a_second_computation(
     assert {verdict.score for verdict in found.values()} == {1.0}
 
 
-@pytest.mark.parametrize("name", LINES)
+@EACH_PLAN
 def test_a_budget_is_kept_to_the_cent(name: str, jury: Jury, tmp_path: Path) -> None:
     line = LINES[name]
     cost = audit(line["facts"], line["plan"], READ[name][0]).cost
@@ -244,7 +251,7 @@ def test_a_budget_is_kept_to_the_cent(name: str, jury: Jury, tmp_path: Path) -> 
         assert found["budget"].met is kept
 
 
-@pytest.mark.parametrize("name", LINES)
+@EACH_PLAN
 def test_other_plans_pass_and_fail_as_a_second_computation_says(
     name: str, tasks: dict[str, TaskLine], jury: Jury
 ) -> None:

@@ -138,7 +138,13 @@ def chain_and_long_edges(criteria: int) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("edges_of", "most"),
     # rows hold some √n boxes, and a short edge passes a few of them: n√n at most
-    [(chain, 6), (star, 8), (one_edge, 6), (chain_and_star, 6), (chain_and_long_edges, 6)],
+    [
+        pytest.param(chain, 6, marks=pytest.mark.slow),
+        (star, 8),
+        pytest.param(one_edge, 6, marks=pytest.mark.slow),
+        pytest.param(chain_and_star, 6, marks=pytest.mark.slow),
+        (chain_and_long_edges, 6),
+    ],
 )
 def test_drawing_time_grows_less_than_quadratically(
     edges_of: Callable[[int], list[tuple[int, int]]], most: float
