@@ -10,7 +10,7 @@ discounts (batches, a provider's cache), and requests that depend on an earlier 
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
@@ -183,10 +183,6 @@ class Forecast:
             verdicts=self.verdicts + sum(number for _, number in remaining),
             model_verdicts=self.model_verdicts + of_models,
         )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the forecast as a JSON object."""
-        return asdict(self)
 
 
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:

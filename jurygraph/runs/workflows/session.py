@@ -178,7 +178,6 @@ class ScoringSession:
     async def _dry_run_requests(
         self, task: Task, group: Sequence[Response], plan: Plan, known: KnownResults
     ) -> list[Request]:
-        """Return the requests about a group and its canary."""
         plan = without_model_conditions(plan, self.jury.evaluators)
         requests = await self._planner.aestimate_requests(task, group, plan, known)
         canary = self._canaries.next_for(task, plan) if self._canaries else None

@@ -44,33 +44,26 @@ _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
 }
 
 
-class Arm(NamedTuple):
-    """One arm of the study: its name, and the active defences."""
-
-    name: str
-    safety: SafetyConfig
-
-
-def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
-    """Return all arms, and the one with the config's own defences.
+def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
+    """Return the active defences of all arms by name, and the name of the arm with the config's own defences.
 
     The arms are no defence, each defence alone (all gates, and each gate), and all defences. If the config's own are
     none of these, that arm comes last, as `configured`.
     """
-    known_arms = [Arm(name, NO_DEFENCES.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
-    known_arms.append(Arm("all", SafetyConfig()))
-    own_arm = next((arm for arm in known_arms if arm.safety == configured), Arm("configured", configured))
-    return tuple(known_arms if own_arm in known_arms else [*known_arms, own_arm]), own_arm
+    known_arms = {name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()}
+    known_arms["all"] = SafetyConfig()
+    own_arm = next((name for name, safety in known_arms.items() if safety == configured), "configured")
+    return known_arms | {own_arm: configured}, own_arm
 
 
-def largest_arms(candidates: Iterable[Arm]) -> list[Arm]:
+def largest_arms(candidates: Iterable[SafetyConfig]) -> list[SafetyConfig]:
     """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
-    largest: dict[tuple[bool, bool], list[Arm]] = defaultdict(list)  # by prompt
-    for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):
-        same_prompt = largest[arm.safety.fence, arm.safety.reminder]
-        if not any(set(other.safety.gates) <= set(arm.safety.gates) for other in same_prompt):
-            same_prompt.append(arm)
-    return [arm for same_prompt in largest.values() for arm in same_prompt]
+    largest: dict[tuple[bool, bool], list[SafetyConfig]] = defaultdict(list)  # by prompt
+    for safety in sorted(candidates, key=lambda safety: len(safety.gates)):
+        same_prompt = largest[safety.fence, safety.reminder]
+        if not any(set(other.gates) <= set(safety.gates) for other in same_prompt):
+            same_prompt.append(safety)
+    return [safety for same_prompt in largest.values() for safety in same_prompt]
 
 
 class _AttackGroup(NamedTuple):
@@ -106,12 +99,6 @@ class AttackStudy:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Return the config's evaluators that the study does not run."""
-        used = {use.known_as for use in self._config.evaluators}
-        return tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used)
-
     async def forecast(self, report: Report) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model the estimate is
         empty.
@@ -123,8 +110,8 @@ class AttackStudy:
             return CallEstimate()
         estimator = Estimator(gateway)
         try:
-            for arm in largest_arms(self.arms):
-                jury, plans = self._prepare(arm)
+            for safety in largest_arms(self.arms.values()):
+                jury, plans = self._prepare(safety)
                 planner = Planner(jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.task_index], jury)
@@ -141,7 +128,7 @@ class AttackStudy:
         """
         gateway, sink = self._jury.gateway, _InMemorySink()
         try:
-            reports = {arm.name: await self._measure_arm(arm, sink, report) for arm in self.arms}
+            reports = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.wait_for_pending()
@@ -150,16 +137,17 @@ class AttackStudy:
             if gateway is not None:
                 await gateway.close()
         honest = sum(attack is None for group in self._groups for attack in group.attacks)
+        used = {use.known_as for use in self._config.evaluators}
         lost: Counter[str] = Counter()
         for arm_report in reports.values():
             lost.update(arm_report.attacks.infrastructure_failures)
             lost.update(arm_report.honest.infrastructure_failures)
         return AttackReport(
-            configured=self.configured.name,
+            configured=self.configured,
             tasks=len({group.task_index for group in self._groups}),
             responses=self.responses - honest,
             honest=honest,
-            left_out=self.left_out,
+            left_out=tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used),
             lost=dict(lost.most_common()),
             attacks={
                 one.id: AttackKind(suite=one.suite, kind=one.kind, language=one.language) for one in self._attacks
@@ -167,13 +155,13 @@ class AttackStudy:
             arms=reports,
         )
 
-    def _prepare(self, arm: Arm) -> tuple[Jury, list[Plan]]:
+    def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         """Return the jury with the defences of an arm, and one plan for each task."""
-        jury = Jury(self._config.model_copy(update={"safety": arm.safety}), gateway=self._jury.gateway)
+        jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateway)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
-    async def _measure_arm(self, arm: Arm, sink: "_InMemorySink", report: Report) -> ArmReport:
-        jury, plans = self._prepare(arm)
+    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Report) -> ArmReport:
+        jury, plans = self._prepare(safety)
         memory = _Memory(self._known_verdicts, jury)
         groups = (
             Group(one.task, one.responses, plans[one.task_index], memory.recall(one.task, one.responses))
@@ -192,7 +180,7 @@ class AttackStudy:
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
                 run_isolated_sync(evaluator.close, jury.config.langsmith)
-        return report_arm(arm.safety, judged)
+        return report_arm(safety, judged)
 
 
 class _Memory:

@@ -95,8 +95,10 @@ def _text(x: float, y: float, text: str, fill: str = _INK, bold: bool = False, s
 
 def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
     x, y = box.x + _PADDING, box.y + 6.0 + _LINE_HEIGHT
+    texts = [node.criterion.id, node.role_and_weight, node.criterion.text]
+    texts += [] if node.score is None else [*node.results, node.score.reason]
     elements = [
-        f"<title>{escape(_tooltip(node))}</title>",
+        _tooltip(texts),
         _outline(box, node.penalty, node.suppressed, bool(node.missing)),
         _text(x, y, wrap_text(node.criterion.id, _TEXT_WIDTH * 0.92, 1)[0], bold=True),
         *(_text(x, y + _LINE_HEIGHT * i, line, ink) for i, (line, ink) in enumerate(lines, start=1)),
@@ -133,20 +135,16 @@ def _bars(x: float, y: float, room: float, local: float, left: float) -> Iterato
         yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{room * share:.1f}" height="{_BAR_HEIGHT:.1f}" {style}/>'
 
 
-def _tooltip(node: Node) -> str:
-    """Return the full text of a criterion, for its tooltip."""
-    lines = [node.criterion.id, node.role_and_weight, node.criterion.text]
-    if node.score is not None:
-        lines += [*node.results, node.score.reason]
-    return "\n".join(escape_invisible(line) for line in lines if line)
+def _tooltip(lines: Iterable[str]) -> str:
+    text = "\n".join(escape_invisible(line) for line in lines if line)
+    return f"<title>{escape(text)}</title>"
 
 
 def _links(picture: Picture, layout: Layout) -> Iterator[str]:
     for link, route in zip(picture.links, layout.routes, strict=True):
         ends = (picture.nodes[end].criterion.id for end in (link.parent, link.child))
-        lines = [f"{' → '.join(ends)}: {link.label}", link.edge.reason]
-        title = escape("\n".join(escape_invisible(line) for line in lines if line))
-        yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.closes_cycle)}</g>"
+        title = _tooltip([f"{' → '.join(ends)}: {link.label}", link.edge.reason])
+        yield f"<g>{title}{_line(link.edge.kind, route, link.closes_cycle)}</g>"
 
 
 def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:
