@@ -33,8 +33,6 @@ from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.trace import group_verdicts_by_response
 
 _Model = TypeVar("_Model", bound=FrozenModel)
-
-
 ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of a pass over a whole run."""
 

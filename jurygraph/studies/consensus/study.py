@@ -92,11 +92,6 @@ class FittedConsensus:
         return {str(one): score for one, score in scores.items()}
 
     @property
-    def is_majority_fallback(self) -> bool:
-        """Return True if the majority is used only because the panel is too small."""
-        return self.method == "majority" and self.settings.method is None
-
-    @property
     def no_stability_reason(self) -> str | None:
         """Return the reason why stability cannot be, or should not be, measured; None if it can."""
         agents, annotators = set(self.ballots.agent or ()), len(self.model.votes.annotators)

@@ -179,9 +179,12 @@ def _labels(links: Sequence[Link], routes: Sequence[Sequence[Point]]) -> Iterato
     placed: dict[tuple[int, int], list[LabelPosition]] = defaultdict(list)  # by cell as large as the widest label
 
     def covered_area(spot: LabelPosition) -> float:
+        """Return the area in which a label here overlaps others, in square pixels."""
         column, row = int(spot[0] // widest), int(spot[1] // height)
         cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
-        return fsum(_overlap(spot, other) for cell in cells for other in placed.get(cell, ()))
+        others = (other for cell in cells for other in placed.get(cell, ()))
+        offsets = (((spot[2] + width) / 2 - abs(spot[0] - x), height - abs(spot[1] - y)) for x, y, width in others)
+        return fsum(max(0.0, across) * max(0.0, down) for across, down in offsets)
 
     for link, route, width in zip(links, routes, widths, strict=True):
         x, y, _ = spot = min(((*place, width) for place in _label_places(route)), key=covered_area)
@@ -197,12 +200,6 @@ def _label_places(route: Sequence[Point]) -> Iterator[Point]:
     for (x1, y1), (x2, y2) in ((route[-2], route[-1]), (route[1], route[2])):
         for t in _LABEL_SHARES:  # as on the curve of `_line`
             yield x1 + (x2 - x1) * (3 * t * t - 2 * t**3), y1 + (y2 - y1) * (1.5 * t * (1 - t) + t**3)
-
-
-def _overlap(first: LabelPosition, second: LabelPosition) -> float:
-    """Return the area in which two labels overlap, in square pixels."""
-    across = (first[2] + second[2]) / 2 - abs(first[0] - second[0])
-    return max(0.0, across) * max(0.0, _LABEL_LETTER[1] - abs(first[1] - second[1]))
 
 
 def _legend(picture: Picture, columns: int) -> Iterator[str]:
