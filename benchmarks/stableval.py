@@ -24,12 +24,12 @@ from benchmarks.simulation.calibration import measure_calibration
 from benchmarks.simulation.coverage import CoverageSettings, coverage
 from benchmarks.simulation.figures import MethodFigures
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
-from benchmarks.simulation.recovery import recovery
+from benchmarks.simulation.recovery import PUBLISHED, recovery
 from benchmarks.simulation.thinning import PUBLISHED_KEPT, measure_thinning
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.studies.simulate import PUBLISHED, Setting
+from jurygraph.studies.simulate import Setting
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "tests" / "data" / "stableval" / "synthetic.csv"

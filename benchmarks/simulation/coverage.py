@@ -23,15 +23,19 @@ from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.resampling import Report, run_each
 from jurygraph.studies.simulate import (
-    AMBIGUITY,
     CLASSES,
+    CLEAR,
+    HARD,
+    KINDS,
     VALUES,
     Setting,
     SimulatedEvaluation,
-    simulate_more_items,
+    simulate_with,
     stableval,
 )
 
+AMBIGUITY = {"clear": CLEAR[0] / sum(CLEAR), "hard": HARD[0] / sum(HARD)}
+"""Mean ambiguity of clear and of hard items."""
 INTERVALS = ("items", "refits", "published")
 FIGURES = ("as fitted", "true confusions", "true credit", "width", "annotators", "annotators' width")
 
@@ -101,6 +105,12 @@ def _true_values(simulated: SimulatedEvaluation, fitted: Consensus, further: Sim
     fitted_scores = further.scores(fitted.predict(*rows).posterior)
     shift = credit - further.true_scores
     return fitted_scores + shift, further.scores(known_posterior(further)) + shift, credit
+
+
+def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
+    """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
+    kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
+    return simulate_with(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
 
 
 def mean_confusions(simulated: SimulatedEvaluation) -> Floats:

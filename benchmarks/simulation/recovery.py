@@ -13,6 +13,23 @@ from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, st
 FIGURES = ("mse", "accuracy", "tau_b")
 
 
+def _settings_by_pool(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
+    return {f"{name}_{10 * index:02}": Setting(pool=pool) for index, pool in enumerate(pools)}
+
+
+PUBLISHED: Mapping[str, Setting] = {
+    "gaps_tight": Setting(qualities=(0.75, 0.70, 0.65, 0.60, 0.55, 0.50)),
+    "gaps_wide": Setting(),
+    **_settings_by_pool("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
+    **_settings_by_pool("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
+    **_settings_by_pool("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
+    **{f"hard_{percent:02}": Setting(hard=percent / 100) for percent in (0, 10, 20)},
+    **{f"labels_{labels}": Setting(labels=labels) for labels in (3, 5, 7, 9)},
+}
+"""The configurations of STABLEVAL's Tables 4, 6 and 7, by the names used there. `gaps_wide`, `hard_20` and `labels_5`
+are equal, and so are `adv_00` and `strict_20`."""
+
+
 def recovery(
     settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, report: Report | None = None
 ) -> dict[str, MethodFigures]:

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import cached_property
-from pathlib import Path
 
 from pydantic_core import to_json
 
@@ -107,25 +106,17 @@ class PlanningCalls(CallStore):
             await self._answers.store(request, answered)
         await super().store(request, answered)
 
-    @property
-    def stored_count(self) -> int:
-        """Return the number of calls in the file, for the next session."""
-        return 0 if self._ledger is None else self._ledger.count_records("call")
-
-    def close(self) -> None:
-        """Close the file and keep it."""
-        if self._ledger is not None:
-            self._writer.close()
-            self._ledger.close_as_plain_file()
-            self._ledger = None
+    def close(self) -> int:
+        """Close the file and keep it; return the number of calls in it, for the next session."""
+        if self._ledger is None:
+            return 0
+        stored = self._ledger.count_records("call")
+        self._writer.close()
+        self._ledger.close_as_plain_file()
+        self._ledger = None
+        return stored
 
     def discard(self) -> None:
         """Remove the file: the run has everything that was needed from it."""
         self.close()
         discard_planning(self._run.folder)
-
-
-def open_planning_calls(folder: Path) -> Ledger | None:
-    """Open the calls of a planning that was stopped, for reading; None where there are none."""
-    path = folder / PLANNING
-    return Ledger.open(path) if path.exists() else None

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
@@ -16,23 +16,10 @@ from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
-from jurygraph.schema import (
-    Call,
-    CanaryConfig,
-    Plan,
-    RecordedVerdict,
-    Response,
-    SafetyConfig,
-    Task,
-    Trace,
-    digest_of,
-)
+from jurygraph.schema import Call, CanaryConfig, Plan, RecordedVerdict, Response, SafetyConfig, Task, Trace, digest_of
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.schema.task import query_text
-
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
 
 
 class Proportion(FrozenModel):
@@ -125,13 +112,6 @@ class Canaries:
         self._config = config
         self._safety = safety
         self._known: set[str] = set()
-
-    @classmethod
-    def from_jury(cls, jury: "Jury") -> Self | None:
-        """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
-        config, evaluators = jury.config, jury.evaluators.values()
-        can_measure = any(e.layer in GATED_LAYERS and not (e.uses_model and config.model == "none") for e in evaluators)
-        return cls(config.canary, config.safety) if config.canary is not None and can_measure else None
 
     def load(self, ledger: Ledger) -> Iterator[Call]:
         """Count the canaries that a run already has, whose tasks get no other. Yields the calls behind them."""

@@ -43,10 +43,9 @@ def export_csv(run: Run) -> Iterator[bytes]:
     A missing number is an empty cell, and a text with a line break, tab or semicolon is quoted. An id or a name that a
     spreadsheet would run as a formula gets an apostrophe; the other formats leave every name unchanged.
     """
-    components = _components(run)
-    rows = (_row(trace, components) for trace in run.traces())
+    columns, rows = _table(run)
     first = list(islice(rows, 1))  # read before the header is yielded: an unreadable run must not give a header
-    yield _csv_line(_columns(components))
+    yield _csv_line(columns)
     for row in chain(first, rows):
         yield _csv_line(row.values())
 
@@ -58,32 +57,30 @@ def export_parquet(run: Run, path: Path) -> None:
         import pyarrow.parquet as pq
     except ImportError:
         raise InputError("Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
-    components = _components(run)
+    columns, rows = _table(run)
     types = {**dict.fromkeys((*_IDENTITY, "status"), pa.string()), **dict.fromkeys(_COUNTS, pa.int64())}
-    schema = pa.schema([(name, types.get(name, pa.float64())) for name in _columns(components)])
+    schema = pa.schema([(name, types.get(name, pa.float64())) for name in columns])
     with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
-        rows = (_row(trace, components) for trace in run.traces())
         while batch := list(islice(rows, _ROWS)):
             writer.write_table(pa.Table.from_pylist(batch, schema=schema))
 
 
-def _components(run: Run) -> list[str]:
-    """Return the names of all components, in the order of the run's decisions."""
+def _table(run: Run) -> tuple[list[str], Iterator[Row]]:
+    """Return the names of the columns, with all components in the order of the run's decisions, and the rows."""
     decisions = (run.decision(record.key) for record in run.ledger.records("decision"))
-    return list(dict.fromkeys(spec.name for decision in decisions for spec in decision.specs))
+    components = list(dict.fromkeys(spec.name for decision in decisions for spec in decision.specs))
+    columns = [*_IDENTITY, "value", "status", *_NUMBERS, *(f"component.{name}" for name in components), *_COUNTS]
 
+    def row(trace: Trace) -> Row:
+        reward = trace.reward
+        low, high = reward.range or (None, None)
+        identity = trace.task_id, trace.response_id, trace.agent
+        values = [*identity, reward.value, reward.status, reward.coverage, low, high]
+        values += [reward.components.get(name) for name in components]
+        values += [getattr(reward.counts, name) for name in _COUNTS]
+        return dict(zip(columns, values, strict=True))
 
-def _columns(components: list[str]) -> list[str]:
-    return [*_IDENTITY, "value", "status", *_NUMBERS, *(f"component.{name}" for name in components), *_COUNTS]
-
-
-def _row(trace: Trace, components: list[str]) -> Row:
-    reward = trace.reward
-    low, high = reward.range or (None, None)
-    values = [trace.task_id, trace.response_id, trace.agent, reward.value, reward.status, reward.coverage, low, high]
-    values += [reward.components.get(name) for name in components]
-    values += [getattr(reward.counts, name) for name in _COUNTS]
-    return dict(zip(_columns(components), values, strict=True))
+    return columns, map(row, run.traces())
 
 
 def _csv_line(cells: Iterable[str | float | int | None]) -> bytes:

@@ -33,8 +33,6 @@ from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.trace import group_verdicts_by_response
 
 _Model = TypeVar("_Model", bound=FrozenModel)
-
-
 ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of a pass over a whole run."""
 
@@ -190,11 +188,9 @@ class Run:
     def planned_task(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
-        return (
-            None
-            if content is None
-            else with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
-        )
+        if content is None:
+            return None
+        return with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
 
     def plan_of(self, task_id: str) -> Plan:
         """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import JsonValue
 
-from jurygraph.agents.data_analyzer import MIN_STEPS, Alert, Analyzer, SeriesSummary, Settings, Step
+from jurygraph.agents.data_analyzer import Alert, Analyzer, SeriesSummary, Settings, Step
 from jurygraph.agents.data_analyzer.detectors import REFERENCES
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
@@ -70,11 +70,6 @@ class Watch:
         if self._keep:
             self._values.append(self.analyzer.values)
         return alerts
-
-    @property
-    def has_enough_steps(self) -> bool:
-        """Return True if there were enough steps to test anything."""
-        return self.analyzer.steps >= MIN_STEPS
 
     @property
     def has_reward(self) -> bool:

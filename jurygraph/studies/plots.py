@@ -172,10 +172,9 @@ def _draw_sweep(axes: "Axes", report: "CreditReport", figures: Sequence[tuple[st
     """Draw one line for each figure of GEAR against κ; markers and line styles distinguish them without colour."""
     for name, mark, stroke in figures:
         points = [(float(kappa), getattr(one, name)) for kappa, one in report.ablations.kappas.items()]
-        defined = [(kappa, value) for kappa, value in points if value is not None]
-        label = "mean reward" if name == "reward" else name
-        if defined:
-            axes.plot([k for k, _ in defined], [v for _, v in defined], marker=mark, linestyle=stroke, label=label)
+        if defined := [point for point in points if point[1] is not None]:
+            label = "mean reward" if name == "reward" else name
+            axes.plot(*zip(*defined, strict=True), marker=mark, linestyle=stroke, label=label)
     axes.axvline(report.kappa, color="0.7", linestyle=":", label=f"the run's κ, {report.kappa:g}")
     axes.set(xlabel="κ", title=title)
     axes.legend()

@@ -31,12 +31,8 @@ CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
 PARTIAL = 0.35
 """Share of the responses that are not right which are partly right."""
-_CLEAR, _HARD = (2.0, 12.0), (6.0, 3.0)
-"""Parameters of the beta distributions of an item's ambiguity."""
-AMBIGUITY = {"clear": _CLEAR[0] / sum(_CLEAR), "hard": _HARD[0] / sum(_HARD)}
-"""Mean ambiguity of clear and of hard items."""
-WIDE = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
-TIGHT = (0.75, 0.70, 0.65, 0.60, 0.55, 0.50)
+CLEAR, HARD = (2.0, 12.0), (6.0, 3.0)
+"""Parameters of the beta distributions of the ambiguity of clear and of hard items."""
 _AtLeastOne = Annotated[int, Field(strict=True, ge=1)]
 
 
@@ -52,7 +48,7 @@ class Setting(FrozenModel):
         hard: the probability that an item is hard.
     """
 
-    qualities: Annotated[tuple[Unit, ...], Field(min_length=1)] = WIDE
+    qualities: Annotated[tuple[Unit, ...], Field(min_length=1)] = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
     items: _AtLeastOne = 500
     pool: tuple[Count, Count, Count, Count] = (18, 6, 4, 2)
     annotators: _AtLeastOne | None = None
@@ -84,25 +80,6 @@ class Setting(FrozenModel):
         """Return P(z) of each agent's items, [agents, 3]."""
         right = np.array(self.qualities)
         return np.column_stack([(1.0 - PARTIAL) * (1.0 - right), PARTIAL * (1.0 - right), right])
-
-
-def _settings_by_pool(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
-    return {f"{name}_{10 * index:02}": Setting(pool=pool) for index, pool in enumerate(pools)}
-
-
-PUBLISHED: Mapping[str, Setting] = MappingProxyType(
-    {
-        "gaps_tight": Setting(qualities=TIGHT),
-        "gaps_wide": Setting(qualities=WIDE),
-        **_settings_by_pool("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
-        **_settings_by_pool("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
-        **_settings_by_pool("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
-        **{f"hard_{percent:02}": Setting(hard=percent / 100) for percent in (0, 10, 20)},
-        **{f"labels_{labels}": Setting(labels=labels) for labels in (3, 5, 7, 9)},
-    }
-)
-"""The configurations of STABLEVAL's Tables 4, 6 and 7, by the names used there. `gaps_wide`, `hard_20` and `labels_5`
-are equal, and so are `adv_00` and `strict_20`."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +120,7 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed give the same labels.
 
     Args:
-        setting: agents, annotators and items; `PUBLISHED` has the paper's.
+        setting: agents, annotators and items.
         seed: seed of `numpy.random.default_rng`.
 
     Raises:
@@ -153,22 +130,17 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
         raise PlanError(f"seed is {seed!r}: a whole number of at least 0 is needed")
     generator = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(KINDS)), setting.pool)
-    return _simulate(setting, generator.permutation(pool)[: setting.annotator_count], generator)
+    return simulate_with(setting, generator.permutation(pool)[: setting.annotator_count], generator)
 
 
-def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
-    """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
-    kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
-    return _simulate(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
-
-
-def _simulate(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
+def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
+    """Simulate an evaluation by annotators of these kinds, as indices of `KINDS`, [A]."""
     agents, labels = len(setting.qualities), setting.labels
     total = agents * setting.items
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     hard = generator.random(total) < setting.hard
-    ambiguity = np.where(hard, generator.beta(*_HARD, total), generator.beta(*_CLEAR, total))
+    ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total))
     item = np.repeat(np.arange(total), labels)
     annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
     confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.simulation.recovery import pair_order_accuracy, recovery
-from jurygraph.studies.simulate import PUBLISHED, Setting
+from benchmarks.simulation.recovery import PUBLISHED, pair_order_accuracy, recovery
+from jurygraph.studies.simulate import Setting
 from tests.benchmarks.published import EXPECTED, off
 
 FEW = ("gaps_tight", "labels_9", "adv_40")

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -463,7 +464,7 @@ class TestForecast:
             open_profiles(more.get("profiles"), work) as by_hand,
             closing(ScoringSession(folder, jury, work, None, branch, by_hand)) as session,
         ):
-            return asyncio.run(session.forecast(lambda count: None)).to_json(), session.tasks_needing_model
+            return asdict(asyncio.run(session.forecast(lambda count: None))), session.tasks_needing_model
 
     def test_a_forecast_counts_profiles_and_not_what_depends_on_them(
         self, server: Server, tasks: Path, tmp_path: Path

@@ -10,17 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from pydantic import ValidationError
 
+from benchmarks.simulation.coverage import AMBIGUITY, simulate_more_items
+from benchmarks.simulation.recovery import PUBLISHED
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
-from jurygraph.studies.simulate import (
-    AMBIGUITY,
-    CONFUSION,
-    KINDS,
-    PUBLISHED,
-    Setting,
-    SimulatedEvaluation,
-    simulate_more_items,
-)
+from jurygraph.studies.simulate import CONFUSION, KINDS, Setting, SimulatedEvaluation
 from tests.benchmarks.published import EXPECTED
 
 LARGE = Setting(items=20_000)

@@ -69,7 +69,7 @@ def attack(
     thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, suite, tasks, allow_files_outside)
-        doing, arms = ("estimating", largest_arms(study.arms)) if dry_run else ("attacking", study.arms)
+        doing, arms = ("estimating", largest_arms(study.arms.values())) if dry_run else ("attacking", study.arms)
         with asyncio.Runner() as runner, progress(doing, len(arms) * study.responses, "responses") as advance:
             if dry_run:
                 estimate = runner.run(study.forecast(advance))

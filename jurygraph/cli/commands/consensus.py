@@ -176,7 +176,7 @@ def _write_files(
     from jurygraph.sources.ratings import confusions_to_json
     from jurygraph.studies.plots import draw_consensus
 
-    if artifact is not None and fitted.is_majority_fallback:
+    if artifact is not None and fitted.method == "majority" and fitted.settings.method is None:  # the panel is small
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
         write_output(str(artifact), [confusions_to_json(to_confusions(fitted.model, fitted.ballots.classes))])

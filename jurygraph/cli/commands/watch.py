@@ -61,7 +61,7 @@ def watch(
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analysis = _create_watch(run, arl, wait, keep=plot is not None)
     completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
-    if completed and not analysis.has_enough_steps:
+    if completed and analysis.analyzer.steps < MIN_STEPS:
         steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
         advice = "score more" if step_label is not None else "choose smaller steps with --every N"
         raise InputError(f"{run}: has {steps}; the tests need at least {MIN_STEPS}; {advice}")

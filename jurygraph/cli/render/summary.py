@@ -1,6 +1,7 @@
 """Output of a command that scores: rewards, canaries, missed thresholds, requests and cost."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import format_table, print_message, print_report
@@ -98,7 +99,7 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
     lines = format_table(["remaining", ""], rows)
     if expected.model is not None:
         lines += estimate_lines(expected.model)
-    content = expected.to_json()
+    content = asdict(expected)
     if tasks_needing_model:
         content["tasks_needing_model"] = tasks_needing_model
         lines += [

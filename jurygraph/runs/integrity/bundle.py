@@ -49,7 +49,11 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
         with ZipFile(stream, "w") as archive:
             for name, content in _members(run, traces):
-                with archive.open(_entry(name), "w", force_zip64=True) as member:
+                entry = ZipInfo(name)  # without information about the time and machine of its creation
+                entry.compress_type = ZIP_DEFLATED
+                entry.create_system = 3  # Unix on every platform, for identical bytes
+                entry.external_attr = 0o644 << 16
+                with archive.open(entry, "w", force_zip64=True) as member:
                     member.writelines(content)
 
 
@@ -86,12 +90,3 @@ def _text_line(text: Text, ledger: Ledger) -> bytes:
     except UnicodeDecodeError:
         raise TraceMismatch(f"{ledger.path}, text {text.id}: is not UTF-8; it has been changed") from None
     return canonical_json(line) + b"\n"
-
-
-def _entry(name: str) -> ZipInfo:
-    """Return an entry without information about the time and machine of its creation."""
-    entry = ZipInfo(name)
-    entry.compress_type = ZIP_DEFLATED
-    entry.create_system = 3  # Unix on every platform, for identical bytes
-    entry.external_attr = 0o644 << 16
-    return entry

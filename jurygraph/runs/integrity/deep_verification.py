@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import KnownResults
+from jurygraph.graphs.routing import KnownResults, VerdictKey
 from jurygraph.judges.pairwise.comparison_judge import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
@@ -31,9 +31,6 @@ from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
 from jurygraph.schema.safety import WORST_CASE_GATES
-
-VerdictKey = tuple[str, str, tuple[str, ...], int]
-"""Question, judged response, shown responses and sample of a verdict."""
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
@@ -264,16 +261,12 @@ def _require_same(
 ) -> None:
     for name in fields:
         old, new = getattr(stored, name), getattr(recomputed, name)
-        if old != new and not _is_alike_except_secrets(to_jsonable_python(old), to_jsonable_python(new)):
+        if old == new:
+            continue
+        then, now = to_jsonable_python(old), to_jsonable_python(new)
+        # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
+        if not (_is_alike(then, now) or _is_alike(now, then)):
             raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")
-
-
-def _is_alike_except_secrets(old: JsonValue, new: JsonValue) -> bool:
-    """Return whether values differ only in secrets that were redacted when the run was made, or are redacted now.
-
-    The known secrets depend on the environment, which may differ between scoring and verifying a run.
-    """
-    return _is_alike(old, new) or _is_alike(new, old)
 
 
 def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:

@@ -65,7 +65,10 @@ def recompute_rewards(
         digests = shape.digest, decision.digest
         if digests not in independent:
             independent[digests] = is_independent(decision, shape.questions)
-        can_batch = independent[digests] and _is_regular(group, shape)
+        # one verdict, such as a gate's, may represent all samples of a question: such groups are decided one by one
+        expected = [place for place, question in enumerate(shape.questions) for _ in range(question.samples)]
+        asked = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)
+        can_batch = independent[digests] and all(places == expected for places in asked)
         if plan and batch and (not can_batch or plan != (shape, decision) or len(batch) >= _BATCH_ROWS):
             yield from _decide_batch(batch, *plan, combiners)
             batch = []
@@ -86,15 +89,6 @@ def _decide_batch(
 ) -> Iterator[tuple[TraceOutline, Body]]:
     rows = compute_rewards_batch(decision, shape.questions, _score_arrays(traces), combiners)
     return zip(traces, map(pack_reward, rows), strict=True)
-
-
-def _is_regular(group: StoredGroup, shape: Shape) -> bool:
-    """Return whether every trace has exactly one verdict per question and sample.
-
-    That is not so where one verdict, such as a gate's, represents all samples of a question.
-    """
-    expected = [place for place, question in enumerate(shape.questions) for _ in range(question.samples)]
-    return all([verdict["question"] for verdict in trace.body["verdicts"]] == expected for trace in group.traces)
 
 
 def _score_arrays(traces: Sequence[TraceOutline]) -> ScoreArrays:

@@ -122,7 +122,9 @@ class _ChainVerifier:
     def walk(self) -> None:
         before = FIRST_LINK.hex()
         for record in self._ledger.verified_records(1, self._ledger.count):
-            self._check_kind(record)
+            is_after_end = "close" in self.numbers and record.kind != "erasure"
+            if record.kind not in _KINDS or (record.kind == "run") != (record.seq == 1) or is_after_end:
+                self._fail(f"{record_label(record)}: has no business there")
             body = record.content
             self._check_place(record, body)
             self._check_texts(record, body.get("texts", ()))
@@ -144,11 +146,6 @@ class _ChainVerifier:
         for record in records:  # those after the one with the expected link
             if record.kind not in KINDS_AFTER_HEAD:
                 self._fail(f"{record_label(record)}: comes after the head that was expected")
-
-    def _check_kind(self, record: Record) -> None:
-        is_after_end = "close" in self.numbers and record.kind != "erasure"
-        if record.kind not in _KINDS or (record.kind == "run") != (record.seq == 1) or is_after_end:
-            self._fail(f"{record_label(record)}: has no business there")
 
     def _check_place(self, record: Record, body: Body) -> None:
         """Check that the traces of a group follow its record immediately."""
@@ -219,8 +216,8 @@ def _check_rewards(run: Run) -> None:
     groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
     combiners = load_run_combiners(run)
     for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):
-        if _to_json(trace.reward) != _to_json(reward):
-            differences = changes(trace.reward, json.loads(_to_json(reward)))
+        if json.dumps(trace.reward) != json.dumps(reward):
+            differences = changes(trace.reward, json.loads(json.dumps(reward)))
             key, old, new = next(differences, ("reward", trace.reward, reward))
             difference = f"{key} is {format_value(old)} in the run and {format_value(new)} when recomputed"
             label = f"{run.ledger.path}, {record_label(trace.own_record)}"
@@ -229,13 +226,9 @@ def _check_rewards(run: Run) -> None:
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
     for group in groups:
-        if _to_json(group.body["statistics"]) != _to_json(recompute_statistics(group, run.shape(group.survey))):
+        if json.dumps(group.body["statistics"]) != json.dumps(recompute_statistics(group, run.shape(group.survey))):
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics")
         yield group
-
-
-def _to_json(value: Any) -> str:
-    return json.dumps(value)
 
 
 def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:

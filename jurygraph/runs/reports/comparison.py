@@ -211,7 +211,6 @@ class _Side:
 
 
 def _pair_ids(a: _Side, b: _Side) -> list[str]:
-    """Return the ids of the responses in both runs, sorted."""
     for side in (a, b):
         if not side.responses:
             raise InputError(f"run {side.name} contains no response; score it first")

@@ -10,7 +10,7 @@ discounts (batches, a provider's cache), and requests that depend on an earlier 
 import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
@@ -149,7 +149,7 @@ def count_requests(jury: "Jury") -> CallCosts | None:
     return CallCosts(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Forecast:
     """The remaining work. `model_verdicts` is the part of `verdicts` that a model would give.
 
@@ -162,31 +162,23 @@ class Forecast:
     questions: int = 0
     verdicts: int = 0
     model_verdicts: int = 0
-    model: "CallEstimate | None" = None
+    model: CallEstimate | None = None
 
-    def with_group(
+    def add_group(
         self,
         questions: Sequence[Question],
         size: int,
         evaluators: Mapping[str, Evaluator],
         known: Iterable[RecordedVerdict] = (),
-    ) -> "Forecast":
-        """Return the forecast with one more task and a group of this size; verdicts in `known` are not counted."""
+    ) -> None:
+        """Add one more task and a group of this size; verdicts in `known` are not counted."""
         known_counts = Counter(verdict.question for verdict in known)
         remaining = [(q, max(0, _count_verdicts(q, size) - known_counts[q.id])) for q in questions]
-        of_models = sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
-        return replace(
-            self,
-            tasks=self.tasks + 1,
-            responses=self.responses + size,
-            questions=self.questions + len(questions),
-            verdicts=self.verdicts + sum(number for _, number in remaining),
-            model_verdicts=self.model_verdicts + of_models,
-        )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the forecast as a JSON object."""
-        return asdict(self)
+        self.tasks += 1
+        self.responses += size
+        self.questions += len(questions)
+        self.verdicts += sum(number for _, number in remaining)
+        self.model_verdicts += sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
 
 
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:

@@ -121,10 +121,7 @@ class Summary:
         if lowest_value < self._lowest_value:
             self._lowest_value, self.lowest = lowest_value, item.response_id
 
-    def _count_verdicts(
-        self, statuses: Sequence[str], failures: Iterable[tuple[Cause, str, Callable[[], str]]]
-    ) -> None:
-        """Count the verdicts of a response; a failure has a function that reads its message."""
+    def _count_verdicts(self, statuses: Sequence[str], failures: Iterable[_Failure]) -> None:
         self.judged += statuses.count("ok")
         self.abstained += statuses.count("abstained")
         self.failed_verdicts += statuses.count("failed")

@@ -59,9 +59,7 @@ class Text(NamedTuple):
 
 def record_label(record: Record) -> str:
     """Return the name of a record for messages."""
-    return (
-        f"record {record.seq} ({record.kind} {record.key!r})" if record.key else f"record {record.seq} ({record.kind})"
-    )
+    return f"record {record.seq} ({record.kind}{f' {record.key!r}' if record.key else ''})"
 
 
 def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:

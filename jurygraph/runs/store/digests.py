@@ -28,7 +28,10 @@ class Digests:
         self._slots[place] = number
         self._size += 1
         if 2 * self._size > len(self._slots):
-            self._grow()
+            numbers = self._slots
+            self._slots = array("Q", bytes(2 * 8 * len(numbers)))
+            for stored in filter(None, numbers):
+                self._slots[self._find_slot(stored)] = stored
 
     def _find_slot(self, number: int) -> int:
         """Return the index of the slot that holds a number, or of the free slot for it.
@@ -39,13 +42,6 @@ class Digests:
         while slots[place] not in (0, number):
             place = (place + 1) % len(slots)
         return place
-
-    def _grow(self) -> None:
-        numbers = self._slots
-        self._slots = array("Q", bytes(2 * 8 * len(numbers)))
-        for number in numbers:
-            if number:
-                self._slots[self._find_slot(number)] = number
 
 
 def _number(digest: str) -> int:

@@ -92,8 +92,11 @@ class Ledger:
         """
         with _translate_errors(path):
             check_log_files(path)
-            if not write:
-                _recover(path)
+            journal = path.with_name(f"{path.name}-journal")
+            if not write and journal.exists() and os.access(path, os.W_OK):
+                # SQLite rolls back the transaction of a killed process, which a read-only connection cannot do
+                with closing(_connect(path, "rw")) as writable:
+                    _has_tables(writable)
             connection = _connect(path, "rw" if write else "ro")
         try:
             if _has_records(path, connection):
@@ -377,14 +380,6 @@ _ENVIRONMENT_PROBLEMS = {
     ),
 }
 """SQLite errors that are not about the content of the file, and how messages describe them."""
-
-
-def _recover(path: Path) -> None:
-    """Let SQLite roll back the transaction of a killed process, which a read-only connection cannot do."""
-    journal = path.with_name(f"{path.name}-journal")
-    if journal.exists() and os.access(path, os.W_OK):
-        with closing(_connect(path, "rw")) as connection:
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
 
 
 def _has_records(path: Path, connection: sqlite3.Connection) -> bool:

@@ -38,7 +38,7 @@ def acquire(path: Path) -> IO[str]:
         file.close()  # the previous holder has just removed the file
         return acquire(path)
     try:
-        _clear(file)
+        file.truncate(0)
         since = datetime.now(UTC).isoformat(timespec="seconds")
         file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
         file.flush()
@@ -89,14 +89,9 @@ def _is_at(path: Path, file: IO[str]) -> bool:
         return False
 
 
-def _clear(file: IO[str]) -> None:
-    file.seek(0)
-    file.truncate(0)
-
-
 def release(file: IO[str]) -> None:
     """Release the lock, so that another process can write."""
-    _clear(file)
+    file.truncate(0)
     file.close()
 
 

@@ -253,7 +253,6 @@ _SPECIAL_FIELDS = {"reason", "evidence", "failure", "examples", "shrinkage"}
 
 
 def _written_text(verdict: RecordedVerdict) -> Body:
-    """Return the text in a verdict."""
     text: Body = {"reason": verdict.reason} if verdict.reason else {}
     if verdict.failure is not None and verdict.failure.message:
         text["message"] = verdict.failure.message

@@ -12,8 +12,6 @@ from jurygraph.runs.store.ledger import Ledger
 _MAX_WAIT = 0.005
 _MAX_BATCHES = 256
 _QUEUE_SIZE = 64
-
-
 _Batch = tuple[Sequence[Draft], "Future[None]"]
 
 

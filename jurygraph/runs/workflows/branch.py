@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, required_material
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, VerdictKey, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.header import ModelIdentity, has_same_requests
@@ -16,9 +16,6 @@ from jurygraph.schema import FrozenModel, Plan, RecordedVerdict, Response, Surve
 
 SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
 """Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
-
-
-_VerdictKey = tuple[str, str, tuple[str, ...], int]
 
 
 class Branch:
@@ -33,7 +30,7 @@ class Branch:
     def __init__(self, folder: Path) -> None:
         self.carried = self.requested = 0
         self.run = Run.open(folder).source
-        self._offered: dict[str, Collection[_VerdictKey]] = {}
+        self._offered: dict[str, Collection[VerdictKey]] = {}
         self._requested_again: frozenset[str] = frozenset()
 
     def set_jury(self, jury: Jury) -> None:

@@ -8,7 +8,6 @@ import os
 import re
 import shlex
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -208,10 +207,14 @@ class _Erasure:
         config, keys = self._run.config, self._call_keys(erased)
         calls = replies = 0
         if config.calls.record is not None and config.model != "none":
-            with self._unreached_errors("calls.record: "):
+            try:
                 calls = erase_calls(Path(config.calls.record), keys, fragments)
-        with self._unreached_errors():
+            except InputError as error:
+                self._unreached.append(f"calls.record: {error}")
+        try:
             replies = erase_replies(default_folder(), keys, fragments.is_found_in)
+        except InputError as error:
+            self._unreached.append(str(error))
         copies = find_copies(self._run, fragments)
         self._unreached += copies.unsearched
         exports = []
@@ -225,13 +228,6 @@ class _Erasure:
         files = [*copies.other_files, *self._replayed_recording(fragments)]
         self._unreached += self._describe_origin()
         return ErasureResult(0, 0, exports, [], files, replies, calls, self._unreached)
-
-    @contextmanager
-    def _unreached_errors(self, label: str = "") -> Iterator[None]:
-        try:
-            yield
-        except InputError as error:
-            self._unreached.append(f"{label}{error}")
 
     def _call_keys(self, erased: Collection[int]) -> set[str]:
         """Return the keys of the calls that erased texts belong to, or that led to the texts' traces and plans.

@@ -20,8 +20,6 @@ from jurygraph.schema import ComponentSpec, Config
 from jurygraph.schema.rating import Confusions
 
 Params = dict[str, JsonValue]
-
-
 Vote = tuple[str, str, int]
 """A judge's verdict on a response: the response, the judge, and the index of the level."""
 

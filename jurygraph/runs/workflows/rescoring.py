@@ -84,7 +84,6 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
 
 
 def _write(run: Run, drafts: Iterator[Draft], report: ProgressCallback | None = None) -> None:
-    """Append records in large chunks."""
     while chunk := list(islice(drafts, _CHUNK)):
         run.ledger.append(*chunk)
         if report is not None:

@@ -6,8 +6,8 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import replace
 from functools import cached_property, partial
+from itertools import islice
 from pathlib import Path
 
 from jurygraph.concurrency import gather_in_order
@@ -16,23 +16,27 @@ from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.jury import Group, Jury
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
-from jurygraph.runs.calls import CallStore, PlanningCalls, open_planning_calls
+from jurygraph.runs.calls import CallStore, PlanningCalls
 from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.outline import failure_message, read_groups
 from jurygraph.runs.reports.estimate import Estimator, Forecast, ReplySource, is_replay, without_model_conditions
 from jurygraph.runs.reports.summary import Summary
-from jurygraph.runs.run import ProgressCallback, Run
-from jurygraph.runs.store.folder import relative_folder, shell_quote
-from jurygraph.runs.store.header import Extent, Header
+from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
+from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
+from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.packing import ERASED, read_planning_results
 from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.workflows.branch import Branch, model_of
-from jurygraph.runs.workflows.run_differences import describe_differences, describe_profile_differences
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
-from jurygraph.schema.profile import ProfilesLine
+from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
+from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
+_MAX_LISTED = 3
+"""Number of differing tasks and responses that are described if a run cannot be resumed."""
 _StartedGroup = tuple[Plan, Sequence[Response], Canary | None]
 """A group whose traces are still to be stored: plan, responses, and its canary; None for a task's own group."""
 
@@ -66,7 +70,7 @@ class ScoringSession:
         self._planner = Planner(jury)
         self.limit = limit
         self.summary = Summary()
-        self._canaries = Canaries.from_jury(jury)
+        self._canaries = _enabled_canaries(jury)
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self._work = work
@@ -84,13 +88,13 @@ class ScoringSession:
 
     def _load_run(self, run: Run) -> None:
         try:
-            differences = [
+            found = [
                 *describe_differences(run, self._build_header(), self._work),
                 *describe_profile_differences(run, self._profiles, self._work),
             ]
-            if differences:
+            if found:
                 hint = "use another --out, or --branch to request only what changed"
-                raise InputError(f"{self.folder}: was started with other settings: {'; '.join(differences)}; {hint}")
+                raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
             self._add_to_bill(run, run.planning_calls())
             for group in read_groups(run):
                 for outline in group.traces:
@@ -143,14 +147,15 @@ class ScoringSession:
                     plan = await self._dry_run_plan(task, estimator)
                     known = NO_KNOWN_RESULTS if plan is None else self._find_known_results(task, group, plan)
                     questions = () if plan is None else plan.survey.questions
-                    expected = expected.with_group(questions, len(group), self.jury.evaluators, known.verdicts.values())
+                    expected.add_group(questions, len(group), self.jury.evaluators, known.verdicts.values())
                     if plan is not None and estimator is not None:
                         estimator.add(await self._dry_run_requests(task, group, plan, known))
                     report(len(group))
         finally:
             if gateway is not None:
                 await gateway.close()
-        return expected if estimator is None else replace(expected, model=estimator.estimate())
+        expected.model = None if estimator is None else estimator.estimate()
+        return expected
 
     async def _dry_run_plan(self, task: Task, estimator: Estimator | None) -> Plan | None:
         """Return the plan of a task, without a graph that a model would have to annotate.
@@ -172,13 +177,13 @@ class ScoringSession:
         """The calls that may have read profiles: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
         ledgers = [run.ledger for run in runs if run is not None]
-        earlier = open_planning_calls(self.folder)
+        path = self.folder / PLANNING
+        earlier = Ledger.open(path) if path.exists() else None
         return CallStore(*ledgers, *([] if earlier is None else [earlier]))
 
     async def _dry_run_requests(
         self, task: Task, group: Sequence[Response], plan: Plan, known: KnownResults
     ) -> list[Request]:
-        """Return the requests about a group and its canary."""
         plan = without_model_conditions(plan, self.jury.evaluators)
         requests = await self._planner.aestimate_requests(task, group, plan, known)
         canary = self._canaries.next_for(task, plan) if self._canaries else None
@@ -197,24 +202,21 @@ class ScoringSession:
         run = self._run = self._run or WritableRun.create(self.folder, self._build_header(), uuid.uuid4().hex)
         assert isinstance(run, WritableRun), "a closed run is finished"
         gateway = self.jury.gateway
-        if gateway is None:
-            with _rare_garbage_collection():
-                await self._plan_tasks(run, None, report)
-            return
         others = [] if self._branch is None else [self._branch.run.ledger]
-        calls = PlanningCalls(run, *others, is_durable=not gateway.has_cache)
+        calls = None if gateway is None else PlanningCalls(run, *others, is_durable=not gateway.has_cache)
         try:
             with _rare_garbage_collection():
                 await self._plan_tasks(run, calls, report)
         except BaseException as error:
-            if isinstance(error, ModelError | BudgetExceeded):
-                # The cache or the file of calls needs every reply for the next session.
-                await gateway.wait_for_pending()
-            await gateway.close()
-            self.stored_planning_calls = calls.stored_count
-            calls.close()
+            if gateway is not None and calls is not None:
+                if isinstance(error, ModelError | BudgetExceeded):
+                    # The cache or the file of calls needs every reply for the next session.
+                    await gateway.wait_for_pending()
+                await gateway.close()
+                self.stored_planning_calls = calls.close()
             raise
-        calls.discard()
+        if calls is not None:
+            calls.discard()
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
@@ -239,11 +241,9 @@ class ScoringSession:
             return task, await self.jury.aprepare(task, self._profile_line(task), sink)
 
     def _profile_line(self, task: Task) -> ProfilesLine | None:
-        """Return the line of the PROFILES file for a task; None without such a line."""
         return None if self._profiles is None else self._profiles.line_of(task)
 
     def _find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
-        """Return the verdicts and material that the branch carries over."""
         return self._branch.find_known_results(task, responses, plan) if self._branch else NO_KNOWN_RESULTS
 
     @contextmanager
@@ -339,6 +339,13 @@ class ScoringSession:
             self._run = None
 
 
+def _enabled_canaries(jury: Jury) -> Canaries | None:
+    """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
+    config, evaluators = jury.config, jury.evaluators.values()
+    can_measure = any(e.layer in GATED_LAYERS and not (e.uses_model and config.model == "none") for e in evaluators)
+    return Canaries(config.canary, config.safety) if config.canary is not None and can_measure else None
+
+
 @contextmanager
 def _rare_garbage_collection() -> Iterator[None]:
     """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
@@ -362,3 +369,86 @@ def _refuse_over_budget(traces: Sequence[Trace]) -> None:
         if verdict.failure is not None and verdict.failure.kind == "budget":
             hint = "finished groups are kept; run the same command again to continue"
             raise BudgetExceeded(f"{verdict.failure.message}; {hint}")
+
+
+def describe_differences(run: Run, here: Header, work: TaskSource) -> Iterator[str]:
+    """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
+
+    Their contents are compared, too, after an erasure, which removes the digests of the files.
+    """
+    yield from differences(run.header, here)
+    if _file_digests(run.header) != _file_digests(here):
+        sentences = list(islice(_compare_contents(run, work), _MAX_LISTED + 1))
+        yield from sentences[:_MAX_LISTED]
+        if len(sentences) > _MAX_LISTED:
+            yield "and more"
+
+
+def _file_digests(header: Header) -> list[str | None]:
+    return [mark.sha256 if mark else None for mark in (header.tasks, header.responses, header.edges)]
+
+
+def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
+    scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.extent.tasks
+    for number, (task, responses) in enumerate(work.pairs()):
+        if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
+            yield f"task {task.id!r} is new, or at another position"
+        elif number < planned:
+            stored = run.task(task.id)
+            if stored is not None:
+                yield from _compare_task(stored, task, responses, run, number < scored)
+    for name in run.ledger.keys("task"):
+        if work.line(name) is None:
+            yield f"task {name!r} is gone"
+
+
+def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run, scored: bool) -> Iterator[str]:
+    for field, before, after in changes(stored.model_dump(mode="json"), task.model_dump(mode="json")):
+        yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
+    if not scored:
+        return
+    given_by_id = {response.id: response for response in responses}
+    stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task.id)}
+    for name in dict.fromkeys((*stored_by_id, *given_by_id)):
+        if name not in given_by_id or name not in stored_by_id:
+            yield f"response {name!r} is {'gone' if name in stored_by_id else 'new'}"
+        else:
+            yield from _compare_response(stored_by_id[name], given_by_id[name])
+
+
+def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
+    if old.trace.agent != new.agent:
+        agents = f"{format_value(old.trace.agent)} in the run and {format_value(new.agent)} here"
+        yield f"response {new.id!r}: its agent is {agents}"
+    if old.response is None:
+        return
+    if old.response.content_digest != new.content_digest:
+        yield f"response {new.id!r} is another one now"
+    before, after = old.trace.labels, new.labels
+    if before != after:
+        yield f"response {new.id!r}: its labels are {format_value(before)} in the run and {format_value(after)} here"
+
+
+def describe_profile_differences(run: Run, file: ProfilesFile | None, work: TaskSource) -> Iterator[str]:
+    """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
+    recorded_mark = run.header.profiles
+    if recorded_mark is None or recorded_mark.sha256 != ERASED:
+        return
+    if file is None:
+        yield f"the profiles file is {recorded_mark.name} in the run and none here"
+        return
+    for task, _ in work.pairs(0, run.tasks_planned):
+        content, line = run.task_content(task.id), file.line_of(task)
+        if content is None:
+            continue
+        current = line.to_profiles() if line else None
+        if _from_file(read_planning_results(content).get("profiles")) != _from_file(current):
+            yield f"{file.mark.name} has other content for task {task.id!r} than the run was planned with"
+
+
+def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:
+    """Return the stakeholders and tensions that came from a PROFILES file."""
+    if profiles is None:
+        return (), None
+    people = tuple(person for person in profiles.stakeholders if profiles.by[person.id] == READ_FROM_FILE)
+    return people, profiles.tensions if profiles.tensions_by == READ_FROM_FILE else None

@@ -1,12 +1,19 @@
-"""Attack a jury's judge with each of its defences alone, with all of them, and with none."""
+"""Attack a jury's judge with each of its defences alone, with all of them, and with none.
+
+Attacked are the questions about a single response that a model answers. The rest of a survey is kept only as far as
+these wait for it or depend on it. Facts and checks do not depend on a model's answer, and a comparison of two responses
+is another question than the score of a worthless one.
+"""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jurygraph.errors import BudgetExceeded
+from jurygraph.decision.recipe import component_names, default_component
+from jurygraph.errors import BudgetExceeded, ConfigError, InputError
 from jurygraph.graphs.execution import run_isolated_sync
-from jurygraph.graphs.routing import KnownResults, VerdictKey
+from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.routing import KnownResults, VerdictKey, required_material
 from jurygraph.jury import Group, Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
@@ -16,8 +23,11 @@ from jurygraph.schema import (
     RESPONSE_GATES,
     ComponentInput,
     ComponentSpec,
+    Config,
+    Criterion,
     Decision,
     Plan,
+    Question,
     RecordedVerdict,
     Response,
     SafetyConfig,
@@ -25,8 +35,8 @@ from jurygraph.schema import (
     Task,
     Trace,
 )
+from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.studies.attack.report import ArmReport, AttackKind, AttackReport, report_arm
-from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_questions
 
 Report = Callable[[int], None]
 MAX_GROUP_SIZE = 16
@@ -44,33 +54,26 @@ _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
 }
 
 
-class Arm(NamedTuple):
-    """One arm of the study: its name, and the active defences."""
-
-    name: str
-    safety: SafetyConfig
-
-
-def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
-    """Return all arms, and the one with the config's own defences.
+def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
+    """Return the active defences of all arms by name, and the name of the arm with the config's own defences.
 
     The arms are no defence, each defence alone (all gates, and each gate), and all defences. If the config's own are
     none of these, that arm comes last, as `configured`.
     """
-    known_arms = [Arm(name, NO_DEFENCES.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
-    known_arms.append(Arm("all", SafetyConfig()))
-    own_arm = next((arm for arm in known_arms if arm.safety == configured), Arm("configured", configured))
-    return tuple(known_arms if own_arm in known_arms else [*known_arms, own_arm]), own_arm
+    known_arms = {name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()}
+    known_arms["all"] = SafetyConfig()
+    own_arm = next((name for name, safety in known_arms.items() if safety == configured), "configured")
+    return known_arms | {own_arm: configured}, own_arm
 
 
-def largest_arms(candidates: Iterable[Arm]) -> list[Arm]:
+def largest_arms(candidates: Iterable[SafetyConfig]) -> list[SafetyConfig]:
     """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
-    largest: dict[tuple[bool, bool], list[Arm]] = defaultdict(list)  # by prompt
-    for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):
-        same_prompt = largest[arm.safety.fence, arm.safety.reminder]
-        if not any(set(other.safety.gates) <= set(arm.safety.gates) for other in same_prompt):
-            same_prompt.append(arm)
-    return [arm for same_prompt in largest.values() for arm in same_prompt]
+    largest: dict[tuple[bool, bool], list[SafetyConfig]] = defaultdict(list)  # by prompt
+    for safety in sorted(candidates, key=lambda safety: len(safety.gates)):
+        same_prompt = largest[safety.fence, safety.reminder]
+        if not any(set(other.gates) <= set(safety.gates) for other in same_prompt):
+            same_prompt.append(safety)
+    return [safety for same_prompt in largest.values() for safety in same_prompt]
 
 
 class _AttackGroup(NamedTuple):
@@ -106,12 +109,6 @@ class AttackStudy:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
 
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Return the config's evaluators that the study does not run."""
-        used = {use.known_as for use in self._config.evaluators}
-        return tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used)
-
     async def forecast(self, report: Report) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model the estimate is
         empty.
@@ -123,8 +120,8 @@ class AttackStudy:
             return CallEstimate()
         estimator = Estimator(gateway)
         try:
-            for arm in largest_arms(self.arms):
-                jury, plans = self._prepare(arm)
+            for safety in largest_arms(self.arms.values()):
+                jury, plans = self._prepare(safety)
                 planner = Planner(jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.task_index], jury)
@@ -141,7 +138,7 @@ class AttackStudy:
         """
         gateway, sink = self._jury.gateway, _InMemorySink()
         try:
-            reports = {arm.name: await self._measure_arm(arm, sink, report) for arm in self.arms}
+            reports = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.wait_for_pending()
@@ -150,16 +147,17 @@ class AttackStudy:
             if gateway is not None:
                 await gateway.close()
         honest = sum(attack is None for group in self._groups for attack in group.attacks)
+        used = {use.known_as for use in self._config.evaluators}
         lost: Counter[str] = Counter()
         for arm_report in reports.values():
             lost.update(arm_report.attacks.infrastructure_failures)
             lost.update(arm_report.honest.infrastructure_failures)
         return AttackReport(
-            configured=self.configured.name,
+            configured=self.configured,
             tasks=len({group.task_index for group in self._groups}),
             responses=self.responses - honest,
             honest=honest,
-            left_out=self.left_out,
+            left_out=tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used),
             lost=dict(lost.most_common()),
             attacks={
                 one.id: AttackKind(suite=one.suite, kind=one.kind, language=one.language) for one in self._attacks
@@ -167,13 +165,13 @@ class AttackStudy:
             arms=reports,
         )
 
-    def _prepare(self, arm: Arm) -> tuple[Jury, list[Plan]]:
+    def _prepare(self, safety: SafetyConfig) -> tuple[Jury, list[Plan]]:
         """Return the jury with the defences of an arm, and one plan for each task."""
-        jury = Jury(self._config.model_copy(update={"safety": arm.safety}), gateway=self._jury.gateway)
+        jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateway)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
-    async def _measure_arm(self, arm: Arm, sink: "_InMemorySink", report: Report) -> ArmReport:
-        jury, plans = self._prepare(arm)
+    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Report) -> ArmReport:
+        jury, plans = self._prepare(safety)
         memory = _Memory(self._known_verdicts, jury)
         groups = (
             Group(one.task, one.responses, plans[one.task_index], memory.recall(one.task, one.responses))
@@ -192,7 +190,7 @@ class AttackStudy:
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
                 run_isolated_sync(evaluator.close, jury.config.langsmith)
-        return report_arm(arm.safety, judged)
+        return report_arm(safety, judged)
 
 
 class _Memory:
@@ -278,3 +276,100 @@ def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
         if jury.evaluators[question.evaluator].uses_model
     )
     return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": questions})})
+
+
+def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
+    """Return the survey of each task, reduced to the attacked questions and without gates.
+
+    Raises ConfigError if the config has no evaluator to attack or no model for it, PlanError if a task cannot be
+    planned, InputError if no task has a question.
+    """
+    surveys = run_isolated_sync(lambda: [_attacked_survey(jury, task) for task in tasks], jury.config.langsmith)
+    if not any(survey.questions for survey in surveys):
+        layers = " or ".join(GATED_LAYERS)
+        if not any(one.layer in GATED_LAYERS and one.scope == "response" for one in jury.evaluators.values()):
+            hint = "list one that does, such as criteria"
+            raise ConfigError(f"evaluators: none is of layer {layers} and judges one response by itself; {hint}")
+        subjects = "rubrics, reviewers, or stakeholders with constraints"
+        hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
+        raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
+    used = {question.evaluator for survey in surveys for question in survey.questions}
+    if jury.gateway is None and (idle := sorted(name for name in used if jury.evaluators[name].uses_model)):
+        raise ConfigError(f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model")
+    return surveys
+
+
+def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
+    """Return the jury's config with only the evaluators and derivers that the surveys use.
+
+    All components have the same weight, because an attack is measured by verdicts, not by rewards.
+    """
+    evaluators = {question.evaluator for survey in surveys for question in survey.questions}
+    derive = {derivation.deriver for survey in surveys for derivation in survey.derivations}
+    reduced = jury.config.model_copy(
+        update={
+            "evaluators": tuple(use for use in jury.config.evaluators if use.known_as in evaluators),
+            "derivers": tuple(use for use in jury.config.derivers if use.known_as in derive),
+            "components": {},
+            "gates": (),
+        }
+    )
+    names = component_names(reduced, {name: one.record for name, one in jury.evaluators.items() if name in evaluators})
+    return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
+
+
+def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
+    """Return the ids of the questions of layers model and residual whose high score is a merit.
+
+    A high score is not a merit if a criterion has a negative weight, or if the config's reward weighs the component of
+    the question's evaluator negatively.
+    """
+    negative = {name for name, weight in config.reward.items() if weight < 0}
+    inputs = {
+        one.verdicts_of
+        for name in negative & config.components.keys()
+        for one in config.components[name].inputs.values()
+    }
+    return frozenset(
+        q.id for q in survey.questions if _is_attacked(q) and not _is_penalty(q, survey, negative | inputs)
+    )
+
+
+def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
+    view = survey.views[question.view]
+    if isinstance(view.about, Criterion):
+        return view.about.weight < 0
+    component = default_component(question.evaluator, view.audience)
+    return not negative.isdisjoint((component, question.evaluator, question.id))
+
+
+def _is_attacked(question: Question) -> bool:
+    return question.layer in GATED_LAYERS and question.scope == "response"
+
+
+def _attacked_survey(jury: Jury, task: Task) -> Survey:
+    """Return the attacked questions about a task, and everything they wait for or depend on."""
+    views = view_task(task, ["task", *(one.audience for one in jury.evaluators.values())])
+    uses = {use.known_as: use for use in jury.config.evaluators}
+    materials = [deriver.gives for deriver in jury.derivers.values()]
+    derivations = list_derivations(jury.derivers, next(view for view in views if view.audience == "task"))
+    survey = build_survey(views, derivations, list_questions(jury.evaluators, uses, views, materials))
+    predecessors = {q.id: () if q.when is None else (q.when.question,) for q in survey.questions}
+    ids = _reachable((q.id for q in survey.questions if _is_attacked(q)), predecessors)
+    questions = [q for q in survey.questions if q.id in ids]
+    needs = {one.gives: one.needs for one in survey.derivations}
+    names = _reachable((name for q in questions for name in required_material(q)), needs)
+    needed = [one for one in survey.derivations if one.gives in names]
+    return build_survey(tuple(survey.views.values()), needed, questions)
+
+
+def _reachable(names: Iterable[str], predecessors: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the names with all their predecessors, transitively."""
+    reached: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting += predecessors[name]
+    return reached

@@ -92,11 +92,6 @@ class FittedConsensus:
         return {str(one): score for one, score in scores.items()}
 
     @property
-    def is_majority_fallback(self) -> bool:
-        """Return True if the majority is used only because the panel is too small."""
-        return self.method == "majority" and self.settings.method is None
-
-    @property
     def no_stability_reason(self) -> str | None:
         """Return the reason why stability cannot be, or should not be, measured; None if it can."""
         agents, annotators = set(self.ballots.agent or ()), len(self.model.votes.annotators)
@@ -257,8 +252,13 @@ def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, mo
 
 
 def _comparison(reached: FittedConsensus) -> dict[str, models.AgentComparison]:
+    from scipy.stats import rankdata
+
     scores = {method: reached.scores(method) for method in METHODS}
-    ranks = {method: _rank_agents(by_agent) for method, by_agent in scores.items()}
+    ranks = {}  # 1 for the greatest score; ties share the mean of their ranks
+    for method, by_agent in scores.items():
+        negated = np.array([round(-one.score, _ROUNDING) for one in by_agent.values()])
+        ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
     return {
         name: models.AgentComparison(
             majority=scores["majority"][name].score,
@@ -270,14 +270,6 @@ def _comparison(reached: FittedConsensus) -> dict[str, models.AgentComparison]:
         )
         for name, one in scores["stableval"].items()
     }
-
-
-def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
-    """Return the rank of each agent, 1 for the greatest score; ties share the mean of their ranks."""
-    from scipy.stats import rankdata
-
-    negated = np.array([round(-one.score, _ROUNDING) for one in scores.values()])
-    return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
 def _findings(ambiguity: Floats, comparison: Collection[models.AgentComparison]) -> models.KeyFindings:

@@ -2,9 +2,8 @@
 
 from jurygraph.studies.credit.cases import ACTIVATION, EDGE_KINDS, PREREQUISITE, Cases, intervals, leakage, preservation
 from jurygraph.studies.credit.models import CreditReport
-from jurygraph.studies.credit.rules import rewire
 from jurygraph.studies.credit.sheets import read_sheets
-from jurygraph.studies.credit.study import CreditStudy, Settings
+from jurygraph.studies.credit.study import CreditStudy, Settings, rewire
 
 __all__ = [
     "ACTIVATION",

@@ -151,12 +151,10 @@ def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: i
     if examples < 2:
         return [Interval(None, None, 0)] * len(case_sums)
     resampled = resample_sums(np.concatenate([case_sums, case_counts]).T, resamples, seed).T
-    return [_interval(*pair) for pair in zip(*np.split(resampled, 2), strict=True)]
-
-
-def _interval(sums: Floats, counts: Floats) -> Interval:
-    has_cases = counts > 0.0
-    low, high = None, None
-    if has_cases.any():
-        low, high = np.quantile(sums[has_cases] / counts[has_cases], QUANTILES).tolist()
-    return Interval(low, high, int((~has_cases).sum()))
+    found = []
+    for drawn_sums, drawn_counts in zip(*np.split(resampled, 2), strict=True):
+        has_cases = drawn_counts > 0.0
+        means = drawn_sums[has_cases] / drawn_counts[has_cases]
+        low, high = np.quantile(means, QUANTILES).tolist() if len(means) else (None, None)
+        found.append(Interval(low, high, int((~has_cases).sum())))
+    return found

@@ -228,17 +228,19 @@ def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
         raise InputError(f"{run.folder}: the texts of task {trace.task_id!r} were erased, its rubric with them")
     if task.rubric is None:
         raise InputError(f"{run.folder}: task {task.id!r} has no rubric to draw; name a response to one that has")
-    decision, names = run.decision_of(task.id), {criterion.id for criterion in task.rubric.criteria}
-    spec = next((one for one in decision.specs if one.name == RUBRIC and set(one.inputs) == names), None)
+    decision, criteria = run.decision_of(task.id), {criterion.id for criterion in task.rubric.criteria}
+    spec = next((one for one in decision.specs if one.name == RUBRIC and set(one.inputs) == criteria), None)
     if spec is None:
         problem = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
         raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
+    names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
+    edges = zip(params["parents"], params["children"], params["retention"], strict=True)  # by places of the criteria
     return task, Scores(
         response=response,
         aggregation=spec.combiner,
         kappa=run.config.rubric.kappa,
         criteria=_criterion_scores(run, trace, decision, spec),
-        retention=_retention(spec),
+        retention={(names[parent], names[child]): retention for parent, child, retention in edges},
         failed=trace.reward.status == "failed",
     )
 
@@ -272,10 +274,3 @@ def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
     if is_unjudged(outcome).any():
         return "partly judged" if is_judged(outcome).any() else "unjudged"
     return "" if is_judged(outcome).any() else "not asked"
-
-
-def _retention(spec: ComponentSpec) -> Mapping[tuple[str, str], float]:
-    """Return λ of every edge, by its ends; the decision stores edges by the places of the criteria."""
-    names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
-    edges = zip(params["parents"], params["children"], params["retention"], strict=True)
-    return {(names[parent], names[child]): retention for parent, child, retention in edges}

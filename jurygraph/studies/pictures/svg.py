@@ -95,8 +95,10 @@ def _text(x: float, y: float, text: str, fill: str = _INK, bold: bool = False, s
 
 def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
     x, y = box.x + _PADDING, box.y + 6.0 + _LINE_HEIGHT
+    texts = [node.criterion.id, node.role_and_weight, node.criterion.text]
+    texts += [] if node.score is None else [*node.results, node.score.reason]
     elements = [
-        f"<title>{escape(_tooltip(node))}</title>",
+        _tooltip(texts),
         _outline(box, node.penalty, node.suppressed, bool(node.missing)),
         _text(x, y, wrap_text(node.criterion.id, _TEXT_WIDTH * 0.92, 1)[0], bold=True),
         *(_text(x, y + _LINE_HEIGHT * i, line, ink) for i, (line, ink) in enumerate(lines, start=1)),
@@ -133,20 +135,16 @@ def _bars(x: float, y: float, room: float, local: float, left: float) -> Iterato
         yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{room * share:.1f}" height="{_BAR_HEIGHT:.1f}" {style}/>'
 
 
-def _tooltip(node: Node) -> str:
-    """Return the full text of a criterion, for its tooltip."""
-    lines = [node.criterion.id, node.role_and_weight, node.criterion.text]
-    if node.score is not None:
-        lines += [*node.results, node.score.reason]
-    return "\n".join(escape_invisible(line) for line in lines if line)
+def _tooltip(lines: Iterable[str]) -> str:
+    text = "\n".join(escape_invisible(line) for line in lines if line)
+    return f"<title>{escape(text)}</title>"
 
 
 def _links(picture: Picture, layout: Layout) -> Iterator[str]:
     for link, route in zip(picture.links, layout.routes, strict=True):
         ends = (picture.nodes[end].criterion.id for end in (link.parent, link.child))
-        lines = [f"{' → '.join(ends)}: {link.label}", link.edge.reason]
-        title = escape("\n".join(escape_invisible(line) for line in lines if line))
-        yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.closes_cycle)}</g>"
+        title = _tooltip([f"{' → '.join(ends)}: {link.label}", link.edge.reason])
+        yield f"<g>{title}{_line(link.edge.kind, route, link.closes_cycle)}</g>"
 
 
 def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:
@@ -181,9 +179,12 @@ def _labels(links: Sequence[Link], routes: Sequence[Sequence[Point]]) -> Iterato
     placed: dict[tuple[int, int], list[LabelPosition]] = defaultdict(list)  # by cell as large as the widest label
 
     def covered_area(spot: LabelPosition) -> float:
+        """Return the area in which a label here overlaps others, in square pixels."""
         column, row = int(spot[0] // widest), int(spot[1] // height)
         cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
-        return fsum(_overlap(spot, other) for cell in cells for other in placed.get(cell, ()))
+        others = (other for cell in cells for other in placed.get(cell, ()))
+        offsets = (((spot[2] + width) / 2 - abs(spot[0] - x), height - abs(spot[1] - y)) for x, y, width in others)
+        return fsum(max(0.0, across) * max(0.0, down) for across, down in offsets)
 
     for link, route, width in zip(links, routes, widths, strict=True):
         x, y, _ = spot = min(((*place, width) for place in _label_places(route)), key=covered_area)
@@ -199,12 +200,6 @@ def _label_places(route: Sequence[Point]) -> Iterator[Point]:
     for (x1, y1), (x2, y2) in ((route[-2], route[-1]), (route[1], route[2])):
         for t in _LABEL_SHARES:  # as on the curve of `_line`
             yield x1 + (x2 - x1) * (3 * t * t - 2 * t**3), y1 + (y2 - y1) * (1.5 * t * (1 - t) + t**3)
-
-
-def _overlap(first: LabelPosition, second: LabelPosition) -> float:
-    """Return the area in which two labels overlap, in square pixels."""
-    across = (first[2] + second[2]) / 2 - abs(first[0] - second[0])
-    return max(0.0, across) * max(0.0, _LABEL_LETTER[1] - abs(first[1] - second[1]))
 
 
 def _legend(picture: Picture, columns: int) -> Iterator[str]:

@@ -26,7 +26,8 @@ def wrap_text(text: str, room: float, most: int) -> list[str]:
     for piece in _pieces(escape_invisible(text), room):
         if lines[-1] and _width((lines[-1] + piece).rstrip()) > room:
             if len(lines) == most:
-                return [*lines[:-1], _truncate(lines[-1].rstrip(), room)]
+                fitting = [end for end in accumulate(map(_advance, lines[-1].rstrip())) if end <= room - SIZE]
+                return [*lines[:-1], lines[-1][: len(fitting)] + "…"]
             lines[-1] = lines[-1].rstrip()
             lines.append("")
         lines[-1] += piece
@@ -46,11 +47,6 @@ def _pieces(text: str, room: float) -> Iterator[str]:
                 part_of_line = ""
             part_of_line += part
     yield part_of_line
-
-
-def _truncate(line: str, room: float) -> str:
-    """Return as much of a line as fits before "…"."""
-    return line[: sum(width <= room - SIZE for width in accumulate(map(_advance, line)))] + "…"
 
 
 def _width(text: str) -> float:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -246,7 +247,8 @@ class TestForecast:
             plan = jury.prepare(jg.Task(id="t", query="?"))
             question = Question.model_validate(plan.survey.questions[0].model_dump() | fields)
             survey = plan.survey.model_copy(update={"questions": (question,)})
-            expected = Forecast().with_group(survey.questions, size, jury.evaluators)
+            expected = Forecast()
+            expected.add_group(survey.questions, size, jury.evaluators)
         assert expected.verdicts == requests
 
     def test_a_forecast_counts_the_rest_and_writes_nothing(self, tmp_path: Path, tasks: Path) -> None:
@@ -256,7 +258,7 @@ class TestForecast:
             closing(ScoringSession(tmp_path / "run", jury, work, limit=3)) as session,
         ):
             expected = asyncio.run(session.forecast(lambda count: None))
-        assert expected.to_json() == {
+        assert asdict(expected) == {
             "tasks": 3,
             "responses": 9,
             "questions": 9,

@@ -1,15 +1,15 @@
 """The arms of the study: no defence, each alone, all, and the config's own."""
 
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
-from jurygraph.studies.attack.study import NO_DEFENCES, Arm, arms, largest_arms
+from jurygraph.studies.attack.study import NO_DEFENCES, arms, largest_arms
 
 NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all"]
 
 
 def test_every_defence_has_its_own_arm():
     listed, _ = arms(SafetyConfig())
-    assert [arm.name for arm in listed] == NAMES
-    enabled = {arm.name: {name for name, value in arm.safety if value} for arm in listed}
+    assert list(listed) == NAMES
+    enabled = {arm: {name for name, value in safety if value} for arm, safety in listed.items()}
     assert enabled["none"] == set()
     assert enabled["all"] == set(SafetyConfig.model_fields)
     assert all(len(enabled[name]) == 1 for name in NAMES[1:-1])
@@ -17,34 +17,34 @@ def test_every_defence_has_its_own_arm():
 
 def test_one_arm_has_all_gates_and_each_gate_has_its_own_arm():
     listed, _ = arms(SafetyConfig())
-    gates = {arm.name: arm.safety.gates for arm in listed}
+    gates = {arm: safety.gates for arm, safety in listed.items()}
     assert gates["gates"] == gates["all"] == RESPONSE_GATES
     assert [gates[name] for name in RESPONSE_GATES] == [(name,) for name in RESPONSE_GATES]
 
 
 def test_a_config_with_all_defences_uses_the_arm_all():
-    assert arms(SafetyConfig())[1].name == "all"
+    assert arms(SafetyConfig())[1] == "all"
 
 
 def test_a_config_without_defences_uses_the_arm_none():
-    assert arms(NO_DEFENCES)[1].name == "none"
+    assert arms(NO_DEFENCES)[1] == "none"
 
 
 def test_another_choice_of_defences_adds_an_arm():
     own = SafetyConfig(gates=("empty-response",), reminder=False)
     listed, configured = arms(own)
-    assert [arm.name for arm in listed] == [*NAMES, "configured"]
-    assert configured == listed[-1]
-    assert configured.safety == own
+    assert list(listed) == [*NAMES, "configured"]
+    assert configured == "configured"
+    assert listed[configured] == own
 
 
 def test_the_largest_arms_cover_the_requests_of_all_arms():
     """Fence and reminder change the prompts; the other defences change the reading of replies, or save some."""
     listed, _ = arms(SafetyConfig())
-    assert [arm.name for arm in largest_arms(listed)] == ["none", "fence", "reminder", "all"]
+    assert largest_arms(listed.values()) == [listed[name] for name in ("none", "fence", "reminder", "all")]
 
 
 def test_an_arm_with_fewer_gates_sends_more_requests():
-    one, two = (Arm(str(len(gates)), SafetyConfig(gates=gates)) for gates in (RESPONSE_GATES[:1], RESPONSE_GATES[:2]))
-    other = Arm("other", SafetyConfig(gates=RESPONSE_GATES[3:4]))
+    one, two = (SafetyConfig(gates=gates) for gates in (RESPONSE_GATES[:1], RESPONSE_GATES[:2]))
+    other = SafetyConfig(gates=RESPONSE_GATES[3:4])
     assert largest_arms([two, one, other]) == [one, other]

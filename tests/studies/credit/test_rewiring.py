@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
 from jurygraph.studies.credit import CreditStudy, Settings, rewire
-from jurygraph.studies.credit.rules import is_unchanged
+from jurygraph.studies.credit.study import is_unchanged
 from tests.aggregation.reference import Rubric, rubrics
 from tests.examples import at_most
 from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of

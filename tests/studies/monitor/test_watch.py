@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import MIN_STEPS, Settings
+from jurygraph.agents.data_analyzer import Settings
 from jurygraph.studies.monitor import Watch
 from tests.agents.data_analyzer.streams import normal_steps
 
@@ -41,15 +41,6 @@ def test_values_are_kept_only_on_request() -> None:
     assert with_history.history["reward"].shape == (5,)
     assert with_history.history["reward"][-1] == with_history.analyzer.values[0]
     assert np.isnan(with_history.history["population"]).all()
-
-
-def test_has_enough_steps_after_the_minimum_number() -> None:
-    watch = Watch()
-    enough = []
-    for step in normal_steps(3, MIN_STEPS):
-        watch.feed(step)
-        enough.append(watch.has_enough_steps)
-    assert enough == [False] * (MIN_STEPS - 1) + [True]
 
 
 def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
