@@ -315,19 +315,14 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
     repeated = [entries for entries in entries_by_value.values() if len(entries) > 1]
     repeats = [entry for entries in repeated for entry in [each for each in entries if each.truth == "yes"][1:]]
     if not repeats:
-        return _decide_unless_open(
-            f"{label} never repeats", [*map(_open_truth, repeated), *truths_of_anything], unknown
-        )
+        shown = (sum(entry.truth != "untold" for entry in entries) for entries in repeated)
+        reasons: list[Truth] = ["unshown" if number > 1 else "untold" for number in shown]
+        return _decide_unless_open(f"{label} never repeats", [*reasons, *truths_of_anything], unknown)
     counts = [sum(entry.truth == "yes" for entry in entries) for entries in entries_by_value.values()]
     doubtful = sum(entry.truth != "yes" for entries in repeated for entry in entries)
     share = 0.0 if truths_of_anything else sum(map(bool, counts)) / (sum(counts) + doubtful)
     reason = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
     return CheckResult(False, share, reason, [entry.item for entry in repeats])
-
-
-def _open_truth(entries: Sequence[_Value]) -> Truth:
-    """Return why it is unknown if a value is repeated."""
-    return "unshown" if sum(entry.truth != "untold" for entry in entries) > 1 else "untold"
 
 
 def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknowns) -> CheckResult:

@@ -65,21 +65,18 @@ class Diagnosis:
     def hacks(self, step: int, alerts: Sequence[Alert]) -> list[Alert]:
         """Return the hack that the alerts of a step complete, if it is new: a continuing one is not reported again."""
         for alert in alerts:
-            self._record(alert)
+            self._last_alert[alert.series] = alert
+            accuracy = self._recent(ACCURACY)
+            if (alert.series, alert.direction) == (ACCURACY, "down"):
+                self._shared_fall = self._recent(REWARD) / min(accuracy, -_CLEAR)
+            self._rose_with_accuracy.discard(alert.series)
+            if alert.direction == "up" and accuracy > max(_MIN_SHARE_FELL * self._recent(alert.series), _CLEAR):
+                self._rose_with_accuracy.add(alert.series)
         hack = self._diagnose_wrong_answers(step) or self._diagnose_length(step)
         if hack is None:
             return []
         before, self._last_hack_step = self._last_hack_step, step
         return [hack] if before is None or step - before > MAX_STEPS_BETWEEN_RELATED else []
-
-    def _record(self, alert: Alert) -> None:
-        self._last_alert[alert.series] = alert
-        accuracy = self._recent(ACCURACY)
-        if (alert.series, alert.direction) == (ACCURACY, "down"):
-            self._shared_fall = self._recent(REWARD) / min(accuracy, -_CLEAR)
-        self._rose_with_accuracy.discard(alert.series)
-        if alert.direction == "up" and accuracy > max(_MIN_SHARE_FELL * self._recent(alert.series), _CLEAR):
-            self._rose_with_accuracy.add(alert.series)
 
     def _recent_alert(self, step: int, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)

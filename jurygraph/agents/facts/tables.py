@@ -221,18 +221,12 @@ class ToolTable(Table):
         result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
         rows = [] if result is None else [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
-            raise TypeError(
-                f"facts table {self.name!r}: its tool gave {_describe_type(rows)}; give a mapping, or a list of such"
-            )
+            is_list = isinstance(rows, list | tuple)
+            odd = next(row for row in rows if not isinstance(row, Mapping)) if is_list else rows
+            found = f"{'a list with ' if is_list else ''}{type(odd).__name__}"
+            raise TypeError(f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such")
         numbered = (Row(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
         return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)
-
-
-def _describe_type(value: Any) -> str:
-    """Return the type of a value; for a list, that of its first entry that is not a mapping."""
-    if isinstance(value, list | tuple):
-        return f"a list with {next(type(row).__name__ for row in value if not isinstance(row, Mapping))}"
-    return type(value).__name__
 
 
 def _require_unique(table: Table, key: Key | None) -> None:

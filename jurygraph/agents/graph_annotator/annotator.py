@@ -59,8 +59,9 @@ class Annotator:
         from jurygraph.models.judge_client import each_answered
 
         batches = _batches(pairs, batch)
-        tasks = [(_rotate(pairs_batch, sample, votes), sample) for pairs_batch in batches for sample in range(votes)]
-        results = await each_answered(self._ask_edges(pairs, roles, sample) for pairs, sample in tasks)
+        firsts = [(asked, sample, sample * len(asked) // votes) for asked in batches for sample in range(votes)]
+        rotated = (([*asked[first:], *asked[:first]], sample) for asked, sample, first in firsts)
+        results = await each_answered(self._ask_edges(asked, roles, sample) for asked, sample in rotated)
         return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
 
     @property
@@ -120,12 +121,6 @@ class Annotator:
             message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
             raise (BudgetExceeded if fault.kind == "budget" else ModelError)(message) from fault
         return check(result.value)
-
-
-def _rotate(pairs: Sequence[Pair], sample: int, votes: int) -> Sequence[Pair]:
-    """Return the pairs rotated by an offset that depends on the sample."""
-    first = sample * len(pairs) // votes
-    return [*pairs[first:], *pairs[:first]]
 
 
 def _repair_message(problems: Sequence[str]) -> str | None:

@@ -23,8 +23,11 @@ class Domain(NamedTuple):
 def load_domain(name: str, where: str = "annotation.domain") -> Domain:
     """Load a built-in domain by its name, or a text file by its path. Raises `ConfigError` that begins with `where`."""
     if name in DOMAINS:
+        from ruamel.yaml import YAML
+
         text = files("jurygraph.prompts").joinpath("domains", f"{name}.md").read_text(encoding="utf-8")
-        return Domain(f"{name} {_version(text)}", _body(text))
+        front = YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])
+        return Domain(f"{name} {front['version']}", _body(text))
     path = Path(name)
     if not path.is_file():
         suggestion = did_you_mean(name, DOMAINS) or f"there are {', '.join(DOMAINS)}"
@@ -44,9 +47,3 @@ def _body(text: str) -> str:
     """Return the text without its front matter."""
     text = text.replace("\r\n", "\n")
     return text.split(_FRONT, 2)[2].strip() if text.startswith(_FRONT) and text.count(_FRONT) > 1 else text.strip()
-
-
-def _version(text: str) -> str:
-    from ruamel.yaml import YAML
-
-    return str(YAML(typ="safe", pure=True).load(text.split(_FRONT, 2)[1])["version"])

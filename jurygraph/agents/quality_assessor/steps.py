@@ -150,14 +150,12 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
 
 def _false_equalities(text: str) -> Iterator[arithmetic.Step]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
-    for reading in (_without_annotations(text), _with_continuations(text)):
-        equalities = arithmetic.steps(reading) if reading != text else ()
-        yield from (equality for equality in equalities if not equality.is_right and not _differs_by_sign(equality))
-
-
-def _without_annotations(text: str) -> str:
-    """Blank out each annotation that a number follows, so that all other offsets are unchanged."""
-    return _ANNOTATED.sub(lambda match: " " * len(match[0]), text)
+    without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)  # keeps all other offsets
+    for reading in (without_annotations, _with_continuations(text)):
+        for step in arithmetic.steps(reading) if reading != text else ():
+            differs_by_sign = step.value is not None and abs(step.value + step.claimed) <= _NOISE * abs(step.claimed)
+            if not step.is_right and not differs_by_sign:
+                yield step
 
 
 def _with_continuations(text: str) -> str:
@@ -165,7 +163,3 @@ def _with_continuations(text: str) -> str:
     return _ANNOTATED.sub(
         lambda match: match[0] if match[2] == match[3] else f" ;{match[1]}={' ' * (len(match[2]) + 2)}", text
     )
-
-
-def _differs_by_sign(equality: arithmetic.Step) -> bool:
-    return equality.value is not None and abs(equality.value + equality.claimed) <= _NOISE * abs(equality.claimed)
