@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, get_args
 
 from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
@@ -13,7 +13,7 @@ from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
 from jurygraph.judges.few_shot.history import Example, ReviewerHistory
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
-from jurygraph.judges.few_shot.shown_examples import ShownExamples
+from jurygraph.judges.few_shot.shown_examples import ShownExamples, as_shots, choose_examples, example_use
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.task import query_text
@@ -54,7 +54,7 @@ class ReviewerJudge(Evaluator):
     uses_model = True
     combiner = "panel"
     _pool: ClassVar[str] = ""
-    """Field of `Pools` that its examples come from; empty for no examples."""
+    """The one of `POOLS` that its examples come from; empty for no examples."""
 
     def __init__(
         self,
@@ -120,16 +120,17 @@ class ReviewerJudge(Evaluator):
         history, query, domain = self._history, query_text(view.query), view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
         rated = {"own": history.examples_of(*key), "others": history.examples_of_others(*key)}
-        pools = {name: candidate_examples(examples, view, history) for name, examples in rated.items()}
+        pools = {name: shown_examples.candidate_examples(examples, view, history) for name, examples in rated.items()}
         seeds = range(self._seed, self._seed + self._samples)
         draws = {
             name: [order_examples(self._selectors, pool, query, seed) for seed in seeds] for name, pool in pools.items()
         }
         count = min(self._shots, *(len(drawn) for of_pool in draws.values() for drawn in of_pool))
         kept = count + max(count, MIN_SPARES)
-        params: dict[str, Any] = {"count": count, "relations": history.relations_digest[:16]}
+        params: dict[str, Any] = {"count": count}
         for name, of_pool in draws.items():
             params[name] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in of_pool]
+        params["relations"] = history.relations_digest[:16]
         if self._shrinkage:
             params["shrinkage"] = self._shrinkage / (self._shrinkage + len(pools["own"]))
         return params
@@ -183,7 +184,7 @@ class ReviewerJudge(Evaluator):
         assert inputs.client is not None, "a model is required"
         dimension, text = self._dimensions[inputs.question.subject], inputs.response.text
         item = {"score": Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))}
-        shots = shown_examples.as_shots(shown.examples, str(inputs.task.member))
+        shots = as_shots(shown.examples, str(inputs.task.member))
         step = None if dimension.step == 1.0 else dimension.step
         variables = {**shared_prompt_variables(inputs), "examples": shots, "step": step}
         (verdict,) = await judge_items(
