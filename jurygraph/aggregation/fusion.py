@@ -61,7 +61,7 @@ def precision_shaping(
     scores = _scores(components, weights)
     names = set(auxiliary)
     if names - scores.keys():
-        raise PlanError(f"auxiliary names {_join_names(names - scores.keys())}, which no component has")
+        raise PlanError(f"auxiliary names {', '.join(sorted(names - scores.keys()))}, which no component has")
     accuracies = as_unit_interval("accuracy", accuracy)
     check_shape("accuracy", accuracies, next(iter(scores.values())).shape)
     is_wrong = accuracies < as_probability("threshold", threshold)
@@ -121,10 +121,10 @@ def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -
     """Return the components in canonical order, after checking their names against the weights."""
     if not components:
         raise PlanError("there is no component: a reward needs one at least")
-    if weights.keys() - components.keys():
-        raise PlanError(f"no component for the weights of {_join_names(weights.keys() - components.keys())}")
-    if components.keys() - weights.keys():
-        raise PlanError(f"no weight for the components {_join_names(components.keys() - weights.keys())}")
+    if unknown := sorted(weights.keys() - components.keys()):
+        raise PlanError(f"no component for the weights of {', '.join(unknown)}")
+    if unweighted := sorted(components.keys() - weights.keys()):
+        raise PlanError(f"no weight for the components {', '.join(unweighted)}")
     scores = {name: as_finite(name, components[name]) for name in sorted(components)}
     first, *others = scores
     for name in others:
@@ -149,7 +149,3 @@ def _check_pair(r: ArrayLike, name: str, score: ArrayLike) -> tuple[Floats, Floa
         raise PlanError(f"r has shape {rewards.shape}: a scalar or [R] is needed")
     check_shape(name, scores, rewards.shape)
     return rewards, scores
-
-
-def _join_names(names: Collection[str]) -> str:
-    return ", ".join(sorted(names))

@@ -238,8 +238,7 @@ class Graph:
         Raises:
             GraphError: values out of range or NaN, shapes that do not fit, or only one of `judged` and `positive`.
         """
-        scores = self._check_scores(p)
-        factors = self._check_factors(retention)
+        scores, factors = self._check_scores(p), self._check_factors(retention)
         known, credit = self._unjudged_parents(scores, judged, positive)
         rows = np.atleast_2d(scores)
         q = np.empty(rows.shape)
@@ -255,8 +254,7 @@ class Graph:
         """
         if self.n > MAX_CRITERIA:
             raise GraphError(f"{self.n} criteria have too many states to enumerate: {MAX_CRITERIA} at most")
-        scores = self._check_scores(p)
-        factors = self._check_factors(retention)
+        scores, factors = self._check_scores(p), self._check_factors(retention)
         rows = np.atleast_2d(scores)
         q = np.empty(rows.shape)
         at_once = max(1, STATES_PER_BATCH >> self.n)

@@ -9,7 +9,7 @@ R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -27,25 +27,17 @@ from jurygraph.schema import ComponentInput, Edge
 
 def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
-    means = [cells_of_input.mean() for cells_of_input in matrices.values()]
-    return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
+    values, present = zip(*(cells_of_input.mean() for cells_of_input in matrices.values()), strict=True)
+    return np.stack(values, axis=1), np.stack(present, axis=1)
 
 
 def _parts(matrices: Matrices, values: Floats) -> dict[str, Floats]:
-    return {name: values[:, i] for i, name in enumerate(matrices)}
+    return dict(zip(matrices, values.T, strict=True))
 
 
 def _input_weights(matrices: Matrices, has_value: Bools) -> Floats:
     """Return the weight of every input where it applies, else 0, [R,I]."""
     return np.where(has_value, np.array([cells.input_weight for cells in matrices.values()]), 0.0)
-
-
-def _product(values: Floats) -> Floats:
-    """Return the product over the columns, left to right, [R]."""
-    product = values[:, 0]
-    for column in range(1, values.shape[1]):
-        product = product * values[:, column]
-    return product
 
 
 class Mean(Combiner):
@@ -74,7 +66,8 @@ class Product(Combiner):
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
         values, has_value = input_means(matrices)
-        return Component(_product(values), np.asarray(has_value.all(axis=1)), _parts(matrices, values))
+        product = reduce(np.multiply, values.T)  # left to right
+        return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
 
 
 class _Rubric(Combiner):
@@ -206,9 +199,7 @@ class HardTransitive(_Hard):
     mode = "transitive"
 
 
-@lru_cache(maxsize=256)
-def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.Graph:
-    return gear.compile(n, parents, children)
+_graph = lru_cache(maxsize=256)(gear.compile)
 
 
 def signed_weights(matrices: Matrices) -> Floats:
@@ -244,10 +235,6 @@ def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
     return aggregation.total(size * q) / np.where(present, positive, 1.0), present
 
 
-RECORD_ONLY_PARAMS = ("difficulty", "calibration")
-"""Params that are stored for the record and do not affect the result."""
-
-
 class _Welfare(Combiner):
     """Base class of the welfare rules: the total weights are the weights w_i, frozen before any response was seen.
 
@@ -264,7 +251,7 @@ class _Welfare(Combiner):
             raise PlanError(
                 f"combiner {self.name!r} has inputs whose total weights sum to {total}; choose weights that sum to 1"
             )
-        known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.extra_params}
+        known = {"difficulty", "calibration", "hard", "soft", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
@@ -313,7 +300,7 @@ class Nash(_Welfare):
     name = "nash"
 
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
-        return _product(np.where(has_utility, utility, 1.0))
+        return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
 def _utility(cells: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[Floats, Bools]:

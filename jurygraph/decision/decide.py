@@ -90,10 +90,16 @@ def compute_rewards_batch(
     the questions.
     """
     assert is_independent(decision, questions), "a reward that depends on its group is decided with its group"
-    result = _aggregate_group(decision, _build_table(questions, scores), combiners)
-    counts = _count_each(scores.outcome)
+    columns, end = {}, 0
+    for question in questions:
+        start, end = end, end + question.samples
+        columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
+    rows, width = scores.outcome.shape
+    if width != end:
+        raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
+    result = _aggregate_group(decision, Table(rows, columns), combiners)
     with pause_garbage_collection():
-        return reward_rows(decision, result, counts, [False] * len(counts))
+        return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
 
 
 @contextmanager
@@ -109,16 +115,6 @@ def pause_garbage_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _build_table(questions: Sequence[Question], scores: ScoreArrays) -> Table:
-    columns, end = {}, 0
-    for question in questions:
-        start, end = end, end + question.samples
-        columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
-    if (width := scores.outcome.shape[1]) != end:
-        raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
-    return Table(len(scores.outcome), columns)
 
 
 @np.errstate(over="ignore", invalid="ignore")

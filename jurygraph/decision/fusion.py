@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -47,8 +48,8 @@ def fuse(
 
     for gate in decision.gates:
         measures = (effective[gate.component], *(spans or {}).get(gate.component, ()))
-        gated = [_apply_gate(gate, reward, effective, weights, _clip(measure, 0.0, 1.0)) for measure in measures]
-        least, _ = _hull(*gated)
+        gated = (_apply_gate(gate, reward, effective, weights, _clip(measure, 0.0, 1.0)) for measure in measures)
+        least = reduce(np.minimum, gated)
         reward = advance(f"{gate.kind} gate", np.where(components[gate.component].present, least, reward))
     if decision.scale != 1.0:
         reward = advance("scale", reward * decision.scale)
@@ -65,8 +66,7 @@ def _apply_gate(
         return np.asarray(fusion.format_gate(reward, measure, gate.below))
     if isinstance(gate, RepetitionControl):
         return np.asarray(fusion.repetition_control(reward, measure, gate.above))
-    shaped = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
-    return np.asarray(shaped)
+    return np.asarray(fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below))
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
@@ -118,10 +118,7 @@ def _bounds_after_gate(
 
 
 def _hull(*arrays: Floats) -> Interval:
-    least, most = arrays[0], arrays[0]
-    for array in arrays[1:]:
-        least, most = np.minimum(least, array), np.maximum(most, array)
-    return least, most
+    return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
 
 
 def coverage(shares: Mapping[str, tuple[Floats, Bools]], weights: Mapping[str, float]) -> Floats:

@@ -92,9 +92,10 @@ def reward_rows(
     with.
     """
     rows, coverage = len(counts), judged.coverage
-    is_failed = judged.failed_by_rule | _is_below(coverage, decision.min_coverage) | (coverage == 0.0)
+    # with tolerance: four of five weights of 0.3 are not less than 0.8
+    is_failed = judged.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
     is_open = judged.low < judged.high  # missing verdicts could still change the reward
-    is_degraded = _is_below(coverage, 1.0) | is_open | np.array(is_single, dtype=np.bool_) | bool(judged.dropped)
+    is_degraded = (coverage < 1.0 - ROUNDING) | is_open | np.array(is_single, dtype=np.bool_) | bool(judged.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
     why = zip(status, coverage.tolist(), judged.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
     columns: dict[str, Iterable[Any]] = {
@@ -125,11 +126,6 @@ def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
     if is_present.all():
         return numbers  # type: ignore[no-any-return]
     return [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
-
-
-def _is_below(coverage: Floats, required: float) -> Bools:
-    """Return where coverage is too low, with tolerance: four of five weights of 0.3 are not less than 0.8."""
-    return np.less(coverage, required - ROUNDING)
 
 
 def _component_rows(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:

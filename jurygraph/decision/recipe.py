@@ -29,7 +29,6 @@ from jurygraph.schema import (
 )
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
-GATE_ORDER = ("precision", "format", "repetition")
 MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
 ROUNDING = 1e-9
@@ -118,12 +117,10 @@ def build_decision(
     """
     decision = Decision(
         specs=_SpecBuilder(task, survey, config, records, combiners).build_all(weights, difficulty),
-        gates=tuple(sorted(config.gates, key=lambda gate: GATE_ORDER.index(gate.kind))),
+        gates=tuple(sorted(config.gates, key=lambda gate: ("precision", "format", "repetition").index(gate.kind))),
         scale=config.scale,
         clip=config.clip,
-        rule=config.failure.rule,
-        min_coverage=config.failure.min_coverage,
-        group_rule=config.failure.group_rule,
+        **config.failure.model_dump(include={"rule", "min_coverage", "group_rule"}),
     )
     fixed = all(combiners[spec.combiner].has_fixed_weights for spec in decision.counting_specs)
     return decision if fixed else decision.model_copy(update={"weights_fixed": False})
@@ -321,10 +318,8 @@ class _SpecBuilder:
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         if _overflows([spec_input.input_weight for spec_input in inputs.values()]):
-            raise PlanError(
-                f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
-                "them smaller"
-            )
+            problem = f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number"
+            raise PlanError(f"{problem}; make them smaller")
         for key, spec_input in inputs.items() if STAKEHOLDERS in (name, combiner) else ():
             questions = [self.by_id[question] for question in spec_input.questions]
             # a folded question counts once

@@ -75,8 +75,9 @@ class Table:
         that failure.
         """
         columns = self.columns[name]
-        if spec_input.min_confidence > 0.0:
-            columns = _discard_unsure(columns, spec_input.min_confidence)
+        if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
+            is_unsure = (columns.outcome == OK) & (columns.confidence < spec_input.min_confidence)
+            columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
         needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
         return _reduce_to_majority(columns) if needs_majority else columns
 
@@ -149,12 +150,6 @@ def _build_columns(
     return ScoreArrays(value, met, outcome, confidence)
 
 
-def _discard_unsure(columns: ScoreArrays, minimum: float) -> ScoreArrays:
-    """Return the columns with verdicts below the confidence as abstentions; verdicts of gates are never discarded."""
-    is_unsure = (columns.outcome == OK) & (columns.confidence < minimum)
-    return columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
-
-
 def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
     """Return the value that more than half of the requested votes have, as one column.
 
@@ -202,21 +197,17 @@ def _assign_cells(
     """
     placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
     for verdict in verdicts:
-        own_row = row[verdict.about]
+        own_row, shown_variants = row[verdict.about], variants.get(verdict.about, {})
         if not verdict.responses:
-            for column in range(max(1, len(variants.get(verdict.about, ())))):
-                placed[own_row, column * question.samples + verdict.sample] = (verdict, False)
-            continue
-        if question.scope == "group":
-            column = 0
+            columns: Iterable[int] = range(max(1, len(shown_variants)))
         elif question.scope == "pair":
-            column = row[verdict.responses[1]]
+            columns = (row[verdict.responses[1]],)
         else:
-            column = variants.get(verdict.about, {}).get(verdict.responses[0], 0)
-        own_column = column * question.samples + verdict.sample
-        placed[own_row, own_column] = (verdict, False)
-        if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
-            placed[column, own_row * question.samples + verdict.sample] = (verdict, True)
+            columns = (0 if question.scope == "group" else shown_variants.get(verdict.responses[0], 0),)
+        for column in columns:
+            placed[own_row, column * question.samples + verdict.sample] = (verdict, False)
+            if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
+                placed[column, own_row * question.samples + verdict.sample] = (verdict, True)
     return placed
 
 

@@ -61,11 +61,8 @@ async def _validate(state: AnnotateState) -> Update:
     batches, source = state["batches"], state["source"]
     if source is None:
         return {"proposed": [], "rejected": [], "unanswered": []}
-    return {
-        "proposed": elect_edges(batches, source),
-        "rejected": list(rejected_edges(batches, source)),
-        "unanswered": list(unanswered_pairs(batches)),
-    }
+    rejected, unanswered = list(rejected_edges(batches, source)), list(unanswered_pairs(batches))
+    return {"proposed": elect_edges(batches, source), "rejected": rejected, "unanswered": unanswered}
 
 
 async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
@@ -113,14 +110,8 @@ def build() -> AnnotateGraph:
     graph = StateGraph(
         AnnotateState, context_schema=RunContext, input_schema=AnnotateInput, output_schema=AnnotateOutput
     )
-    steps: dict[str, Any] = {
-        "roles": _roles,
-        "candidates": _candidates,
-        "edges": _edges,
-        "validate": _validate,
-        "project": _project,
-    }
-    graph.add_sequence(list(steps.items()))
+    steps: list[Any] = [_roles, _candidates, _edges, _validate, _project]
+    graph.add_sequence([(step.__name__.removeprefix("_"), step) for step in steps])
     graph.add_edge(START, "roles")
     graph.add_edge("project", END)
     return graph.compile(name="annotate")

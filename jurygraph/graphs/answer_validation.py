@@ -62,7 +62,10 @@ def validate_answer(
 
     def to_valid_verdict(item: Any, text: str) -> Verdict:
         verdict = item if isinstance(item, BaseException) else _catch_errors(lambda: to_verdict(item, text))
-        return verdict if isinstance(verdict, Verdict) else _failed_verdict(verdict, redactor)
+        if isinstance(verdict, Verdict):
+            return verdict
+        failure = to_failure(verdict, redactor)
+        return Verdict(status="failed", failure=failure, reason=failure.message)
 
     items = _catch_errors(lambda: _split_answer(answer, evaluator_task))
     if isinstance(items, BaseException):
@@ -90,13 +93,12 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     """
     if isinstance(error, Fault):
         return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
+    cause: Cause = "infrastructure"
+    kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):
-        cause: Cause = "response"
-        kind = "time-limit"
-    else:
-        cause = "infrastructure"
-        type_name = redactor.redact_text(type(error).__name__)[:LONGEST_KIND]
-        kind = "malformed" if isinstance(error, _Malformed) else type_name or "error"
+        cause, kind = "response", "time-limit"
+    elif isinstance(error, _Malformed):
+        kind = "malformed"
     described = _catch_errors(lambda: _error_message(error, redactor))
     message = described if isinstance(described, str) else f"it has no message: {type(described).__name__}"
     return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.redact_text(_user_code_location(error)))
@@ -131,11 +133,6 @@ def _catch_errors(read: Callable[[], Any]) -> Any:
         raise
     except BaseException as error:  # noqa: BLE001 - the boundary
         return error
-
-
-def _failed_verdict(error: BaseException, redactor: Redactor) -> Verdict:
-    failure = to_failure(error, redactor)
-    return Verdict(status="failed", failure=failure, reason=failure.message)
 
 
 def _split_answer(answer: Any, evaluator_task: EvaluatorTask) -> Sequence[Any]:

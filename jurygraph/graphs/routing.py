@@ -192,9 +192,8 @@ class _WorkCollector:
         question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
         keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
         owners = shown if question.material == SUBMITTED else evaluator_task.about
-        if not all(key in self.known_results.verdicts for key in keys) or not self._is_unchanged(
-            required_material(question), owners
-        ):
+        is_known = all(key in self.known_results.verdicts for key in keys)
+        if not is_known or not self._is_unchanged(required_material(question), owners):
             return False
         self.work.settled_verdicts.extend(
             stamp(self.known_results.verdicts[key], about, shown, evaluator_task.sample)
@@ -235,11 +234,9 @@ class _WorkCollector:
         if (failure := self._missing_material(response, required_material(question))) is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
-        if (
-            question.material != SUBMITTED and not self.material[response.id][question.material].variants
-        ):  # which gains nothing
-            note = self.material[response.id][question.material].note
-            reason = note or f"material {question.material!r} holds no variant to ask about"
+        shown = None if question.material == SUBMITTED else self.material[response.id][question.material]
+        if shown is not None and not shown.variants:  # which gains nothing
+            reason = shown.note or f"material {question.material!r} holds no variant to ask about"
             return _worst_verdict(self.survey.views[question.view], NO_VARIANT, reason)
         return None if question.when is None else self._screening_verdict(question.when, response)
 
@@ -261,16 +258,17 @@ class _WorkCollector:
     def _screening_verdict(self, when: Condition, response: Response) -> RecordedVerdict | None:
         """Return None if the question is to be judged, else the verdict that replaces its judgement."""
         verdicts = list(self._verdicts_on(when.question, response))
-        if any(v.status == "not_applicable" for v in verdicts):
-            return _skip_question(when, f"{when.question} was itself not asked")
-        values = [v.score if when.on == "score" else v.native for v in verdicts if v.status == "ok"]
-        numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
-        if not values or len(numbers) < len(values):
-            return _verdict_without_gate(when, verdicts)
-        value = _reduce(numbers, when)
-        if _PASSES[when.op](value, when.threshold):
-            return None
-        return _skip_question(when, f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for")
+        reason = f"{when.question} was itself not asked"
+        if not any(v.status == "not_applicable" for v in verdicts):
+            values = [v.score if when.on == "score" else v.native for v in verdicts if v.status == "ok"]
+            numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
+            if not values or len(numbers) < len(values):
+                return _verdict_without_gate(when, verdicts)
+            value = _reduce(numbers, when)
+            if _PASSES[when.op](value, when.threshold):
+                return None
+            reason = f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for"
+        return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
         """Return the verdicts on a question about a response.
@@ -342,33 +340,27 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
 
     If other responses could not be judged, it is a failure of the infrastructure.
     """
-    missing = next((other for other in others if other.status not in ("not_applicable", "ok")), None)
-    if missing is None:
-        reason = "there is nothing to compare with"
-        return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
-    return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
-
-
-def _skip_question(when: Condition, reason: str) -> RecordedVerdict:
-    return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
+    if any(other.status not in ("not_applicable", "ok") for other in others):
+        return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
+    reason = "there is nothing to compare with"
+    return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
 
 
 def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
+    failure, status = failures[0] if failures else None, "abstained"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
         cause = failures[0].cause if failures else "infrastructure"
-        failure = Failure(cause=cause, kind="gate", message=reason)
-        return RecordedVerdict(status="failed", failure=failure, gated_by=when.question, reason=reason)
-    cause_of_gate = failures[0] if failures else None
-    return RecordedVerdict(status="abstained", failure=cause_of_gate, gated_by=when.question, reason=reason)
+        failure, status = Failure(cause=cause, kind="gate", message=reason), "failed"
+    return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)
 
 
 def _reduce(values: Sequence[float], when: Condition) -> float:
+    ordered = sorted(values)
     if when.reduce == "mean":
-        return float(aggregation.total(sorted(values))) / len(values)
+        return float(aggregation.total(ordered)) / len(ordered)
     if when.reduce == "median":
-        ordered = sorted(values)
         return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
     return min(values) if when.reduce == "min" else max(values)

@@ -20,14 +20,12 @@ def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, 
     for question, score in scored:
         if score is not None:
             scores[question].append(score)
-    return {"questions": {q.id: _describe_scores(sorted(scores[q.id])) for q in questions}}
-
-
-def _describe_scores(scores: Sequence[float]) -> dict[str, Any]:
-    if not scores:
-        return {"judged": 0, "mean": None, "low": None, "high": None}
-    mean = float(aggregation.total(scores)) / len(scores)
-    return {"judged": len(scores), "mean": mean, "low": scores[0], "high": scores[-1]}
+    described: dict[str, Any] = {q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions}
+    for name, values in scores.items():
+        values.sort()
+        mean = float(aggregation.total(values)) / len(values)
+        described[name] = {"judged": len(values), "mean": mean, "low": values[0], "high": values[-1]}
+    return {"questions": described}
 
 
 def build_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, ...]:
@@ -61,15 +59,12 @@ def build_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
 def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
     """Return the calls that verdicts and material refer to, with the calls they repair or are repaired by."""
     users = list(users)
-    referenced = {user.call for user in users if user.call in calls}
-    referenced |= {
-        user.shrinkage.call
-        for user in users
-        if isinstance(user, RecordedVerdict) and user.shrinkage and user.shrinkage.call in calls
-    }
+    referenced = {user.call for user in users}
+    referenced |= {user.shrinkage.call for user in users if isinstance(user, RecordedVerdict) and user.shrinkage}
+    referenced &= calls.keys()
     referenced |= {calls[name].repairs for name in referenced if name is not None}
     referenced |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in referenced}
-    return tuple(calls[name] for name in sorted(name for name in referenced if name is not None) if name in calls)
+    return tuple(calls[name] for name in sorted(calls) if name in referenced)
 
 
 def group_digest(responses: Sequence[Response]) -> str:

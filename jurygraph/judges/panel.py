@@ -10,21 +10,20 @@ probability.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
 from math import comb
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.combiners import Mean
+from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput
@@ -43,9 +42,9 @@ class Panel(Mean):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         mean = super().combine(matrices, params)
-        means = [replace(matrix, applicable=matrix.applicable & matrix.judged).mean() for matrix in matrices.values()]
-        value = np.stack([value for value, _ in means], axis=1)
-        has_score = np.stack([present for _, present in means], axis=1)
+        value, has_score = input_means(
+            {name: replace(matrix, applicable=matrix.applicable & matrix.judged) for name, matrix in matrices.items()}
+        )
         distance = np.abs(value[:, :, None] - value[:, None, :])
         is_pair = has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(matrices), dtype=np.bool_)
         pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
@@ -81,10 +80,10 @@ class Votes:
             for name in matrices
         }
         """The evidence of a judge's vote for each level, [K,K], a row per vote."""
-        self.live: Bools = _concatenate(matrix.applicable for matrix in matrices.values())
-        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in matrices.values())
+        self.live: Bools = np.hstack([matrix.applicable for matrix in matrices.values()])
+        self.cast: Bools = self.live & np.hstack([matrix.judged for matrix in matrices.values()])
         self.missing: Bools = self.live & ~self.cast
-        filled = _concatenate(matrix.value for matrix in matrices.values())
+        filled = np.hstack([matrix.value for matrix in matrices.values()])
         self._level = nearest_level(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
@@ -179,10 +178,6 @@ def nearest_level(value: Floats, levels: Floats) -> Ints:
     return np.searchsorted(middles, value, side="left")
 
 
-def _concatenate(columns: Iterator[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate(list(columns), axis=1)
-
-
 def _normalize(shares: Floats) -> Floats:
     """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
     size = np.asarray(aggregation.total(shares))[..., None]
@@ -215,7 +210,12 @@ class ConsensusOfJudges(Combiner):
         levels = _resolve_levels(params.get("levels"), confusions)
         if confusions is None:
             return {"levels": levels}
-        matrices = {key: _confusion_matrix(confusions, key) for key in inputs}
+        for key in inputs:
+            if key not in confusions.annotators:
+                names = ", ".join(sorted(confusions.annotators)[:20])
+                problem = f"params.confusions say nothing of input {key!r}"
+                raise PlanError(f"{problem}; name inputs as the annotators: {names}")
+        matrices = {key: [list(row) for row in confusions.annotators[key]] for key in inputs}
         return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
@@ -244,13 +244,6 @@ def _parse_confusions(value: Any) -> Confusions:
     return confusions
 
 
-def _confusion_matrix(confusions: Confusions, judge: str) -> list[list[float]]:
-    if judge not in confusions.annotators:
-        names = ", ".join(sorted(confusions.annotators)[:20])
-        raise PlanError(f"params.confusions say nothing of input {judge!r}; name inputs as the annotators: {names}")
-    return [list(row) for row in confusions.annotators[judge]]
-
-
 def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
     """Return the value of each class.
 
@@ -261,7 +254,10 @@ def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
         if confusions is None:
             return [0.0, 1.0]
         return class_values or [index / (len(confusions.classes) - 1) for index in range(len(confusions.classes))]
-    levels = _parse_levels(param)
+    is_list = isinstance(param, list | tuple) and len(param) > 1
+    if not is_list or not _are_units(param) or sorted(set(param)) != list(param):
+        raise PlanError(f"params.levels is {param!r}; write two numbers or more in [0, 1] that rise")
+    levels = [float(number) for number in param]
     if confusions is not None and len(levels) != len(confusions.classes):
         raise PlanError(f"params.levels has {len(levels)} levels for {len(confusions.classes)} classes; give each one")
     if class_values is not None and class_values != levels:
@@ -269,13 +265,6 @@ def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
             f"params.levels is {levels}, and the confusions are of {class_values}; learn them of these levels"
         )
     return levels
-
-
-def _parse_levels(param: Any) -> list[float]:
-    is_list = isinstance(param, list | tuple) and len(param) > 1
-    if not is_list or not _are_units(param) or sorted(set(param)) != list(param):
-        raise PlanError(f"params.levels is {param!r}; write two numbers or more in [0, 1] that rise")
-    return [float(number) for number in param]
 
 
 def _numeric_classes(classes: Sequence[Any]) -> list[float] | None:

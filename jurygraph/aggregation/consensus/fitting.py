@@ -78,16 +78,16 @@ def fit(
         PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
     """
     votes = encode(item, annotator, label, _label_scale(n_classes, classes))
-    replaced = {
-        "prior_mu": prior_mu,
-        "prior_confusion": prior_confusion,
-        "diagonal": diagonal,
-        "tol": tol,
-        "max_iter": max_iter,
-        "accelerated": accelerated,
-    }
-    own = {name: value for name, value in replaced.items() if value is not None}
-    return estimate(votes, settings_with(preset, **own), known_classes(votes, gold or {}), start)
+    settings = settings_with(
+        preset,
+        prior_mu=prior_mu,
+        prior_confusion=prior_confusion,
+        diagonal=diagonal,
+        tol=tol,
+        max_iter=max_iter,
+        accelerated=accelerated,
+    )
+    return estimate(votes, settings, known_classes(votes, gold or {}), start)
 
 
 def dawid_skene(
@@ -104,15 +104,18 @@ def dawid_skene(
 
 
 def settings_with(preset: Preset, **own: Any) -> Settings:
-    """Return a preset with some settings replaced. Raises PlanError for an unknown preset or a value out of range."""
+    """Return a preset with the settings replaced that are not None.
+
+    Raises PlanError for an unknown preset or a value out of range.
+    """
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    settings = PRESETS[preset]._replace(**own)
-    for name, alpha in (("prior_mu", settings.prior_mu), ("prior_confusion", settings.prior_confusion)):
-        if not 1.0 <= alpha < np.inf:
+    settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
+    for name in ("prior_mu", "prior_confusion"):
+        if not 1.0 <= (alpha := getattr(settings, name)) < np.inf:
             raise PlanError(f"{name} is {alpha}: at least 1 is needed, which is no prior")
-    for name, share in (("diagonal", settings.diagonal), ("tol", settings.tol)):
-        if not 0.0 < share < 1.0:
+    for name in ("diagonal", "tol"):
+        if not 0.0 < (share := getattr(settings, name)) < 1.0:
             raise PlanError(f"{name} is {share}: more than 0 and less than 1 is needed")
     if settings.max_iter < 1:
         raise PlanError(f"max_iter is {settings.max_iter}: at least 1 is needed")

@@ -33,7 +33,6 @@ Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
 PUBLISHED_SEED = 42
-_SAFE_PATH = "PYTHONSAFEPATH"
 
 
 class Stability(NamedTuple):
@@ -226,8 +225,9 @@ def refit_intervals(
     rows = patterns(fitted.votes, fitted.gold + 1)
     start = None if as_published else fitted
     work = partial(_refit, fitted, start, rows, grouping.agent, credit_by_class)
-    times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
-    samples = np.array(run_each(work, times, jobs, report))
+    items, prompt_of_item = len(fitted.items), grouping.prompt
+    draws = _published_resamples(items) if as_published else _draw_resamples(prompt_of_item, resamples, seed)
+    samples = np.array(run_each(work, [times * fitted.votes.has_label for times in draws], jobs, report))
     is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
     quantiles = np.full((2, samples.shape[1]), np.nan)
     quantiles[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
@@ -270,19 +270,16 @@ def _refit(
     return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
 
 
-def _published_resamples(fitted: Consensus) -> list[Ints]:
-    rng, count = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
+def _published_resamples(count: int) -> list[Ints]:
+    rng = np.random.RandomState(PUBLISHED_SEED)
     drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
-    return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.has_label for items in drawn]
+    return [np.minimum(np.bincount(items, minlength=count), 1) for items in drawn]
 
 
-def _draw_resamples(fitted: Consensus, prompt: Ints, resamples: int, seed: int) -> list[Ints]:
+def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
     count = int(prompt.max()) + 1
-    return [
-        np.bincount(drawn, minlength=count)[prompt] * fitted.votes.has_label
-        for batch in draw_clusters(count, resamples, seed)
-        for drawn in batch
-    ]
+    batches = draw_clusters(count, resamples, seed)
+    return [np.bincount(drawn, minlength=count)[prompt] for batch in batches for drawn in batch]
 
 
 def run_each(
@@ -316,12 +313,11 @@ def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argume
 @contextmanager
 def _current_folder_not_importable() -> Iterator[None]:
     """Start processes that import nothing from the current folder: each would run a `pickle.py` found there."""
-    previous = os.environ.get(_SAFE_PATH)
-    os.environ[_SAFE_PATH] = "1"
+    previous = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = "1"
     try:
         yield
     finally:
-        if previous is None:
-            del os.environ[_SAFE_PATH]
-        else:
-            os.environ[_SAFE_PATH] = previous
+        del os.environ["PYTHONSAFEPATH"]
+        if previous is not None:
+            os.environ["PYTHONSAFEPATH"] = previous

@@ -127,9 +127,8 @@ def code_column(name: str, values: ArrayLike) -> tuple[Ints, Sequence[Key]]:
 
 
 def _is_missing(values: NDArray[Any]) -> Bools:
-    return np.array(
-        [x is None or x in ("", b"") or x != x for x in values.tolist()], dtype=np.bool_
-    )  # NaN is not itself
+    is_missing = [x is None or x in ("", b"") or x != x for x in values.tolist()]  # NaN is not itself
+    return np.array(is_missing, dtype=np.bool_)
 
 
 def _encode_values(name: str, values: NDArray[Any]) -> tuple[Ints, Sequence[Key]]:

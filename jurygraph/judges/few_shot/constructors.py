@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar, get_args
 
 from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
@@ -13,7 +13,7 @@ from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
 from jurygraph.judges.few_shot.history import Example, ReviewerHistory
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
-from jurygraph.judges.few_shot.shown_examples import ShownExamples
+from jurygraph.judges.few_shot.shown_examples import ShownExamples, as_shots, choose_examples, example_use
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.task import query_text
@@ -22,11 +22,8 @@ MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
 
-class Pools(NamedTuple):
-    """Examples that may be shown: the reviewer's own and those of all others, each in its order once drawn."""
-
-    own: Sequence[Example]
-    others: Sequence[Example]
+POOLS = ("own", "others")
+"""Examples that may be shown: the reviewer's own and those of all others."""
 
 
 class ReviewerJudge(Evaluator):
@@ -57,7 +54,7 @@ class ReviewerJudge(Evaluator):
     uses_model = True
     combiner = "panel"
     _pool: ClassVar[str] = ""
-    """Field of `Pools` that its examples come from; empty for no examples."""
+    """The one of `POOLS` that its examples come from; empty for no examples."""
 
     def __init__(
         self,
@@ -120,27 +117,27 @@ class ReviewerJudge(Evaluator):
         """
         if self._history is None:
             return {}
-        pools, query = self._candidate_pools(self._history, view, dimension), query_text(view.query)
-        seeds = range(self._seed, self._seed + self._samples)
-        draws = [Pools(*(order_examples(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
-        count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
-        kept = count + max(count, MIN_SPARES)
-        candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
-        relations = self._history.relations_digest[:16]
-        params = {"count": count, **candidates, "relations": relations}
-        weight = self._shrinkage / (self._shrinkage + len(pools.own)) if self._shrinkage else None
-        return params if weight is None else {**params, "shrinkage": weight}
-
-    def _candidate_pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
-        """Return all examples of the task's domain, if it has one, without the task itself and its group."""
-        domain = view.metadata.get("domain")
+        history, query, domain = self._history, query_text(view.query), view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
-        pools = history.examples_of(*key), history.examples_of_others(*key)
-        return Pools(*(shown_examples.candidate_examples(pool, view, history) for pool in pools))
+        rated = {"own": history.examples_of(*key), "others": history.examples_of_others(*key)}
+        pools = {name: shown_examples.candidate_examples(examples, view, history) for name, examples in rated.items()}
+        seeds = range(self._seed, self._seed + self._samples)
+        draws = {
+            name: [order_examples(self._selectors, pool, query, seed) for seed in seeds] for name, pool in pools.items()
+        }
+        count = min(self._shots, *(len(drawn) for of_pool in draws.values() for drawn in of_pool))
+        kept = count + max(count, MIN_SPARES)
+        params: dict[str, Any] = {"count": count}
+        for name, of_pool in draws.items():
+            params[name] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in of_pool]
+        params["relations"] = history.relations_digest[:16]
+        if self._shrinkage:
+            params["shrinkage"] = self._shrinkage / (self._shrinkage + len(pools["own"]))
+        return params
 
     def check(self, question: Question) -> None:
         params: Any = question.params
-        for draws in (params[pool] for pool in Pools._fields if pool in params):
+        for draws in (params[pool] for pool in POOLS if pool in params):
             if question.samples > len(draws):
                 raise ConfigError(
                     f"`samples` of the evaluator is {question.samples}, and examples are drawn for {len(draws)}; write "
@@ -169,9 +166,9 @@ class ReviewerJudge(Evaluator):
         params: Any = inputs.question.params
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
         left = {}
-        for pool in Pools._fields:
+        for pool in POOLS:
             drawn = [self._example(use, inputs.question) for use in params[pool][inputs.sample]]
-            left[pool] = shown_examples.choose_examples(drawn, count, inputs.response, inputs.task, history)
+            left[pool] = choose_examples(drawn, count, inputs.response, inputs.task, history)
         return left
 
     async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
@@ -187,7 +184,7 @@ class ReviewerJudge(Evaluator):
         assert inputs.client is not None, "a model is required"
         dimension, text = self._dimensions[inputs.question.subject], inputs.response.text
         item = {"score": Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))}
-        shots = shown_examples.as_shots(shown.examples, str(inputs.task.member))
+        shots = as_shots(shown.examples, str(inputs.task.member))
         step = None if dimension.step == 1.0 else dimension.step
         variables = {**shared_prompt_variables(inputs), "examples": shots, "step": step}
         (verdict,) = await judge_items(
@@ -224,7 +221,7 @@ class Personalized(ReviewerJudge):
         if self._history is None or "shrinkage" not in inputs.question.params:
             return await super().answer(inputs)
         left = self._remaining_examples(inputs, self._history)
-        own, toward = await asyncio.gather(*(self._answer_from_pool(inputs, pool, left) for pool in Pools._fields))
+        own, toward = await asyncio.gather(*(self._answer_from_pool(inputs, pool, left) for pool in POOLS))
         return _shrink_verdict(own, toward, inputs.question.params["shrinkage"])
 
 
@@ -251,10 +248,6 @@ def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdic
     value = min(confidence for confidence in (prediction.confidence, toward.confidence) if confidence is not None)
     fields = {"score": score, "native": low + score * (high - low), "confidence": value, "shrinkage": shrinkage}
     return prediction.model_copy(update=fields)
-
-
-def _dump_uses(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    return [shown_examples.example_use(example).model_dump(mode="json") for example in examples]
 
 
 def _check_count(name: str, value: Any, least: int) -> int:

@@ -31,11 +31,6 @@ class PredictionForm(Scale):
         confidence = round(prediction.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
         return replace(measured, native=float(prediction.value), confidence=confidence)
 
-    @property
-    def is_integer_scale(self) -> bool:
-        """True if its scores are all the whole numbers from `low` to `high`."""
-        return self.step == 1.0 and self.low.is_integer() and self.high.is_integer()
-
     def is_valid_score(self, value: float) -> bool:
         """Return True if a value is one of its scores."""
         steps = 0.0 if self.step is None else (value - self.low) / self.step
@@ -53,7 +48,7 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
 
     bounds: Any = Field(strict=True, ge=form.low, le=form.high)
     value: Any = Annotated[float, bounds, AfterValidator(require_score)]
-    if form.is_integer_scale:
+    if form.step == 1.0 and form.low.is_integer() and form.high.is_integer():
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
     confidence = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
@@ -107,18 +102,16 @@ def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
         config = tomllib.loads(file.read_text(encoding="utf-8"))
     if not isinstance(config, Mapping) or not config:
         raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
-    dimensions = {name: _parse_dimension(name, config[name]) for name in sorted(config)}
+    dimensions = {}
+    for name in sorted(config):
+        if not name or "/" in name or "@" in name:
+            raise ConfigError(f"dimensions: {name!r} is not a valid name; write one without / and @")
+        try:
+            dimensions[name] = Dimension.model_validate(config[name])
+        except ValidationError as error:
+            raise ConfigError(f"dimensions.{name}: {first_validation_error(error)}") from None
     _check_order(dimensions)
     return dimensions
-
-
-def _parse_dimension(name: str, fields: Any) -> Dimension:
-    if not name or "/" in name or "@" in name:
-        raise ConfigError(f"dimensions: {name!r} is not a valid name; write one without / and @")
-    try:
-        return Dimension.model_validate(fields)
-    except ValidationError as error:
-        raise ConfigError(f"dimensions.{name}: {first_validation_error(error)}") from None
 
 
 def _check_order(dimensions: Mapping[str, Dimension]) -> None:
@@ -138,6 +131,5 @@ def _check_order(dimensions: Mapping[str, Dimension]) -> None:
             visited += dimensions[visited[-1]].above
             if visited[-1] in visited[:-1]:
                 circle = " -> ".join(visited)
-                raise ConfigError(
-                    f"dimensions.{name}.above: these wait for each other: {circle}; leave one `above` out"
-                )
+                problem = f"these wait for each other: {circle}"
+                raise ConfigError(f"dimensions.{name}.above: {problem}; leave one `above` out")

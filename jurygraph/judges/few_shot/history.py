@@ -75,9 +75,8 @@ def select_examples(
                 kept[cell] = max(earlier, example, key=lambda e: (e.reason or "", e.domain or "", e.text, e.item))
         if kind is not None:
             left_out[kind].append(location)
-    omitted = {kind: places for kind, places in left_out.items() if places}
     return kept.values(), tuple(
-        OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}") for kind, places in omitted.items()
+        OmittedRatings(kind, len(places), f"{ratings.name}, {places[0]}") for kind, places in left_out.items() if places
     )
 
 
@@ -169,17 +168,14 @@ class ReviewerHistory:
         self._groups: dict[str, set[str]] = {}
         self._items: dict[str, set[str]] = {}
         self._texts: dict[str, set[str]] = {}
-        for _, rating in ratings.rows:
-            self._record_relations(rating, rated_text(rating, texts))
-
-    def _record_relations(self, rating: Rating, text: str | None) -> None:
-        """Record the item, group and text of a rating, even if it cannot be shown."""
-        self._items.setdefault(rating.key, set()).add(rating.item)
-        for name in {rating.key, rating.item}:
-            if rating.group is not None:
-                self._groups.setdefault(name, set()).add(rating.group)
-            if text is not None:
-                self._texts.setdefault(name, set()).add(text)
+        for _, rating in ratings.rows:  # including those that cannot be shown
+            self._items.setdefault(rating.key, set()).add(rating.item)
+            text = rated_text(rating, texts)
+            for name in (rating.key, rating.item):
+                if rating.group is not None:
+                    self._groups.setdefault(name, set()).add(rating.group)
+                if text is not None:
+                    self._texts.setdefault(name, set()).add(text)
 
     @classmethod
     def read(

@@ -189,7 +189,4 @@ def is_near_duplicate(first: str, second: str) -> bool:
     return first == second or _normalize(first).is_near(_normalize(second))
 
 
-@lru_cache(maxsize=512)
-def _normalize(text: str) -> NormalizedText:
-    """Return a cached `NormalizedText`: a text is compared with many examples, and an example with many texts."""
-    return NormalizedText(text)
+_normalize = lru_cache(maxsize=512)(NormalizedText)  # a text is compared with many examples, and they with many texts

@@ -30,7 +30,8 @@ class LocatedQuotations:
         verified = [verify_quotes(unique, text) for text in texts]
         self._reply, self._evidence = reply, [evidence for evidence, _ in verified]
         lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
-        self._lost = f"{shorten_quotes(lost)} ({_NOWHERE})" if lost else ""
+        problem = "in no response, too short, or cut within a word or number"
+        self._lost = f"{shorten_quotes(lost)} ({problem})" if lost else ""
 
     @property
     def missing(self) -> str:
@@ -50,6 +51,7 @@ class LocatedQuotations:
         return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])
 
 
+OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
 MOST_SHOWN = 20  # most responses in one prompt
 USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
 
@@ -108,7 +110,8 @@ class ComparisonJudge(Evaluator):
 
         def find_flaw(reply: Any) -> str | None:
             missing = LocatedQuotations(reply, texts).missing if self.has_preference(reply) else ""
-            return f"a response is preferred, {missing}; {_HINT}" if missing else None
+            hint = "quote from a response letter by letter, eight letters or more, or decide anew"
+            return f"a response is preferred, {missing}; {hint}" if missing else None
 
         letters = sum(len(response.text) for response in responses)
         check = check_off_loop(find_flaw, letters) if needs_evidence else None
@@ -123,10 +126,6 @@ class ComparisonJudge(Evaluator):
             return Verdict(status="failed", failure=failure, reason=quoted.reason, call=judged.call.id)
         return judged, quoted
 
-
-OPPONENT = "opponent"  # source of evidence from the response with which a verdict compares its own
-_NOWHERE = "in no response, too short, or cut within a word or number"
-_HINT = "quote from a response letter by letter, eight letters or more, or decide anew"
 
 Preferred = Literal["A", "B", "tie"]
 _SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
@@ -215,10 +214,9 @@ class Listwise(ComparisonJudge):
             return reply
         judged, quoted = reply
         names = sorted(judged.value.ranking)
-        verdicts = []
-        for position, name in enumerate(names):
-            rank = 1 + judged.value.ranking.index(name)
-            verdict = Verdict(
+        ranks = (1 + judged.value.ranking.index(name) for name in names)
+        verdicts = [
+            Verdict(
                 score=(size - rank) / (size - 1),
                 native=float(rank),
                 scale=(float(size), 1.0),
@@ -226,7 +224,8 @@ class Listwise(ComparisonJudge):
                 evidence=quoted.evidence(position),
                 call=judged.call.id,
             )
-            verdicts.append(verdict)
+            for position, rank in enumerate(ranks)
+        ]
         return verdicts[::step]
 
 

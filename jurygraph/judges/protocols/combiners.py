@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,18 +31,6 @@ class ProtocolMean(Mean):
         return replace(component, diagnostics={"R": _to_native_scale(component.value)})
 
 
-class _PeopleScores(NamedTuple):
-    """Utilities and weights of n people in each reply of a judge, [R,n,K] for K samples.
-
-    `live` [R,n,K] marks where both apply; `open` [R,n,K] marks weights without a verdict.
-    """
-
-    utility: Floats
-    weight: Floats
-    live: Bools
-    open: Bools
-
-
 class AdaptiveSum(Combiner):
     """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over replies (DecompR, Appendix A.2, Decomposed).
 
@@ -63,31 +51,27 @@ class AdaptiveSum(Combiner):
                 f"combiner 'adaptive' takes the inputs {UTILITY!r} and {WEIGHT!r}, not {sorted(inputs)}; leave it to "
                 "an evaluator that asks about both"
             )
-        return {"people": _match_people(inputs[UTILITY].questions, inputs[WEIGHT].questions)}
+        utilities, weights = inputs[UTILITY].questions, inputs[WEIGHT].questions
+        if len(utilities) != len(weights):
+            counts = f"{len(utilities)} utilities and {len(weights)} weights"
+            raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
+        return {"people": list(map(_match_person, utilities, weights))}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
-        judged = _split_by_person(matrices[UTILITY], matrices[WEIGHT], len(people))
-        is_live = np.asarray(judged.live.any(axis=1))
-        utility = _mean_over_samples(judged.utility, judged.live)
-        total = np.asarray(aggregation.total(judged.weight, axis=1))
-        share = _mean_over_samples(judged.weight / np.where(total > 0.0, total, 1.0)[:, None], judged.live)
-        value = _mean_over_samples(_weighted_mean(judged)[:, None], is_live[:, None])[:, 0]
-        parts = {name: utility[:, index] for index, name in enumerate(people)}
-        weights = {f"weight of {name}": share[:, index] for index, name in enumerate(people)}
-        return Component(value, np.asarray(is_live.any(axis=1)), parts, {"R": _to_native_scale(value), **weights})
-
-
-def _match_people(utilities: Sequence[str], weights: Sequence[str]) -> list[str]:
-    """Return the people that the questions are about, in order.
-
-    Raises PlanError if utilities and weights are not of the same people.
-    """
-    if len(utilities) != len(weights):
-        raise PlanError(
-            f"combiner 'adaptive' has {len(utilities)} utilities and {len(weights)} weights; give one weight for each"
-        )
-    return [_match_person(*pair) for pair in zip(utilities, weights, strict=True)]
+        utilities, weights = matrices[UTILITY], matrices[WEIGHT]
+        # [R,n,K] for n people and K samples: the columns of one person come after those of another
+        shape = (len(utilities.value), len(people), -1)
+        live = (utilities.applicable & weights.applicable).reshape(shape)
+        utility, weight = utilities.value.reshape(shape), np.where(live, weights.value.reshape(shape), 0.0)
+        mean = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
+        is_live = np.asarray(live.any(axis=1))
+        value = _mean_over_samples(mean[:, None], is_live[:, None])[:, 0]
+        total = np.asarray(aggregation.total(weight, axis=1))
+        share = _mean_over_samples(weight / np.where(total > 0.0, total, 1.0)[:, None], live)
+        parts = dict(zip(people, _mean_over_samples(utility, live).T, strict=True))
+        shares = {f"weight of {name}": column for name, column in zip(people, share.T, strict=True)}
+        return Component(value, np.asarray(is_live.any(axis=1)), parts, {"R": _to_native_scale(value), **shares})
 
 
 def _match_person(utility: str, weight: str) -> str:
@@ -98,40 +82,22 @@ def _match_person(utility: str, weight: str) -> str:
     raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
 
 
-def _split_by_person(utility: ScoreMatrix, weight: ScoreMatrix, people: int) -> _PeopleScores:
-    """Split the columns by person; they are those of one question after the other, each with all of its samples."""
-    shape = (len(utility.value), people, -1)
-    live = (utility.applicable & weight.applicable).reshape(shape)
-    return _PeopleScores(
-        utility=utility.value.reshape(shape),
-        weight=np.where(live, weight.value.reshape(shape), 0.0),
-        live=live,
-        open=live & ~weight.judged.reshape(shape),
-    )
+def _weighted_mean(utility: Floats, weight: Floats, is_open: Bools) -> Floats:
+    """Return Σ w_i û_i / Σ w_i of each reply, [R,K], where some weights are open, without a verdict.
 
-
-def _weighted_mean(judged: _PeopleScores) -> Floats:
-    """Return Σ w_i û_i / Σ w_i of each reply, [R,K]."""
-    if not judged.open.any():
-        return _ratio(judged.weight, judged.utility)
-    is_filled_high = (judged.open & np.greater(judged.weight, 0.0)).any(axis=1)
-    return np.where(is_filled_high, _extreme_mean(judged, greatest=True), _extreme_mean(judged, greatest=False))
-
-
-def _extreme_mean(judged: _PeopleScores, greatest: bool) -> Floats:
-    """Return the least or greatest R that the open weights allow, [R,K].
-
-    It is reached where each open weight is 0 or 1: for the greatest, 1 where û_i is at least some û_j, for the least, 1
-    where it is at most that.
+    The least and the greatest R that the open weights allow are reached where each is 0 or 1: for the greatest, 1 where
+    û_i is at least some û_j, for the least, 1 where it is at most that.
     """
-    known_weights = np.where(judged.open, 0.0, judged.weight)
-    extreme = _ratio(known_weights, judged.utility)
-    for index in range(judged.utility.shape[1]):
-        bound = judged.utility[:, index : index + 1]
-        beyond = judged.utility >= bound if greatest else judged.utility <= bound
-        candidate = _ratio(np.where(judged.open & beyond, 1.0, known_weights), judged.utility)
-        extreme = np.maximum(extreme, candidate) if greatest else np.minimum(extreme, candidate)
-    return extreme
+    if not is_open.any():
+        return _ratio(weight, utility)
+    known_weights = np.where(is_open, 0.0, weight)
+    least = greatest = _ratio(known_weights, utility)
+    for index in range(utility.shape[1]):
+        bound = utility[:, index : index + 1]
+        least = np.minimum(least, _ratio(np.where(is_open & (utility <= bound), 1.0, known_weights), utility))
+        greatest = np.maximum(greatest, _ratio(np.where(is_open & (utility >= bound), 1.0, known_weights), utility))
+    is_filled_high = (is_open & np.greater(weight, 0.0)).any(axis=1)
+    return np.where(is_filled_high, greatest, least)
 
 
 def _ratio(weight: Floats, utility: Floats) -> Floats:
