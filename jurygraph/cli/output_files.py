@@ -77,12 +77,11 @@ def refuse_picture(plot: Path | None) -> None:
         refuse_unwritable(str(plot))
 
 
-def compress_lines(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
+def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
-    return _compress(lines) if path.endswith(".gz") else lines
-
-
-def _compress(lines: Iterable[bytes]) -> Iterator[bytes]:
+    if not path.endswith(".gz"):
+        yield from lines
+        return
     compressor = zlib.compressobj(wbits=31)  # 31: with a gzip header, which has no time
     yield from (chunk for line in lines if (chunk := compressor.compress(line)))
     yield compressor.flush()

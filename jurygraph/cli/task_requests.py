@@ -13,33 +13,34 @@ from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message
 from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
+from jurygraph.models.faults import Fault
+from jurygraph.runs.reports.estimate import count_requests
+from jurygraph.schema import Task
+from jurygraph.sources.tasks import TaskLines
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.schema import Task
-    from jurygraph.sources.tasks import TaskLines
 
 _MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
 T = TypeVar("T")
-TaskRequest = Callable[["Task"], Awaitable[T | None]]
+TaskRequest = Callable[[Task], Awaitable[T | None]]
 
 
 class TaskOutcome(NamedTuple, Generic[T]):
     """The result for one task, if there is one, or the reason why the task was omitted; `line` is its line number."""
 
     line: int
-    task: "Task"
+    task: Task
     result: T | None
     omitted_because: str | None = None
 
 
-def run_each(jury: "Jury", lines: "TaskLines", request: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
+def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
     """Return the outcome for every selected task, in the order of the file, with a progress bar labelled `doing`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
     """
-    from jurygraph.runs.reports.estimate import count_requests
 
     def request_summary() -> str:
         return "; ".join(request_lines(count_requests(jury)))
@@ -67,7 +68,7 @@ def print_omitted_tasks(outcomes: list[TaskOutcome[T]]) -> int:
     return len(omitted)
 
 
-async def _request_all(jury: "Jury", lines: "TaskLines", request: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
+async def _request_all(jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     gateway, results = jury.gateway, []
     pending = (asyncio.create_task(_request_one(lines.name, line, task, request)) for line, task in lines.tasks())
     try:
@@ -85,10 +86,8 @@ async def _request_all(jury: "Jury", lines: "TaskLines", request: TaskRequest[T]
     return results
 
 
-async def _request_one(name: str, line: int, task: "Task", request: TaskRequest[T]) -> TaskOutcome[T]:
+async def _request_one(name: str, line: int, task: Task, request: TaskRequest[T]) -> TaskOutcome[T]:
     """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
-    from jurygraph.models.faults import Fault
-
     try:
         return TaskOutcome(line, task, await request(task))
     except PlanError as error:

@@ -152,14 +152,9 @@ def _environment() -> Any:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["fenced"] = pass_context(_fence_text)
+    environment.filters["fenced"] = pass_context(lambda context, text, name: context[_FENCE].enclose(text, name))
     environment.filters["few_shot"] = pass_context(_few_shot)
     return environment
-
-
-def _fence_text(context: Any, text: str, name: str) -> str:
-    fence: Fence = context[_FENCE]
-    return fence.enclose(text, name)
 
 
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:

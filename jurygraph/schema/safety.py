@@ -17,10 +17,6 @@ WORST_CASE_GATES: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
 """The names under which a question gets the worst answer without its evaluator, because of the response itself."""
 
 
-def _sort_unique(gates: tuple[ResponseGate, ...]) -> tuple[ResponseGate, ...]:
-    return tuple(gate for gate in RESPONSE_GATES if gate in gates)
-
-
 Suite = Literal["master-keys", "null", "injection", "reference"]
 """The four suites of attacks by responses on their judge."""
 
@@ -50,4 +46,6 @@ class SafetyConfig(FrozenModel):
     reminder: Flag = True
     whole_reply: Flag = True
     evidence: Flag = True
-    gates: Annotated[tuple[ResponseGate, ...], AfterValidator(_sort_unique)] = RESPONSE_GATES
+    gates: Annotated[
+        tuple[ResponseGate, ...], AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates))
+    ] = RESPONSE_GATES

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, closing
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Literal, NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Path as FieldPath
@@ -64,7 +64,8 @@ class TaskIndex:
 
     def find(self, task: str) -> tuple[int, int] | None:
         """Return the number of a task, and its line."""
-        return self._first("SELECT n, line FROM task WHERE id = ?", task)
+        row: tuple[int, int] | None = self._db.execute("SELECT n, line FROM task WHERE id = ?", (task,)).fetchone()
+        return row
 
     def task_ids(self) -> Iterator[str]:
         """Return the id of every task."""
@@ -72,11 +73,8 @@ class TaskIndex:
 
     def first_without_responses(self) -> tuple[str, int] | None:
         """Return the first task that has no response, and its line."""
-        without = "NOT EXISTS (SELECT 1 FROM response WHERE task = n)"
-        return self._first(f"SELECT id, line FROM task WHERE {without} ORDER BY n LIMIT 1")
-
-    def _first(self, query: str, *values: str) -> tuple[Any, Any] | None:
-        row: tuple[Any, Any] | None = self._db.execute(query, values).fetchone()
+        query = "SELECT id, line FROM task WHERE NOT EXISTS (SELECT 1 FROM response WHERE task = n) ORDER BY n LIMIT 1"
+        row: tuple[str, int] | None = self._db.execute(query).fetchone()
         return row
 
     def count(self, start: int, stop: int | None) -> tuple[int, int]:

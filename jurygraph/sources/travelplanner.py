@@ -259,7 +259,9 @@ def read_query(query: str) -> TripRequest:
         {name: _classify_mention(query, words) for name, words in patterns.items()}
         for patterns in (_data()["rules"], _data()["rooms"], _data()["modes"])
     )
-    cuisines = {name: _classify_mention(query, rf"\b{name}\b") for name in _data()["cuisines"] if _is_food(query, name)}
+    about_food = [sentence for sentence in re.split(r"[.!?](?:\s|$)", query) if _FOOD.search(sentence)]
+    dishes = (name for name in _data()["cuisines"] if any(name in sentence for sentence in about_food))
+    cuisines = {name: _classify_mention(query, rf"\b{name}\b") for name in dishes}
     wanted = next((room for room, mention in rooms.items() if mention == "wanted"), None)
     shared_denied = rooms["Shared room"] == "denied" or _NOT_SHARED.search(query) is not None
     return TripRequest(
@@ -306,11 +308,6 @@ def _classify_mention(query: str, words: str) -> Mention | None:
     if _DENIED_TWICE.match(denied["since"]):
         return "unclear"
     return "wanted" if _AFFIRMED.search(denied["since"]) else "denied"
-
-
-def _is_food(query: str, name: str) -> bool:
-    """Return True if a sentence with the name is about food."""
-    return any(name in sentence and _FOOD.search(sentence) for sentence in re.split(r"[.!?](?:\s|$)", query))
 
 
 def _parse_budget(query: str) -> tuple[float, bool]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from jurygraph.cli.commands import audit
 from jurygraph.runs.integrity import verification
 from tests.cli.conftest import JURYGRAPH, Command, folder_contents, run_process, traces, write_project
 
@@ -216,7 +217,7 @@ def test_a_run_that_grows_during_verification_passes(project: Path, run: Command
         return verify(*arguments)
 
     assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
-    monkeypatch.setattr(verification, "verify", verify_after_growth)
+    monkeypatch.setattr(audit, "verify_run", verify_after_growth)
     ended = run("verify", project / "run", "--json")
     assert ended.code == 0, ended.err
     assert json.loads(ended.out)["traces"] in (2, 4)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
@@ -19,13 +20,14 @@ from jurygraph.cli.render.summary import estimate_lines, print_dry_run_note, req
 from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote, table_section
 from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.runs.reports.estimate import CallCosts, Estimator, count_requests
+from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
+from jurygraph.sources.reviewed_graphs import EdgesFile, annotate_line
+from jurygraph.sources.tasks import TaskLines
 
 if TYPE_CHECKING:
     from jurygraph.agents.graph_annotator.graph import GraphStatistics
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.estimate import CallCosts
-    from jurygraph.schema import Rubric, Task
-    from jurygraph.sources.tasks import TaskLines
 
 _MAX_EDGES, _MAX_REASONS = 12, 3
 
@@ -63,9 +65,6 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.sources.tasks import TaskLines
-
     refuse_source(file, tasks)
     refuse_unwritable(file)
     overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
@@ -93,11 +92,10 @@ def annotate(
 
 
 def _estimate_requests(
-    jury: "Jury", lines: "TaskLines", existing_graphs: "Mapping[str, Rubric]"
+    jury: "Jury", lines: TaskLines, existing_graphs: Mapping[str, Rubric]
 ) -> tuple[dict[str, Any], list[str]]:
     """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
     from jurygraph.planner import Planner
-    from jurygraph.runs.reports.estimate import Estimator
 
     gateway, planner, without_roles = jury.gateway, Planner(jury), 0
     assert gateway is not None, "_open_jury raises ConfigError without a model"
@@ -116,14 +114,13 @@ def _estimate_requests(
     return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": asdict(estimate)}, text
 
 
-def _annotate_tasks(jury: "Jury", lines: "TaskLines", edges_from: str | None, file: str) -> "list[TaskOutcome[Rubric]]":
+def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> list[TaskOutcome[Rubric]]:
     """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all outcomes.
 
     Raises InputError if the file changed meanwhile, or if it existed and a task was omitted: the file may hold a graph
     of that task.
     """
     from jurygraph.planner import Planner
-    from jurygraph.sources.reviewed_graphs import annotate_line
 
     identity, planner = _file_identity(file), Planner(jury)
     existing = _read_existing_graphs(lines, edges_from, file)
@@ -142,7 +139,7 @@ def _annotate_tasks(jury: "Jury", lines: "TaskLines", edges_from: str | None, fi
 
 
 def _print_graphs(
-    outcomes: "Sequence[TaskOutcome[Rubric]]", file: str, requests: "CallCosts | None", as_json: bool
+    outcomes: Sequence[TaskOutcome[Rubric]], file: str, requests: CallCosts | None, as_json: bool
 ) -> None:
     from jurygraph.agents.graph_annotator.graph import graph_statistics
 
@@ -158,7 +155,7 @@ def _print_graphs(
     print_report(as_json, content, [*_graph_tables(statistics, graphs), *request_lines(requests)])
 
 
-def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
+def _graph_json(task: Task, rubric: Rubric) -> dict[str, Any]:
     roles = {one.id: one.role for one in rubric.criteria}
     edges = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
     annotation = rubric.annotation
@@ -166,7 +163,7 @@ def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
     return {"task": task.id, "roles": roles, "edges": edges, **details}
 
 
-def _graph_tables(statistics: "GraphStatistics", graphs: "Sequence[tuple[Task, Rubric]]") -> Iterator[str]:
+def _graph_tables(statistics: "GraphStatistics", graphs: Sequence[tuple[Task, Rubric]]) -> Iterator[str]:
     """Return tables of statistics and of the first edges of all graphs; the output file has every edge."""
     counts: list[list[object]] = [
         ["rubrics", statistics.rubrics],
@@ -188,7 +185,7 @@ def _graph_tables(statistics: "GraphStatistics", graphs: "Sequence[tuple[Task, R
         yield f"and {len(rows) - _MAX_EDGES} more edges"
 
 
-def _print_missing(outcomes: "Sequence[TaskOutcome[Rubric]]") -> int:
+def _print_missing(outcomes: Sequence[TaskOutcome[Rubric]]) -> int:
     """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
     missing = 0
     for one in outcomes:
@@ -223,9 +220,7 @@ def _open_jury(
     `overrides` are settings of the annotation. Raises ConfigError if there is neither a config nor a model, or if the
     model is none.
     """
-    from jurygraph.agents.graph_annotator.domains import load_domain
     from jurygraph.jury import Jury
-    from jurygraph.schema import AnnotationConfig, Config
 
     if "domain" in overrides:
         load_domain(overrides["domain"], "--domain")
@@ -249,13 +244,11 @@ def _open_jury(
     return jury
 
 
-def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str) -> "dict[str, Rubric]":
+def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -> dict[str, Rubric]:
     """Return the rubrics that already have a graph, by task id: from --edges-from, or from an earlier run.
 
     Raises InputError if the output file exists and --edges-from names another file, or if a graph does not match TASKS.
     """
-    from jurygraph.sources.reviewed_graphs import EdgesFile
-
     if file == "-":
         raise InputError("--out -: expected a file, because the next command reads the graphs from it; name one")
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None

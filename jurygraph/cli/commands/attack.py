@@ -17,12 +17,18 @@ from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.errors import BudgetExceeded, ConfigError
+from jurygraph.runs.canary import Proportion
+from jurygraph.runs.reports.estimate import count_requests
+from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
+from jurygraph.safety.attacks import load_attack_tasks, load_attacks
+from jurygraph.schema import RESPONSE_GATES, Response, Task, TaskLine
+from jurygraph.sources.files import TextFile, require_temporary_space
+from jurygraph.sources.json_lines import read_lines
+from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
+from jurygraph.studies.attack.report import AttackReport, Figures
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.canary import Proportion
-    from jurygraph.schema import Response, Task
-    from jurygraph.studies.attack.report import AttackReport
     from jurygraph.studies.attack.study import AttackStudy
 
 _MAX_ATTACKS = 20
@@ -60,9 +66,6 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
     """
-    from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
-    from jurygraph.studies.attack.report import Figures
     from jurygraph.studies.attack.study import largest_arms
 
     example = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
@@ -93,7 +96,6 @@ def attack(
 
 def _create_study(jury: "Jury", config: Path, suite: Suite, tasks: str | None, files_outside: bool) -> "AttackStudy":
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
-    from jurygraph.safety.attacks import load_attack_tasks, load_attacks
     from jurygraph.studies.attack.study import AttackStudy
 
     attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
@@ -103,7 +105,7 @@ def _create_study(jury: "Jury", config: Path, suite: Suite, tasks: str | None, f
         raise ConfigError(f"{config.name}: {error}") from None
 
 
-def _run_study(study: "AttackStudy", runner: asyncio.Runner, advance: Callable[[int], None]) -> "AttackReport":
+def _run_study(study: "AttackStudy", runner: asyncio.Runner, advance: Callable[[int], None]) -> AttackReport:
     advice = "run the same command again: it continues from the cache"
     try:
         return runner.run(study.run(advance))
@@ -114,13 +116,8 @@ def _run_study(study: "AttackStudy", runner: asyncio.Runner, advance: Callable[[
         raise BudgetExceeded(f"{error}; {advice}") from None
 
 
-def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
+def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
     """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones."""
-    from jurygraph.schema import TaskLine
-    from jurygraph.sources.files import TextFile, require_temporary_space
-    from jurygraph.sources.json_lines import read_lines
-    from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
-
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
     with require_temporary_space(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
@@ -129,9 +126,7 @@ def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Respo
     return tasks
 
 
-def _report_lines(report: "AttackReport") -> Iterator[str]:
-    from jurygraph.schema import RESPONSE_GATES
-
+def _report_lines(report: AttackReport) -> Iterator[str]:
     attacks = f"{report.responses} responses by {len(report.attacks)} attacks"
     yield f"{attacks} and {report.honest} honest responses to {report.tasks} tasks"
     yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % interval)"
@@ -147,7 +142,7 @@ def _report_lines(report: "AttackReport") -> Iterator[str]:
     yield from _attack_lines(report)
 
 
-def _arm_table(report: "AttackReport") -> Iterator[str]:
+def _arm_table(report: AttackReport) -> Iterator[str]:
     rows = [
         [
             _arm_label(name, report),
@@ -167,11 +162,11 @@ def _arm_table(report: "AttackReport") -> Iterator[str]:
     return table_section([*attack_columns, "honest", "passed"], rows)
 
 
-def _arm_label(arm: str, report: "AttackReport") -> str:
+def _arm_label(arm: str, report: AttackReport) -> str:
     return f"{arm} (config)" if arm == report.configured else arm
 
 
-def _kind_table(report: "AttackReport", title: str, arms: Sequence[str]) -> Iterator[str]:
+def _kind_table(report: AttackReport, title: str, arms: Sequence[str]) -> Iterator[str]:
     columns = [report.arms[name].kinds for name in arms]
     rows = [
         [kind, own.verdicts.n, *(_percentage(column[kind].verdicts) for column in columns)]
@@ -181,7 +176,7 @@ def _kind_table(report: "AttackReport", title: str, arms: Sequence[str]) -> Iter
     yield from format_table([title, "verdicts", *(_arm_label(name, report) for name in arms)], rows)
 
 
-def _attack_lines(report: "AttackReport") -> Iterator[str]:
+def _attack_lines(report: AttackReport) -> Iterator[str]:
     """Return the attacks that pass the config's own defences, the worst first."""
     by_attack = report.configured_arm.by_attack
     passed = [(name, outcome.verdicts) for name, outcome in by_attack.items() if outcome.verdicts.hits]
@@ -199,14 +194,14 @@ def _attack_lines(report: "AttackReport") -> Iterator[str]:
     yield from omission_line(len(passed), _MAX_ATTACKS)
 
 
-def _percentage(proportion: "Proportion") -> str:
+def _percentage(proportion: Proportion) -> str:
     """Format a proportion in percent, with its interval."""
     if proportion.rate is None or proportion.low is None or proportion.high is None:
         return "-"
     return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
 
 
-def _exit_code(report: "AttackReport", most: float, missed: bool) -> ExitCode:
+def _exit_code(report: AttackReport, most: float, missed: bool) -> ExitCode:
     if report.error_rate > most:
         summary.print_inconclusive(report.error_rate, most)
         for kind, count in report.lost.items():

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,11 +14,14 @@ from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, print_message, print_report, shell_quote
 from jurygraph.errors import ConfigError, InputError
-
-if TYPE_CHECKING:
-    from jurygraph.runs.integrity.verification import VerificationResult
-    from jurygraph.runs.run import Run
-    from jurygraph.runs.workflows.erasure import ErasureResult
+from jurygraph.runs.integrity.verification import VerificationResult
+from jurygraph.runs.integrity.verification import seal as seal_run
+from jurygraph.runs.integrity.verification import verify as verify_run
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import ErasureResult
+from jurygraph.runs.workflows.erasure import erase as erase_texts
+from jurygraph.runs.writable_run import close_run
+from jurygraph.sources.table_rows import check_table_files
 
 
 def verify(
@@ -45,9 +48,6 @@ def verify(
         jurygraph verify run
         jurygraph verify run --deep --expect-head 9f2c…
     """
-    from jurygraph.runs.integrity.verification import verify as verify_run
-    from jurygraph.runs.run import Run
-
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         allow_run_modules(stored_run)
         with progress("verifying", stored_run.ledger.count, "records") as report:
@@ -63,7 +63,7 @@ def verify(
         print_message("the run is not closed: more records may follow this head")
 
 
-def _verification_lines(run: Path, result: "VerificationResult", deep_counts: dict[str, int] | None) -> Iterator[str]:
+def _verification_lines(run: Path, result: VerificationResult, deep_counts: dict[str, int] | None) -> Iterator[str]:
     yield f"{run} is unchanged: {result.records} records, {result.texts} texts, {result.erased} erased"
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
     if deep_counts is not None:
@@ -78,14 +78,13 @@ def _verification_lines(run: Path, result: "VerificationResult", deep_counts: di
     yield f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}"
 
 
-def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
+def _verify_deeply(run: Run, allow_files_outside: bool) -> dict[str, int]:
     """Repeat the evaluators that need no model and return the counts by result.
 
     Raises ConfigError that says where modules are looked for, and InputError if a task names a table file outside the
     current folder, unless that is allowed.
     """
     from jurygraph.runs.integrity.deep_verification import verify_deep
-    from jurygraph.sources.table_rows import check_table_files
 
     disable_tracing()
     if not allow_files_outside:  # the run may come from a stranger
@@ -119,9 +118,6 @@ def seal(
         jurygraph seal run --key key.pem
         jurygraph verify run --signer public.pem
     """
-    from jurygraph.runs.integrity.verification import seal as seal_run
-    from jurygraph.runs.run import Run
-
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         allow_run_modules(stored_run)
         with progress("verifying", stored_run.ledger.count, "records") as report:
@@ -140,8 +136,6 @@ def close(run: RunFolder, json: AsJson = False) -> None:
     Example:
         jurygraph close run
     """
-    from jurygraph.runs.writable_run import close_run
-
     closed = close_run(run)
     counts = f"{closed.traces} traces, {closed.records} records"
     lines = [escape_line(f"{run} is closed: {counts}"), f"head {closed.head}"]
@@ -171,8 +165,6 @@ def erase(
     Example:
         jurygraph erase run --response task-1/a --reason "asked for by its author"
     """
-    from jurygraph.runs.workflows.erasure import erase as erase_texts
-
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
     result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
@@ -189,7 +181,7 @@ def erase(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _erasure_lines(result: "ErasureResult") -> Iterator[str]:
+def _erasure_lines(result: ErasureResult) -> Iterator[str]:
     yield f"erased {result.erased} texts, and {result.erased_in_others} others that contained it"
     for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
         if number:

@@ -4,18 +4,29 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
+from jurygraph.aggregation.consensus.resampling import METHODS
 from jurygraph.cli.options import AsJson, PlotFile, option
 from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, omission_line, print_message, print_report, table_section
 from jurygraph.errors import InputError
-
-if TYPE_CHECKING:
-    from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, VoteColumns
+from jurygraph.judges.panel import to_confusions
+from jurygraph.sources.ratings import NUMERAL, confusions_to_json, read_gold, read_votes
+from jurygraph.studies.consensus import (
+    ConsensusReport,
+    FittedConsensus,
+    Settings,
+    VoteColumns,
+    collect_votes,
+    fit_consensus,
+    report,
+)
+from jurygraph.studies.consensus.votes import format_label
+from jurygraph.studies.plots import draw_consensus
 
 _MAX_ROWS, _DIGITS = 10, 3  # three decimals, as in the tables of the paper
 _METHOD_NAMES = {
@@ -88,8 +99,6 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    from jurygraph.studies.consensus import Settings, fit_consensus
-
     _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
@@ -111,16 +120,14 @@ def consensus(
     _write_files(fitted, findings, artifact, plot)
 
 
-def _measure(fitted: "FittedConsensus") -> "ConsensusReport":
-    from jurygraph.studies.consensus import report
-
+def _measure(fitted: FittedConsensus) -> ConsensusReport:
     with progress("stability", fitted.settings.subsets, "subsets") as advance:
         stability = fitted.stability(advance)
     with progress("refitting", fitted.settings.refit, "resamples") as advance:
         return report(fitted, stability, fitted.refits(advance))
 
 
-def _print_warnings(fitted: "FittedConsensus") -> None:
+def _print_warnings(fitted: FittedConsensus) -> None:
     for warning in fitted.warnings:
         print_message(warning)
     if fitted.ballots.agent is None:
@@ -142,10 +149,7 @@ def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[
 
 def _read_ballots(
     ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
-) -> "VoteColumns":
-    from jurygraph.sources.ratings import read_gold, read_votes
-    from jurygraph.studies.consensus import collect_votes
-
+) -> VoteColumns:
     files = [read_votes(path, columns) for path in ratings]
     for file in files:
         for column, hint in file.unread.items():
@@ -161,21 +165,13 @@ def _split_list(text: str) -> list[str]:
 
 
 def _parse_values(text: str) -> list[float]:
-    from jurygraph.sources.ratings import NUMERAL
-
     for part in _split_list(text):
         if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
             raise InputError(f"--values: expected the credit of each class, such as 0,0.5,1, got {part!r}")
     return [float(part) for part in _split_list(text)]
 
 
-def _write_files(
-    fitted: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
-) -> None:
-    from jurygraph.judges.panel import to_confusions
-    from jurygraph.sources.ratings import confusions_to_json
-    from jurygraph.studies.plots import draw_consensus
-
+def _write_files(fitted: FittedConsensus, findings: ConsensusReport, artifact: Path | None, plot: Path | None) -> None:
     if artifact is not None and fitted.method == "majority" and fitted.settings.method is None:  # the panel is small
         print_message(f"{artifact}: not written, because the majority vote has no confusions; use --method stableval")
     elif artifact is not None:
@@ -184,7 +180,7 @@ def _write_files(
         write_output_with(str(plot), lambda draft: draw_consensus(findings, draft, plot.suffix))
 
 
-def _report_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[str]:
+def _report_lines(report: ConsensusReport, with_comparison: bool) -> Iterator[str]:
     """Return the lines of all tables; with `with_comparison`, also the tables that compare all methods."""
     yield from _heading(report)
     ranked = sorted(report.agents.items(), key=lambda item: (-item[1].score, item[0]))
@@ -208,9 +204,7 @@ def _report_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[
     yield from _agreement_table(report)
 
 
-def _heading(report: "ConsensusReport") -> Iterator[str]:
-    from jurygraph.studies.consensus.votes import format_label
-
+def _heading(report: ConsensusReport) -> Iterator[str]:
     counts = report.counts
     totals = {"labels": counts.rows - counts.abstained, "items": counts.items, "annotators": counts.annotators}
     if counts.gold:
@@ -227,9 +221,7 @@ def _format_interval(interval: Sequence[float | None] | None) -> str:
     return "-" if low is None or high is None else f"{low:.3f} to {high:.3f}"
 
 
-def _comparison_table(report: "ConsensusReport") -> Iterator[str]:
-    from jurygraph.aggregation.consensus.resampling import METHODS
-
+def _comparison_table(report: ConsensusReport) -> Iterator[str]:
     rows = [
         [
             name,
@@ -246,7 +238,7 @@ def _comparison_table(report: "ConsensusReport") -> Iterator[str]:
     return table_section(header, rows, digits=_DIGITS)
 
 
-def _findings_table(report: "ConsensusReport") -> Iterator[str]:
+def _findings_table(report: ConsensusReport) -> Iterator[str]:
     findings = report.findings
     rows: list[list[object]] = [
         ["correlation of scores (MV, PEC)", findings.correlation],
@@ -258,7 +250,7 @@ def _findings_table(report: "ConsensusReport") -> Iterator[str]:
     return table_section(["MV and PEC", ""], rows, digits=_DIGITS)
 
 
-def _annotator_table(report: "ConsensusReport") -> Iterator[str]:
+def _annotator_table(report: ConsensusReport) -> Iterator[str]:
     ranked = sorted(report.annotators.items(), key=lambda item: (-item[1].accuracy, item[0]))
     rows = [
         [name, one.accuracy, _format_interval(one.accuracy_interval), one.leniency, one.strictness, one.labels]
@@ -268,9 +260,7 @@ def _annotator_table(report: "ConsensusReport") -> Iterator[str]:
     return table_section(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
-def _item_table(report: "ConsensusReport") -> Iterator[str]:
-    from jurygraph.studies.consensus.votes import format_label
-
+def _item_table(report: ConsensusReport) -> Iterator[str]:
     ranked = sorted(report.items.items(), key=lambda item: (-item[1].ambiguity, item[0]))
     rows = []
     for name, one in ranked[:_MAX_ROWS]:
@@ -281,7 +271,7 @@ def _item_table(report: "ConsensusReport") -> Iterator[str]:
     yield from omission_line(len(ranked), _MAX_ROWS)
 
 
-def _agreement_table(report: "ConsensusReport") -> Iterator[str]:
+def _agreement_table(report: ConsensusReport) -> Iterator[str]:
     counts = report.counts
     rows: list[list[object]] = [
         ["unanimous items", f"{report.agreement.unanimous:.1%}"],

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -18,9 +18,7 @@ from jurygraph.cli.jury_loading import disable_tracing, jury_notes, open_jury
 from jurygraph.cli.options import AsJson, option
 from jurygraph.cli.render.text import escape_line, print_report
 from jurygraph.errors import JurygraphError
-
-if TYPE_CHECKING:
-    from jurygraph.schema import Config, Task
+from jurygraph.schema import Config, Constraint, Criterion, Response, Rubric, Stakeholder, Task
 
 _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
@@ -93,7 +91,6 @@ def _check_maths_worker() -> Check:
     """Run one comparison in the worker process that compares answers."""
     disable_tracing()
     from jurygraph.jury import Jury
-    from jurygraph.schema import Response, Task
 
     task = Task(id="doctor", query="What is one half?", reference="1/2")
     try:
@@ -121,10 +118,8 @@ def _check_config(path: Path) -> Iterator[Check]:
     yield from (Check("history", None, note) for note in notes)
 
 
-def _example_task(config: "Config") -> "Task":
+def _example_task(config: Config) -> Task:
     """Return an example task that has everything a recipe may use."""
-    from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
-
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
     criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
     people = tuple(config.weights.fixed) or ("ann", "ben")

@@ -12,9 +12,13 @@ from jurygraph.cli.output_files import refuse_source, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.messages import did_you_mean, shorten
+from jurygraph.runs.run import Run
+from jurygraph.schema import ResponseLine, Task, TaskLine, Trace
+from jurygraph.sources.config import config_schema
+from jurygraph.sources.files import TextFile
+from jurygraph.sources.json_lines import read_lines
 
 if TYPE_CHECKING:
-    from jurygraph.schema import Task
     from jurygraph.studies.pictures.picture import Picture
 
 
@@ -127,7 +131,6 @@ def _task_picture(path: str, chosen: str | None) -> "Picture":
 
 
 def _response_picture(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "Picture":
-    from jurygraph.runs.run import Run
     from jurygraph.studies.pictures.picture import build_picture, scores_of
 
     stored_run = Run.open(folder)
@@ -144,15 +147,11 @@ def _response_picture(folder: Path, response: str | None, path: str | None, chos
     return build_picture(task.id, task.rubric, scores)
 
 
-def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
+def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:
     """Return the task with this id, or the only task, and its line number.
 
     Raises `InputError` if there is no such task, or more than one.
     """
-    from jurygraph.schema import TaskLine
-    from jurygraph.sources.files import TextFile
-    from jurygraph.sources.json_lines import read_lines
-
     ids: list[str] = []
     found: list[tuple[int, Task]] = []
     with closing(TextFile(path)) as file:
@@ -186,9 +185,6 @@ def schema(
     Example:
         jurygraph schema config > jury.schema.json
     """
-    from jurygraph.schema import ResponseLine, TaskLine, Trace
-    from jurygraph.sources.config import config_schema
-
     if document == "config":
         content = config_schema()
     elif document == "trace":

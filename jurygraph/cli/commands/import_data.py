@@ -4,16 +4,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, cast
+from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
 from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-
-if TYPE_CHECKING:
-    from jurygraph.sources.importers import Imported
+from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
+from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
 
 TRAVELPLANNER = "travelplanner"
 TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
@@ -88,8 +87,6 @@ def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None,
 
 
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
-    from jurygraph.sources.importers import VOTE_READERS
-
     name = target.removesuffix(".gz")
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
@@ -117,10 +114,7 @@ def _import_tasks(
         print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml{responses_option} --out run")
 
 
-def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[Imported]":
-    from jurygraph.sources.importers import READERS, Imported, Note
-    from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
-
+def _read_imported(form: str, file: str, stakeholders: str | None) -> Iterator[Imported]:
     if form != TRAVELPLANNER:
         yield from READERS[form](file)
         return
@@ -144,7 +138,7 @@ class _ImportCounter:
         """Return True if some tasks have responses and some do not; `score` refuses such a file."""
         return 0 < self.answered < self.tasks
 
-    def lines(self, imported: "Iterable[Imported]") -> Iterator[bytes]:
+    def lines(self, imported: Iterable[Imported]) -> Iterator[bytes]:
         """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
         for task, notes in imported:
             for text, place in notes:

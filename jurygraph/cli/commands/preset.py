@@ -9,6 +9,7 @@ from jurygraph.cli.options import AsJson, argument
 from jurygraph.cli.render.text import print_json, print_result, print_result_lines
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
+from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
 
 
 def preset(
@@ -27,8 +28,6 @@ def preset(
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
     from ruamel.yaml import YAML
-
-    from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
 
     if name is None:
         if json:

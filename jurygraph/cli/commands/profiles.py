@@ -1,7 +1,7 @@
 """`jurygraph profiles`: have a model read profiles in text as constraints, in a file that a person can edit."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -13,9 +13,10 @@ from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.summary import request_lines, requests_json
 from jurygraph.cli.render.text import escape_line, format_number, format_table, print_message, print_report, shell_quote
 from jurygraph.cli.task_requests import omitted_tasks_json, print_omitted_tasks, run_each
-
-if TYPE_CHECKING:
-    from jurygraph.schema.profile import Profiles
+from jurygraph.runs.reports.estimate import count_requests
+from jurygraph.schema.profile import Profiles, is_text_only
+from jurygraph.sources.profiles import profiles_line
+from jurygraph.sources.tasks import TaskLines
 
 
 def profiles(
@@ -41,10 +42,6 @@ def profiles(
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
     from jurygraph.planner import Planner
-    from jurygraph.runs.reports.estimate import count_requests
-    from jurygraph.schema.profile import is_text_only
-    from jurygraph.sources.profiles import profiles_line
-    from jurygraph.sources.tasks import TaskLines
 
     refuse_source(file, tasks)
     with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
@@ -71,7 +68,7 @@ def profiles(
     raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
 
 
-def _profile_lines(results: "dict[str, Profiles]") -> Iterator[str]:
+def _profile_lines(results: dict[str, Profiles]) -> Iterator[str]:
     """Return a table of the constraints, and lines on tensions and on constraints that were dropped."""
     rows = [
         [task, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]

@@ -3,18 +3,20 @@
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from json import loads
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 
+from jurygraph.agents.extraction.spec import read_kinds
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.render.text import format_table, print_json, print_result, print_result_lines
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import describe_value, did_you_mean, shorten
-
-if TYPE_CHECKING:
-    from jurygraph.prompts import Prompt
-    from jurygraph.schema import Message
+from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
+from jurygraph.safety.fence import project_key
+from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.schema import Message
+from jurygraph.sources.files import TextFile
 
 
 class _ObjectList(NamedTuple):
@@ -56,8 +58,6 @@ def list_prompts(json: AsJson = False) -> None:
     Example:
         jurygraph prompts list
     """
-    from jurygraph.prompts import load_prompt, prompt_names
-
     found = [load_prompt(name) for name in prompt_names()]
     if json:
         fields = ("id", "version", "extends", "purpose", "paper")
@@ -84,8 +84,6 @@ def show_prompt(name: Name) -> None:
     Example:
         jurygraph prompts show criteria
     """
-    from jurygraph.prompts import prompt_source
-
     print_result(prompt_source(name).rstrip("\n"))
 
 
@@ -111,8 +109,6 @@ def render_prompt(
         {"query": "Say hello.", "reference": null, "response": "Hello, Ann!", "compact": false,
          "items": [{"name": "kind", "text": "It is kind."}]}
     """
-    from jurygraph.prompts import load_prompt
-
     messages = _render(load_prompt(name), values)
     if json:
         print_json([message.model_dump(mode="json") for message in messages])
@@ -121,13 +117,9 @@ def render_prompt(
         print_result(f"## {message.role}\n{message.content}\n")
 
 
-def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
+def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
     """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
-
-    from jurygraph.prompts import RenderOptions
-    from jurygraph.safety.fence import project_key
-    from jurygraph.safety.known_secrets import process_redactor
 
     variables = _load_variables(prompt, file)
     try:
@@ -137,7 +129,7 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 
-def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
+def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
     """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
     variables = _load_object(file)
     missing = [name for name in prompt.needs if name not in variables]
@@ -156,9 +148,6 @@ def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
 
 def _validate_variable(name: str, value: Any) -> Any:
     """Validate a variable and return it as its prompt expects it. Raises ValueError that names it."""
-    from jurygraph.agents.extraction.spec import read_kinds
-    from jurygraph.prompts import Shot
-
     if name in _OBJECT_LISTS:
         schema = _OBJECT_LISTS[name]
         is_list = isinstance(value, list) and bool(value or schema.may_be_empty)
@@ -200,8 +189,6 @@ def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, An
 
 
 def _load_object(file: str) -> dict[str, Any]:
-    from jurygraph.sources.files import TextFile
-
     expected = "expected an object with the prompt's variables"
     try:
         with closing(TextFile(file)) as source:

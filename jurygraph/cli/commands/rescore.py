@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from jurygraph.cli.jury_loading import allow_run_modules
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
@@ -19,9 +19,11 @@ from jurygraph.cli.render.text import (
     shell_quote,
 )
 from jurygraph.errors import InputError
-
-if TYPE_CHECKING:
-    from jurygraph.runs.workflows.panel_learning import LearnedPanel
+from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.panel_learning import LearnedPanel, learn_confusions
+from jurygraph.runs.workflows.rescoring import apply_settings
+from jurygraph.runs.workflows.rescoring import rescore as rescore_run
+from jurygraph.sources.ratings import confusions_to_json
 
 
 def rescore(
@@ -56,11 +58,6 @@ def rescore(
         jurygraph rescore run --out run3 --learn panel --artifact panel.json
         jurygraph compare run run2
     """
-    from jurygraph.runs.run import Run
-    from jurygraph.runs.workflows.panel_learning import learn_confusions
-    from jurygraph.runs.workflows.rescoring import apply_settings
-    from jurygraph.runs.workflows.rescoring import rescore as rescore_run
-
     if artifact is not None:
         if len(learn or []) != 1:
             raise InputError("--artifact: stores the confusions of one component; name one with --learn")
@@ -85,10 +82,8 @@ def rescore(
         print_message(f"compare:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
-def _write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]") -> None:
+def _write_artifact(artifact: Path | None, learned: Mapping[str, LearnedPanel]) -> None:
     """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
-    from jurygraph.sources.ratings import confusions_to_json
-
     for component, result in learned.items():
         for warning in result.warnings:
             print_message(f"{component}: {warning}")
@@ -99,7 +94,7 @@ def _write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]"
             write_output(str(artifact), [confusions_to_json(result.confusions)])
 
 
-def _learned_json(result: "LearnedPanel") -> dict[str, Any]:
+def _learned_json(result: LearnedPanel) -> dict[str, Any]:
     judges = {
         name: {"accuracy": quality.accuracy, "leniency": quality.leniency, "strictness": quality.strictness}
         for name, quality in result.judges.items()
@@ -108,7 +103,7 @@ def _learned_json(result: "LearnedPanel") -> dict[str, Any]:
     return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.warnings)}
 
 
-def _learned_tables(learned: "Mapping[str, LearnedPanel]") -> Iterator[str]:
+def _learned_tables(learned: Mapping[str, LearnedPanel]) -> Iterator[str]:
     """Return a table of the judges of each component whose confusions were learned."""
     head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
     for component, result in learned.items():

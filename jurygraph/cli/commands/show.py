@@ -1,10 +1,13 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
+from jurygraph.cli.render.explanation import Explanation
+from jurygraph.cli.render.explanation import explain as explain_trace
+from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
@@ -14,11 +17,12 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     spooled_table,
 )
+from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
-
-if TYPE_CHECKING:
-    from jurygraph.cli.render.explanation import Explanation
-    from jurygraph.runs.run import Run
+from jurygraph.runs.export import export_csv, export_jsonl, export_parquet, trace_to_json_line
+from jurygraph.runs.integrity.bundle import export_bundle
+from jurygraph.runs.outline import read_groups
+from jurygraph.runs.run import Run
 
 
 def show(
@@ -37,10 +41,6 @@ def show(
         jurygraph show run --response task-1/a
         jurygraph show run --json | jq .reward.value
     """
-    from jurygraph.cli.render.trace import trace_lines
-    from jurygraph.runs.export import trace_to_json_line
-    from jurygraph.runs.run import Run
-
     stored_run = Run.open(run)
     if json:
         traces = islice(stored_run.traces(), limit) if response is None else [stored_run.find_trace(response)]
@@ -56,17 +56,13 @@ def show(
             print_message(f"this run is still being written, or was interrupted: {state}")
 
 
-def _explain(run: "Run", response: str) -> "Explanation":
-    from jurygraph.cli.render.explanation import explain as explain_trace
-
+def _explain(run: Run, response: str) -> Explanation:
     trace = run.find_trace(response)
     return explain_trace(trace, run.decision_of(trace.task_id))
 
 
-def _show_table(run: "Run", limit: int | None) -> None:
+def _show_table(run: Run, limit: int | None) -> None:
     """Print a row for each response. Rows are spooled to a temporary file until the column widths are known."""
-    from jurygraph.runs.outline import read_groups
-
     outlines = (outline for group in read_groups(run) for outline in group.traces)
     with spooled_table(left=3) as rows:
         names: dict[str, None] = {}
@@ -95,9 +91,6 @@ def explain(
     Example:
         jurygraph explain run --response task-1/a
     """
-    from jurygraph.cli.render.sentences import sentences
-    from jurygraph.runs.run import Run
-
     explanation = _explain(Run.open(run), response)
     trace, lines = explanation.trace, sentences(explanation)
     content = {"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines}
@@ -125,10 +118,6 @@ def export(
         jurygraph export run --to csv -o rewards.csv
         jurygraph export run --to audit-bundle -o run.zip
     """
-    from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
-    from jurygraph.runs.integrity.bundle import export_bundle
-    from jurygraph.runs.run import Run
-
     stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
         refuse_run_file(output)

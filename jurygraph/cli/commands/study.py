@@ -21,10 +21,13 @@ from jurygraph.cli.render.text import (
     table_section,
 )
 from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+from jurygraph.studies.disagreement import DisagreementReport, StepRule, read_samples
+from jurygraph.studies.disagreement import report as measure
+from jurygraph.studies.plots import draw_credit, draw_disagreement
 
 if TYPE_CHECKING:
     from jurygraph.studies.credit.models import CreditReport, Estimate, Variant
-    from jurygraph.studies.disagreement import DisagreementReport
 
 study = typer.Typer(help="Apply the measurements of the papers to runs.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -62,11 +65,6 @@ def disagreement(
         jurygraph study disagreement run
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
-    from jurygraph.runs.run import Run
-    from jurygraph.studies.disagreement import StepRule, read_samples
-    from jurygraph.studies.disagreement import report as measure
-    from jurygraph.studies.plots import draw_disagreement
-
     cut = StepRule(step_label, every)
     if plot is not None and not cut.has_steps:
         raise InputError("--plot: the plot needs steps; add --step-label or --every")
@@ -84,7 +82,7 @@ def disagreement(
         write_output_with(str(plot), lambda draft: draw_disagreement(reports, draft, plot.suffix))
 
 
-def _print_disagreement_omissions(reports: "Sequence[DisagreementReport]") -> None:
+def _print_disagreement_omissions(reports: Sequence[DisagreementReport]) -> None:
     for one in reports:
         for reason, count in one.left_out.items():
             print_message(f"{one.run}: omitted, {reason}: {count}")
@@ -98,7 +96,7 @@ def _print_disagreement_omissions(reports: "Sequence[DisagreementReport]") -> No
         print_message("the runs have different components; choose common ones with --components")
 
 
-def _disagreement_lines(reports: "Sequence[DisagreementReport]") -> Iterator[str]:
+def _disagreement_lines(reports: Sequence[DisagreementReport]) -> Iterator[str]:
     rows = [
         [one.run, one.samples, one.disagreement, one.threshold, one.conflicts, one.conflict_rate] for one in reports
     ]
@@ -111,7 +109,7 @@ def _disagreement_lines(reports: "Sequence[DisagreementReport]") -> Iterator[str
         yield from _run_tables(report)
 
 
-def _run_tables(report: "DisagreementReport") -> Iterator[str]:
+def _run_tables(report: DisagreementReport) -> Iterator[str]:
     split = report.split
     rows: list[list[object]] = [
         [row.name, row.high, row.low, format_interval(row.difference, row.difference_low, row.difference_high)]
@@ -162,9 +160,7 @@ def credit(
         jurygraph study credit run
         jurygraph study credit run --kinds activation --plot credit.svg
     """
-    from jurygraph.runs.run import Run
     from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
-    from jurygraph.studies.plots import draw_credit
 
     refuse_picture(plot)
     counted = {"all": EDGE_KINDS, "prerequisite": PREREQUISITE, "activation": ACTIVATION}
