@@ -20,7 +20,7 @@ from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
 from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolated_sync, start_isolated
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
@@ -44,13 +44,13 @@ Their traces take memory. With 8, a group may take nine times as long as the oth
 class Group(NamedTuple):
     """A task and all its responses, which are scored together.
 
-    Without a plan, one is made. Verdicts and material in `known_results` are reused.
+    Without a plan, one is made. Verdicts and material in `reused_results` are reused.
     """
 
     task: Task
     responses: Sequence[Response]
     plan: Plan | None = None
-    known_results: KnownResults = NO_KNOWN_RESULTS
+    reused_results: ReusedResults = NO_REUSED_RESULTS
 
 
 class Jury:
@@ -64,7 +64,7 @@ class Jury:
     gateway made here. `code_folder` holds modules that the config names and that are not installed; the attribute is
     None if the config names none. Raises ConfigError if the config cannot run.
 
-    A `sink` stores each reply of the model before it is used, so that the same request is not sent again.
+    The `sink` of a method stores each reply of the model before it is used, so that the same request is not sent again.
     """
 
     @redacted_errors()
@@ -141,15 +141,15 @@ class Jury:
         task: Task,
         responses: Sequence[Response],
         plan: Plan | None = None,
-        known_results: KnownResults = NO_KNOWN_RESULTS,
+        reused_results: ReusedResults = NO_REUSED_RESULTS,
         sink: "CallSink | None" = None,
     ) -> list[Trace]:
         """Return the traces of a task's whole group of responses, in the order of `responses`.
 
-        Verdicts and material in `known_results` are reused. Raises InputError for an empty group, and where two
+        Verdicts and material in `reused_results` are reused. Raises InputError for an empty group, and where two
         responses have the same id.
         """
-        group = Group(task, responses, plan, known_results)
+        group = Group(task, responses, plan, reused_results)
         return await run_isolated(partial(self._score_group, group, sink), self.config.langsmith)
 
     def ascore_all(self, groups: Iterable[Group], sink: "CallSink | None" = None) -> AsyncIterator[list[Trace]]:
@@ -165,7 +165,7 @@ class Jury:
         """Run the score graph on a group."""
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
-        start = score.initial_state(plan, group.responses, group.known_results)
+        start = score.initial_state(plan, group.responses, group.reused_results)
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
         with redacted_errors():
             self.open()
@@ -237,7 +237,7 @@ def check_group(group: Group, context: RunContext) -> None:
     _check_responses(group.task, group.responses)
     if group.plan is not None:
         _check_plan(group.plan, group.task, context)
-        _check_basis(group.plan, context)
+        _check_unchanged_inputs(group.plan, context)
 
 
 def _check_responses(task: Task, responses: Sequence[Response]) -> None:
@@ -271,7 +271,7 @@ def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
             raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
 
 
-def _check_basis(plan: Plan, context: RunContext) -> None:
+def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         if derivation.deriver in context.derivers:

@@ -8,7 +8,7 @@ from jurygraph.agents.profile import read_profiles
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate, prepare, score
 from jurygraph.graphs.execution import run_isolated
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Group, Jury, check_group
 from jurygraph.safety.known_secrets import redacted_errors
@@ -88,7 +88,7 @@ class Planner:
         task: Task,
         responses: Sequence[Response],
         plan: Plan | None = None,
-        known_results: KnownResults = NO_KNOWN_RESULTS,
+        reused_results: ReusedResults = NO_REUSED_RESULTS,
     ) -> "list[Request]":
         """Return the requests for scoring a group, as far as they depend on no reply of the model.
 
@@ -104,7 +104,7 @@ class Planner:
                 return first
         from jurygraph.models.dry_run import recording_gateway
 
-        group = Group(task, responses, plan, known_results)
+        group = Group(task, responses, plan, reused_results)
         backend, gateway = recording_gateway(self._jury.gateway, MAX_CONCURRENT_GROUPS)
         try:
             await run_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
@@ -115,7 +115,7 @@ class Planner:
     async def _answer_questions(self, group: Group, plan: Plan, gateway: "Gateway") -> None:
         """Ask the questions about a group, and compute no rewards."""
         check_group(group, self._jury.context)
-        start = score.initial_state(plan, group.responses, group.known_results)
+        start = score.initial_state(plan, group.responses, group.reused_results)
         with redacted_errors():
             self._jury.open()
             await score.answer_questions(start, self._jury.context.with_model(gateway))

@@ -36,7 +36,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
         for scope in (
             "Table.effective_columns",
             "Table.count_discarded",
-            "Table.judged_weight",
+            "Table.settled_weight",
             "_fill_cells",
             "_fold_columns",
         )

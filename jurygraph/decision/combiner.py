@@ -20,9 +20,9 @@ class ScoreMatrix:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], also false if a gate stopped the response before it was judged; `applicable` [R,Q], false if a
-    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `input_weight`
-    is the weight of the whole input among the component's inputs.
+    `judged` [R,Q], false where the score is a gate's, not a judge's; `applicable` [R,Q], false if a
+    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `input_weight`,
+    always positive, is the weight of the whole input among the component's inputs.
     """
 
     value: Floats
@@ -37,8 +37,8 @@ class ScoreMatrix:
         column."""
         size = np.where(self.applicable, np.abs(self.weight), 0.0)
         total = aggregation.total(size)
-        has_live: Bools = np.greater(total, 0.0)
-        return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
+        has_applicable: Bools = np.greater(total, 0.0)
+        return aggregation.total(size * self.value) / np.where(has_applicable, total, 1.0), has_applicable
 
 
 Matrices = Mapping[str, ScoreMatrix]

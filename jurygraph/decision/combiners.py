@@ -133,7 +133,7 @@ class _Rubric(Combiner):
         return least, greatest
 
     @abstractmethod
-    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a `positive` child [C], and does support any other."""
 
@@ -144,7 +144,7 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         return p
 
 
@@ -154,21 +154,21 @@ class Gear(_Rubric):
     name = "gear"
     version = "2"
 
-    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        return marginals(graph, p, params["retention"], decided, positive)
+        return marginals(graph, p, params["retention"], judged, positive)
 
 
-def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, decided: Bools, positive: Bools) -> Floats:
-    """Return q of Eq. 12, [R,C], if some criteria are not `decided` [R,C]: for a `positive` child [C] all of these
+def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, judged: Bools, positive: Bools) -> Floats:
+    """Return q of Eq. 12, [R,C], if some criteria are not `judged` [R,C]: for a `positive` child [C] all of these
     count as unmet, and for any other child as met, however many edges lie between (our reading).
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
-    if decided.all():
+    if judged.all():
         return graph.marginals(p, retention)
-    doubted = graph.marginals(p, retention, judged=decided, positive=np.ones_like(positive))
-    trusted = graph.marginals(p, retention, judged=decided, positive=np.zeros_like(positive))
+    doubted = graph.marginals(p, retention, judged=judged, positive=np.ones_like(positive))
+    trusted = graph.marginals(p, retention, judged=judged, positive=np.zeros_like(positive))
     return np.where(positive, doubted, trusted)
 
 
@@ -177,11 +177,11 @@ class _Hard(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def _support(self, matrices: Matrices, decided: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met_decisions(matrices)
-        doubted = graph.hard_gating(p, mode=self.mode, met=met & decided)
-        trusted = graph.hard_gating(p, mode=self.mode, met=met | ~decided)
+        doubted = graph.hard_gating(p, mode=self.mode, met=met & judged)
+        trusted = graph.hard_gating(p, mode=self.mode, met=met | ~judged)
         return np.where(positive, doubted, trusted)
 
 

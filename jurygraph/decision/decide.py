@@ -24,7 +24,7 @@ from jurygraph.decision.table import (
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
-    JUDGED,
+    SCORED,
     NO_MODEL,
     NOT_APPLICABLE,
     Scenario,
@@ -32,8 +32,8 @@ from jurygraph.decision.table import (
     Table,
     build_table,
     dropped_questions,
-    is_judged,
-    is_unjudged,
+    has_score,
+    lacks_score,
 )
 from jurygraph.decision.weighting import TensionFinder, weigh_stakeholders
 from jurygraph.errors import PlanError
@@ -129,7 +129,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
         return GroupResult(
             components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
         )
-    missing: Bools = np.any([is_unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, counted)], axis=0)
+    missing: Bools = np.any([lacks_score(outcome).any(axis=1) for outcome in _outcomes(decision, counted)], axis=0)
     partial = {  # a response that lacks no verdict has the counted value
         name: replace(
             component,
@@ -163,7 +163,7 @@ def _is_complete(decision: Decision, table: Table) -> bool:
     return all(
         bool((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
         for outcome in _outcomes(decision, table)
-        for has_judgement in [is_judged(outcome)]
+        for has_judgement in [has_score(outcome)]
     )
 
 
@@ -253,9 +253,9 @@ def _spans(
 def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
     weights, shares = [], []
     for spec_input in spec.inputs.values():
-        judged_weight, requested_weight = table.judged_weight(spec_input)
+        settled_weight, requested_weight = table.settled_weight(spec_input)
         weights.append(np.where(requested_weight > 0, spec_input.input_weight, 0.0))
-        shares.append(judged_weight / np.where(requested_weight > 0, requested_weight, 1.0))
+        shares.append(settled_weight / np.where(requested_weight > 0, requested_weight, 1.0))
     weight = np.stack(weights, axis=1)
     total = np.asarray(aggregation.total(weight))
     share = aggregation.total(weight * np.stack(shares, axis=1)) / np.where(total > 0, total, 1.0)
@@ -295,7 +295,7 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
         return counted
 
     failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
-    return list(map(_counts, times(*JUDGED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
+    return list(map(_counts, times(*SCORED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
 
 
 @lru_cache(maxsize=4096)

@@ -17,10 +17,10 @@ from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.voting import strict_majority
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
-from jurygraph.schema.safety import WORST_CASE_GATES
+from jurygraph.schema.safety import WORST_CASE_REASONS
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
-JUDGED = (OK, STOPPED)
+SCORED = (OK, STOPPED)
 """Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before."""
 MET_THRESHOLD = 0.5
 """The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
@@ -86,9 +86,9 @@ class Table:
         discarded, undecided = [], []
         for name in spec_input.questions:
             columns, effective = self.columns[name], self.effective_columns(name, spec_input)
-            is_discarded = is_judged(columns.outcome) & (columns.confidence < spec_input.min_confidence)
+            is_discarded = has_score(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
-            is_undecided = is_judged(columns.outcome).any(axis=1) & is_unjudged(effective.outcome).any(axis=1)
+            is_undecided = has_score(columns.outcome).any(axis=1) & lacks_score(effective.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
             undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
@@ -101,14 +101,14 @@ class Table:
             columns[name] = columns[name]._replace(outcome=changed)
         return Table(self.rows, columns)
 
-    def judged_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
-        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else JUDGED
+        settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
         judged_weights, requested = [], []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
-            requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
+            requested_count = judged_count + aggregation.total(np.where(lacks_score(outcome), 1.0, 0.0))
             if spec_input.reduce is not None:
                 judged_count = judged_count / np.maximum(requested_count, 1.0)
                 requested_count = np.minimum(requested_count, 1.0)
@@ -155,15 +155,15 @@ def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
 
     Where no vote was requested, the outcome is NOT_APPLICABLE after staged screening, and ABSENT without any verdict.
     """
-    has_verdict = is_judged(columns.outcome)
-    is_requested = has_verdict | is_unjudged(columns.outcome)
+    has_verdict = has_score(columns.outcome)
+    is_requested = has_verdict | lacks_score(columns.outcome)
     majority = strict_majority(columns.value, has_verdict, is_requested)
     agrees = has_verdict & (columns.value == majority.value[:, None])
     votes = aggregation.total(np.where(agrees, 1.0, 0.0))
     votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))
     is_stopped = (columns.outcome == STOPPED).any(axis=1)
     is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
-    worst = np.where(is_unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    worst = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
     unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
     undecided = np.where(is_requested.any(axis=1), worst, unrequested)
     outcome = np.where(majority.decided, np.where(is_stopped, STOPPED, OK), undecided).astype(np.int8)
@@ -185,7 +185,7 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
 
 def ok_outcome(gated_by: str | None) -> int:
     """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
-    return STOPPED if gated_by in WORST_CASE_GATES else OK
+    return STOPPED if gated_by in WORST_CASE_REASONS else OK
 
 
 def _assign_cells(
@@ -242,37 +242,37 @@ def _fill_cells(
     unless the rule is `gear`.
     """
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
-    is_live = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
+    is_applicable = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
     is_stopped = columns.outcome == STOPPED
-    is_settled = ~applies | is_judged(columns.outcome)
+    is_settled = ~applies | has_score(columns.outcome)
     if scenario == "partial":
-        is_live = is_live & is_settled
+        is_applicable = is_applicable & is_settled
     is_one = is_penalty and rule != "gear" if scenario == "counted" else scenario == "high"
     value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), float(is_one))
     met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), is_one)
-    is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
+    is_answered = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
-        return _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
-    return value, met, is_decided, is_live
+        return _fold_columns(value, met, is_answered, is_applicable, spec_input.reduce)
+    return value, met, is_answered, is_applicable
 
 
 def _fold_columns(
-    value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str
+    value: Floats, met: Bools, answered: Bools, applicable: Bools, reduce: str
 ) -> tuple[Floats, Bools, Bools, Bools]:
-    """Return the live columns of a question as one column; a row without any becomes one column that is not live."""
-    count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
-    has_live = np.greater(count, 0.0)
-    divisor = np.where(has_live, count, 1.0)
+    """Return the applicable columns of a question as one; a row without any gets a cell that does not apply."""
+    count = np.asarray(aggregation.total(np.where(applicable, 1.0, 0.0)))
+    has_applicable = np.greater(count, 0.0)
+    divisor = np.where(has_applicable, count, 1.0)
     if reduce == "mean":
-        folded = aggregation.total(np.where(live, value, 0.0)) / divisor
+        folded = aggregation.total(np.where(applicable, value, 0.0)) / divisor
     elif reduce == "min":
-        folded = np.where(has_live, np.min(np.where(live, value, 1.0), axis=1), 0.0)
+        folded = np.where(has_applicable, np.min(np.where(applicable, value, 1.0), axis=1), 0.0)
     else:
-        folded = np.max(np.where(live, value, 0.0), axis=1)
-    agreed = aggregation.total(np.where(live & met, 1.0, 0.0))
-    decided = np.asarray(agreed * 2 >= divisor)
-    complete = np.where(has_live, (judged | ~live).all(axis=1), judged.all(axis=1))
-    return folded[:, None], decided[:, None], complete[:, None], has_live[:, None]
+        folded = np.max(np.where(applicable, value, 0.0), axis=1)
+    agreed = aggregation.total(np.where(applicable & met, 1.0, 0.0))
+    is_met = np.asarray(agreed * 2 >= divisor)
+    complete = np.where(has_applicable, (answered | ~applicable).all(axis=1), answered.all(axis=1))
+    return folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
 
 
 def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
@@ -283,14 +283,14 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
     counting = (
         (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
     )
-    return frozenset(name for name, columns in counting if is_unjudged(columns.outcome).any())
+    return frozenset(name for name, columns in counting if lacks_score(columns.outcome).any())
 
 
-def is_judged(outcome: NDArray[np.int8]) -> Bools:
-    """Return which cells have a verdict."""
+def has_score(outcome: NDArray[np.int8]) -> Bools:
+    """Return which cells have a score: a verdict, or the one that a gate gives."""
     return np.asarray((outcome == OK) | (outcome == STOPPED))
 
 
-def is_unjudged(outcome: NDArray[np.int8]) -> Bools:
-    """Return which cells were requested and not judged."""
+def lacks_score(outcome: NDArray[np.int8]) -> Bools:
+    """Return which cells were requested and have no score."""
     return (outcome >= ABSTAINED) & (outcome <= FAILED_BY_INFRASTRUCTURE)

@@ -67,7 +67,7 @@ VerdictKey = tuple[str, str, tuple[str, ...], int]
 
 
 @dataclass(frozen=True, slots=True)
-class KnownResults:
+class ReusedResults:
     """Known results of a group, which are reused: verdicts, material by (name, response id), calls by id.
 
     Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
@@ -79,7 +79,7 @@ class KnownResults:
     calls: Mapping[str, Call] = field(default_factory=dict)
 
 
-NO_KNOWN_RESULTS = KnownResults({}, {})
+NO_REUSED_RESULTS = ReusedResults({}, {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +109,13 @@ def next_work(
     responses: Sequence[Response],
     material: Sequence[Material],
     verdicts: Sequence[RecordedVerdict],
-    known_results: KnownResults = NO_KNOWN_RESULTS,
+    reused_results: ReusedResults = NO_REUSED_RESULTS,
 ) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
     by_name: dict[str, dict[str, Material]] = defaultdict(dict)
     for item in material:
         by_name[item.response][item.name] = item
-    collector = _WorkCollector(survey, responses, verdicts, known_results, by_name)
+    collector = _WorkCollector(survey, responses, verdicts, reused_results, by_name)
     while wave < len(survey.waves) and not collector.work.branches:
         collector.add(wave)
         wave += 1
@@ -129,7 +129,7 @@ class _WorkCollector:
     survey: Survey
     responses: Sequence[Response]
     verdicts: Sequence[RecordedVerdict]
-    known_results: KnownResults
+    reused_results: ReusedResults
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
     gated: dict[tuple[str, str, str | None], GateResult | None] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class _WorkCollector:
     def _route_derivation(self, derivation: Derivation) -> None:
         for response in self.responses:
             failure = self._missing_material(response, derivation.needs)
-            settled = self.known_results.material.get((derivation.gives, response.id))
+            settled = self.reused_results.material.get((derivation.gives, response.id))
             if derivation.gives == DATA and response.data is not None:
                 settled = Material(name=DATA, response=response.id, data=response.data)
             elif failure is not None:
@@ -192,11 +192,11 @@ class _WorkCollector:
         question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
         keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
         owners = shown if question.material == SUBMITTED else evaluator_task.about
-        is_known = all(key in self.known_results.verdicts for key in keys)
+        is_known = all(key in self.reused_results.verdicts for key in keys)
         if not is_known or not self._is_unchanged(required_material(question), owners):
             return False
         self.work.settled_verdicts.extend(
-            stamp(self.known_results.verdicts[key], about, shown, evaluator_task.sample)
+            stamp(self.reused_results.verdicts[key], about, shown, evaluator_task.sample)
             for key, about in zip(keys, evaluator_task.about, strict=True)
         )
         return True
@@ -204,7 +204,7 @@ class _WorkCollector:
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
         """Return whether the material of these names about these responses (ids) equals the known material."""
         return all(
-            self.material[response][name] == self.known_results.material.get((name, response))
+            self.material[response][name] == self.reused_results.material.get((name, response))
             for name in names
             for response in responses
         )
@@ -263,7 +263,7 @@ class _WorkCollector:
             values = [v.score if when.on == "score" else v.native for v in verdicts if v.status == "ok"]
             numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
             if not values or len(numbers) < len(values):
-                return _verdict_without_gate(when, verdicts)
+                return _verdict_without_screening(when, verdicts)
             value = _reduce(numbers, when)
             if _PASSES[when.op](value, when.threshold):
                 return None
@@ -346,7 +346,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     return RecordedVerdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason=reason)
 
 
-def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
+def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
     """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"

@@ -11,7 +11,7 @@ from langgraph.types import Command
 
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.execution import answer_evaluator_tasks, derive_material
-from jurygraph.graphs.routing import KnownResults, next_work, sort_responses
+from jurygraph.graphs.routing import ReusedResults, next_work, sort_responses
 from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import build_traces, group_statistics
 from jurygraph.safety.evidence import search_off_loop
@@ -24,7 +24,7 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
-    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["known_results"])
+    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["reused_results"])
     wave, responses = state["wave"], state["responses"]
     longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
     work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
@@ -56,7 +56,7 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    client, known = runtime.context.judge_client, state["known_results"].calls
+    client, known = runtime.context.judge_client, state["reused_results"].calls
     return {"traces": build_traces(state, known if client is None else {**known, **client.calls})}
 
 
@@ -66,10 +66,10 @@ _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Updat
 }
 
 
-def initial_state(plan: Plan, responses: Sequence[Response], known_results: KnownResults) -> ScoreState:
+def initial_state(plan: Plan, responses: Sequence[Response], reused_results: ReusedResults) -> ScoreState:
     """Return the state from which a group is scored, with the responses in canonical order."""
     return ScoreState(
-        plan=plan, responses=sort_responses(responses), known_results=known_results, wave=0, material=[], verdicts=[]
+        plan=plan, responses=sort_responses(responses), reused_results=reused_results, wave=0, material=[], verdicts=[]
     )
 
 

@@ -9,7 +9,7 @@ from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
-from jurygraph.graphs.routing import KnownResults, WaveWork
+from jurygraph.graphs.routing import ReusedResults, WaveWork
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
@@ -140,7 +140,7 @@ class ScoreState(TypedDict, total=False):
     work: WaveWork
     material: Annotated[list[Material], operator.add]
     verdicts: Annotated[list[RecordedVerdict], operator.add]
-    known_results: KnownResults
+    reused_results: ReusedResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]
     traces: tuple[Trace, ...]

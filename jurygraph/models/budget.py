@@ -39,7 +39,9 @@ def price_of(
 
 
 def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> float | None:
-    """Return the cost of a reply; None if its price or a number of tokens is unknown."""
+    """Return the cost of a reply; None if its price or a number of tokens is unknown. What is free costs 0 anyway."""
+    if price is not None and price.input == price.output == 0.0:
+        return 0.0
     if price is None or tokens_in is None or tokens_out is None:
         return None
     return (price.input * tokens_in + price.output * tokens_out) / _MILLION

@@ -13,7 +13,7 @@ GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
 NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response for which no variant could be made."""
-WORST_CASE_GATES: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
+WORST_CASE_REASONS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
 """The names under which a question gets the worst answer without its evaluator, because of the response itself."""
 
 

@@ -122,7 +122,8 @@ class VerdictIdentity(FrozenModel):
 class RecordedVerdict(Verdict, VerdictIdentity):
     """A verdict as traces contain it: the evaluator's judgement, with the fields that jurygraph adds.
 
-    `gated_by` names the response gate or the question that kept the evaluator from being called.
+    `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
+    `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge.
     """
 
     gated_by: str | None = None

@@ -112,7 +112,7 @@ class TaskSource:
 
     `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
     number of tasks with a line in the `edges` file. The first method that needs a line validates all of them; `extent`
-    needs none if the files are those that were `checked` earlier.
+    needs none if the files are those that were `validated` earlier.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ class TaskSource:
         edges: str | Path | None,
         *,
         folder: Path | None,
-        checked: ValidatedFiles | None,
+        validated: ValidatedFiles | None,
     ) -> None:
-        """Open the files, and validate them unless they were `checked`; tasks may name files below `folder`."""
+        """Open the files, and validate them unless they were `validated`; tasks may name files below `folder`."""
         self._folder, self._resources = folder, ExitStack()
         with ExitStack() as failed:
             failed.callback(self.close)
@@ -136,14 +136,14 @@ class TaskSource:
             self.responses: FileDigest | None = None if self._responses is None else self._responses.mark
             self.edges: FileDigest | None = None if self._edges is None else self._edges.mark
             self.graphs = 0 if self._edges is None else len(self._edges)
-            is_unchanged = checked is not None and self._edges is None and self._is_unchanged(checked)
-            self._extent = checked.extent if checked is not None and is_unchanged else None
+            is_unchanged = validated is not None and self._edges is None and self._is_unchanged(validated)
+            self._extent = validated.extent if validated is not None and is_unchanged else None
             if not is_unchanged:
                 self.check()
             failed.pop_all()
 
-    def _is_unchanged(self, checked: ValidatedFiles) -> bool:
-        digests = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
+    def _is_unchanged(self, validated: ValidatedFiles) -> bool:
+        digests = [mark and mark.sha256 for mark in (validated.tasks, validated.responses)]
         return digests == [mark and mark.sha256 for mark in (self.tasks, self.responses)]
 
     @cached_property
@@ -250,11 +250,11 @@ def read_work(
     edges: str | Path | None = None,
     *,
     allow_files_outside: bool = False,
-    checked: ValidatedFiles | None = None,
+    validated: ValidatedFiles | None = None,
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
-    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were `checked`
+    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were `validated`
     earlier, their lines are validated only when one is needed.
     """
     if edges is not None and str(edges) == "-":
@@ -262,7 +262,7 @@ def read_work(
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
     folder = None if allow_files_outside else folder_of_tasks(path)
-    return TaskSource(path, responses, edges, folder=folder, checked=checked)
+    return TaskSource(path, responses, edges, folder=folder, validated=validated)
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:

@@ -142,7 +142,7 @@ def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
 ) -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="g")
     table = build_table([make_question()], ["a"], [make_verdict("a", screened)])
-    judged, requested = table.judged_weight(ComponentInput(questions=("q",), weights=(-2.0,), if_skipped=gated))
+    judged, requested = table.settled_weight(ComponentInput(questions=("q",), weights=(-2.0,), if_skipped=gated))
     assert (judged.tolist(), requested.tolist()) == judged_and_requested
 
 
@@ -171,7 +171,7 @@ def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rul
 def test_a_stopped_response_counts_as_judged_once_for_all_samples() -> None:
     table = build_table([make_question(samples=3)], ["a"], [make_verdict("a", STOPPED)])
     for reduce in ("mean", None):
-        judged, requested = table.judged_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
+        judged, requested = table.settled_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
         assert (judged.tolist(), requested.tolist()) == ([2.0], [2.0])
 
 

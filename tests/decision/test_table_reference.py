@@ -51,7 +51,7 @@ CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
 """Those of which every three are combined."""
 
-JUDGED = (OK, STOPPED)
+SCORED = (OK, STOPPED)
 UNJUDGED = (ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
 PAIRS = list(itertools.product(CELLS, repeat=2))
 TRIPLES = list(itertools.product(FEWER, repeat=3))
@@ -80,11 +80,11 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
         return sure
-    votes = Counter(cell.value for cell in sure if cell.outcome in JUDGED)
-    requested = [cell for cell in sure if cell.outcome in (*JUDGED, *UNJUDGED)]
+    votes = Counter(cell.value for cell in sure if cell.outcome in SCORED)
+    requested = [cell for cell in sure if cell.outcome in (*SCORED, *UNJUDGED)]
     value, number = votes.most_common(1)[0] if votes else (0.0, 0)
     if 2 * number > len(requested):
-        met = sum(cell.met for cell in sure if cell.outcome in JUDGED and cell.value == value)
+        met = sum(cell.met for cell in sure if cell.outcome in SCORED and cell.value == value)
         stopped = any(cell.outcome == STOPPED for cell in sure)
         return [Cell(value, 2 * met >= number, STOPPED if stopped else OK)]
     if requested:
@@ -103,7 +103,7 @@ class FilledCell(NamedTuple):
 
 def fill_cell(cell: Cell, spec_input: ComponentInput, rule: str, direction: int, scenario: str) -> FilledCell:
     applies = cell.outcome not in (ABSENT, NOT_APPLICABLE)
-    there = not applies or cell.outcome in JUDGED
+    there = not applies or cell.outcome in SCORED
     is_penalty = spec_input.weights[0] * direction < 0
     live = applies or (spec_input.if_skipped == "zero" and cell.outcome == NOT_APPLICABLE)
     live = live and (there or scenario != "partial")
@@ -168,21 +168,21 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any
         spec_input = ComponentInput(questions=("q",), reduce=reduce, **settings)
         given = [[CELLS[verdict] for verdict in row] for row in rows]
         counted = [effective_row(row, spec_input) for row in given]
-        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else JUDGED
+        settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
         known = [sum(cell.outcome in settled for cell in row) for row in counted]
         requested = [sum(cell.outcome in (*settled, *UNJUDGED) for cell in row) for row in counted]
         if reduce is not None:
             known = [k / max(a, 1) for k, a in zip(known, requested, strict=True)]
             requested = [min(a, 1) for a in requested]
-        judged, wanted = table.judged_weight(spec_input)
+        judged, wanted = table.settled_weight(spec_input)
         assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in requested])
 
         discarded, divided = table.count_discarded(spec_input)
         unsure = [
-            sum(cell.outcome in JUDGED and cell.sure < spec_input.min_confidence for cell in row) for row in given
+            sum(cell.outcome in SCORED and cell.sure < spec_input.min_confidence for cell in row) for row in given
         ]
         without = [
-            reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)
+            reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in SCORED for cell in old)
             for old, new in zip(given, counted, strict=True)
         ]
         assert (discarded.tolist(), divided.tolist()) == (unsure, without)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.examples import at_most
 from tests.graphs.scripted import (
@@ -94,24 +94,24 @@ GROUP = [
 ]
 
 
-def results_of(traces: Sequence[Trace]) -> KnownResults:
+def results_of(traces: Sequence[Trace]) -> ReusedResults:
     """All verdicts and material of traces."""
     verdicts = {(v.question, v.about, v.responses, v.sample): v for t in traces for v in t.verdicts}
-    return KnownResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
+    return ReusedResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
 
 
-def score_again(config: dict[str, Any], recalled: KnownResults, group: Sequence[Response] = GROUP) -> list[Trace]:
+def score_again(config: dict[str, Any], recalled: ReusedResults, group: Sequence[Response] = GROUP) -> list[Trace]:
     """Return the traces with recalled results, after clearing the records of requests."""
     REQUESTED.clear()
     DERIVED.clear()
     with Jury.from_config(config) as made:
-        return asyncio.run(made.ascore(task(), group, known_results=recalled))
+        return asyncio.run(made.ascore(task(), group, reused_results=recalled))
 
 
 def drop_results(
-    recalled: KnownResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()
-) -> KnownResults:
-    return KnownResults(
+    recalled: ReusedResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()
+) -> ReusedResults:
+    return ReusedResults(
         {place: v for place, v in recalled.verdicts.items() if place not in verdicts},
         {place: m for place, m in recalled.material.items() if place not in material},
     )
@@ -125,7 +125,7 @@ def test_with_all_results_known_nothing_is_called_and_the_traces_are_equal() -> 
 
 
 def test_only_unknown_verdicts_are_requested_and_the_traces_are_equal() -> None:
-    first = score_again(CONFIG, NO_KNOWN_RESULTS)
+    first = score_again(CONFIG, NO_REUSED_RESULTS)
     whole, slots = results_of(first), list(REQUESTED)
 
     @settings(max_examples=at_most(15, quick=6), deadline=None, suppress_health_check=list(HealthCheck))
@@ -210,7 +210,7 @@ def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     old = RecordedVerdict(
         question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept"
     )
-    (trace,) = score_again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    (trace,) = score_again(config, ReusedResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
     assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
@@ -224,7 +224,7 @@ def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:
     }
     recalled = results_of(score_responses(config, task(), *GROUP))
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
-    spoiled = KnownResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
+    spoiled = ReusedResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
     lost = drop_results(spoiled, material=[("measure", "a")])
     assert by_id(score_again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
     assert DERIVED == [("measure", "a"), ("half", "a")]
@@ -236,10 +236,10 @@ def test_each_of_many_groups_recalls_its_own_results() -> None:
     groups = [(task(id=name), [response_with("a", {"tone": 0.5})]) for name in ("first", "second")]
     turns: list[str] = []
 
-    def recall(about: Any) -> KnownResults:
+    def recall(about: Any) -> ReusedResults:
         turns.append(about.id)
         verdict = RecordedVerdict(score=1.0)
-        return KnownResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
+        return ReusedResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:
         with jury(*config["evaluators"]) as made:

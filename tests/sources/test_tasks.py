@@ -110,9 +110,9 @@ def test_a_file_has_the_digest_of_its_bytes(tasks: Path):
 
 def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(tmp_path: Path):
     path = tmp_path / "tasks.jsonl"
-    path.write_text(lines(EGGS, EGGS))  # which no file with its digest can be that was checked: so it shows when
+    path.write_text(lines(EGGS, EGGS))  # which no file with its digest can be that was validated: so it shows when
     mark = FileDigest(name="then.jsonl", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with read_work(path, checked=ValidatedFiles(mark, None, (2, 5))) as work:
+    with read_work(path, validated=ValidatedFiles(mark, None, (2, 5))) as work:
         assert (work.extent(), work.extent(2), work.extent(2, 9)) == ((2, 5), (0, 0), (0, 0))
         for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.line("eggs")):
             with pytest.raises(InputError, match="line 2, field id: task 'eggs' is already in line 1"):
@@ -127,5 +127,5 @@ def test_files_other_than_those_that_were_checked_before_are_checked_at_once(tmp
     other = FileDigest(name="tasks.jsonl", sha256="0" * 64)
     for checked in (ValidatedFiles(other, marks[1], (1, 1)), ValidatedFiles(marks[0], None, (1, 1))):
         with pytest.raises(InputError, match="there is no task 'b'"):
-            read_work(path, apart, checked=checked)
-    read_work(path, apart, checked=ValidatedFiles(marks[0], marks[1], (1, 1))).close()
+            read_work(path, apart, validated=validated)
+    read_work(path, apart, validated=ValidatedFiles(marks[0], marks[1], (1, 1))).close()

@@ -59,9 +59,9 @@ class Annotator:
         from jurygraph.models.judge_client import each_answered
 
         batches = _batches(pairs, batch)
-        firsts = [(asked, sample, sample * len(asked) // votes) for asked in batches for sample in range(votes)]
-        rotated = (([*asked[first:], *asked[:first]], sample) for asked, sample, first in firsts)
-        results = await each_answered(self._ask_edges(asked, roles, sample) for asked, sample in rotated)
+        firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
+        rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
+        results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)
         return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
 
     @property

@@ -160,7 +160,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
                 files.responses,
                 files.edges_from,
                 allow_files_outside=files.allow_files_outside,
-                checked=_checked_files(options.run),
+                validated=_validated_files(options.run),
             ) as work,
             open_profiles(files.profiles_from, work) as profiles,
         ):
@@ -173,7 +173,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
             print_message(f"{reused}, {branch.requested} were requested again")
 
 
-def _checked_files(folder: Path) -> "ValidatedFiles | None":
+def _validated_files(folder: Path) -> "ValidatedFiles | None":
     """Return the files of a run that is complete; None where there is no such run."""
     from jurygraph.runs.run import Run
     from jurygraph.sources import ValidatedFiles

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
 from jurygraph.schema.config import Welfare
-from jurygraph.schema.safety import WORST_CASE_GATES
+from jurygraph.schema.safety import WORST_CASE_REASONS
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """Combiners whose inputs are stakeholders."""
@@ -144,7 +144,7 @@ class _VerdictReader:
     def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
         if verdict.status != "ok":
             return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
-        if verdict.gated_by in WORST_CASE_GATES:
+        if verdict.gated_by in WORST_CASE_REASONS:
             return "gated"
         if _is_discarded(verdict, required_confidence):
             return "discarded"
@@ -166,7 +166,7 @@ class _VerdictReader:
 def _is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
     confidence = 1.0 if verdict.confidence is None else verdict.confidence
-    return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_GATES and confidence < required_confidence
+    return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_REASONS and confidence < required_confidence
 
 
 def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import KnownResults, VerdictKey
+from jurygraph.graphs.routing import ReusedResults, VerdictKey
 from jurygraph.judges.pairwise.comparison_judge import OPPONENT
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
 from jurygraph.models.backend import Backend, Capabilities
@@ -30,7 +30,7 @@ from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
-from jurygraph.schema.safety import WORST_CASE_GATES
+from jurygraph.schema.safety import WORST_CASE_REASONS
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
@@ -125,7 +125,7 @@ class _Verifier:
             for key, verdict in _own_verdicts(trace)
             if _is_recalled(verdict, own_model)
         }
-        known = KnownResults(recalled, self._external_material(stored))
+        known = ReusedResults(recalled, self._external_material(stored))
         traces = await self._jury.ascore(task, responses, plan, known, self._calls)
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
@@ -189,7 +189,7 @@ class _Verifier:
         Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
         versions and have no version of their own.
         """
-        is_gated = stored.gated_by in WORST_CASE_GATES or recomputed.gated_by in WORST_CASE_GATES
+        is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
         is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
         return stored.call is None and not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
 

@@ -67,8 +67,8 @@ def recompute_rewards(
             independent[digests] = is_independent(decision, shape.questions)
         # one verdict, such as a gate's, may represent all samples of a question: such groups are decided one by one
         expected = [place for place, question in enumerate(shape.questions) for _ in range(question.samples)]
-        asked = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)
-        can_batch = independent[digests] and all(places == expected for places in asked)
+        requested = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)
+        can_batch = independent[digests] and all(places == expected for places in requested)
         if plan and batch and (not can_batch or plan != (shape, decision) or len(batch) >= _BATCH_ROWS):
             yield from _decide_batch(batch, *plan, combiners)
             batch = []

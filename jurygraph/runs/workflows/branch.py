@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, VerdictKey, required_material
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, VerdictKey, required_material
 from jurygraph.jury import Jury
 from jurygraph.runs.run import Run, is_erased
 from jurygraph.runs.store.header import ModelIdentity, has_same_requests
@@ -45,10 +45,10 @@ class Branch:
         """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
         return () if self._requested_again else (self.run.ledger,)
 
-    def find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
+    def find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
         """Return the known verdicts, material and calls of a task's group."""
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
-            return NO_KNOWN_RESULTS
+            return NO_REUSED_RESULTS
         old_digests, new_digests = input_digests(self.run.plan_of(task.id).survey), input_digests(plan.survey)
         scored = self.run.group_of(task.id)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
@@ -72,7 +72,7 @@ class Branch:
             if old_digests.material[material.name] == new_digests.material.get(material.name)
         }
         self._offered[task.id] = verdicts.keys()
-        return KnownResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
+        return ReusedResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
     def count(self, traces: Iterable[Trace]) -> None:
         """Count the verdicts of a scored group."""

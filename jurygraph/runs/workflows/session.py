@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Group, Jury
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
@@ -145,7 +145,7 @@ class ScoringSession:
             with _rare_garbage_collection():
                 for task, group in self._work.pairs(self.tasks_done, self.limit):
                     plan = await self._dry_run_plan(task, estimator)
-                    known = NO_KNOWN_RESULTS if plan is None else self._find_known_results(task, group, plan)
+                    known = NO_REUSED_RESULTS if plan is None else self._find_known_results(task, group, plan)
                     questions = () if plan is None else plan.survey.questions
                     expected.add_group(questions, len(group), self.jury.evaluators, known.verdicts.values())
                     if plan is not None and estimator is not None:
@@ -182,7 +182,7 @@ class ScoringSession:
         return CallStore(*ledgers, *([] if earlier is None else [earlier]))
 
     async def _dry_run_requests(
-        self, task: Task, group: Sequence[Response], plan: Plan, known: KnownResults
+        self, task: Task, group: Sequence[Response], plan: Plan, known: ReusedResults
     ) -> list[Request]:
         plan = without_model_conditions(plan, self.jury.evaluators)
         requests = await self._planner.aestimate_requests(task, group, plan, known)
@@ -243,8 +243,8 @@ class ScoringSession:
     def _profile_line(self, task: Task) -> ProfilesLine | None:
         return None if self._profiles is None else self._profiles.line_of(task)
 
-    def _find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
-        return self._branch.find_known_results(task, responses, plan) if self._branch else NO_KNOWN_RESULTS
+    def _find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
+        return self._branch.find_known_results(task, responses, plan) if self._branch else NO_REUSED_RESULTS
 
     @contextmanager
     def _locate_errors(self, task: Task) -> Iterator[None]:

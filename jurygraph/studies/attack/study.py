@@ -13,7 +13,7 @@ from jurygraph.decision.recipe import component_names, default_component
 from jurygraph.errors import BudgetExceeded, ConfigError, InputError
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
-from jurygraph.graphs.routing import KnownResults, VerdictKey, required_material
+from jurygraph.graphs.routing import ReusedResults, VerdictKey, required_material
 from jurygraph.jury import Group, Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
@@ -205,10 +205,10 @@ class _Memory:
         self._own_model = {name for name, one in jury.evaluators.items() if not one.uses_model}
         self._defences = jury.config.safety.model_copy(update={"gates": ()}).digest
 
-    def recall(self, task: Task, responses: Sequence[Response]) -> KnownResults:
+    def recall(self, task: Task, responses: Sequence[Response]) -> ReusedResults:
         """Return the known verdicts on these responses."""
         keys = [(defences, _content_key(task, one)) for one in responses for defences in ("", self._defences)]
-        return KnownResults({shown: one for key in keys for shown, one in self._known_verdicts[key].items()}, {})
+        return ReusedResults({shown: one for key in keys for shown, one in self._known_verdicts[key].items()}, {})
 
     def keep(self, task: Task, response: Response, trace: Trace) -> None:
         """Store the verdicts of a trace, except infrastructure failures, which are tried again.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from jurygraph.aggregation import gear
 from jurygraph.decision.recipe import RUBRIC
-from jurygraph.decision.table import OK, STOPPED, is_judged, is_unjudged
+from jurygraph.decision.table import OK, STOPPED, has_score, lacks_score
 from jurygraph.errors import InputError
 from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
@@ -271,6 +271,6 @@ def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
         return "does not count"
     if (outcome == STOPPED).any():
         return "stopped by a gate"
-    if is_unjudged(outcome).any():
-        return "partly judged" if is_judged(outcome).any() else "unjudged"
-    return "" if is_judged(outcome).any() else "not asked"
+    if lacks_score(outcome).any():
+        return "partly judged" if has_score(outcome).any() else "unjudged"
+    return "" if has_score(outcome).any() else "not asked"

@@ -14,7 +14,7 @@ from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
-from jurygraph.graphs.routing import KnownResults
+from jurygraph.graphs.routing import ReusedResults
 from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
@@ -304,8 +304,8 @@ def test_material_from_another_file_is_refused(tmp_path: Path) -> None:
     with jury() as made:
         (before,) = made.score(facts, [response(RIGHT)])
         write_table(path, PLACES[1:])
-        recalled = KnownResults({}, {("claims", "r"): before.material[0]})
-        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], known_results=recalled))
+        recalled = ReusedResults({}, {("claims", "r"): before.material[0]})
+        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], reused_results=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
 
 
