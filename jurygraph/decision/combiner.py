@@ -20,9 +20,9 @@ class ScoreMatrix:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], false where the score is a gate's, not a judge's; `applicable` [R,Q], false if a
-    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `input_weight`,
-    always positive, is the weight of the whole input among the component's inputs.
+    `judged` [R,Q], false where the score is a gate's, not a judge's; `applicable` [R,Q], false if a question does not
+    apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `input_weight`, always positive,
+    is the weight of the whole input among the component's inputs.
     """
 
     value: Floats

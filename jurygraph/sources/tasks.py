@@ -254,8 +254,8 @@ def read_work(
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
-    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were `validated`
-    earlier, their lines are validated only when one is needed.
+    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were
+    `validated` earlier, their lines are validated only when one is needed.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")

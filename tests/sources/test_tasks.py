@@ -119,13 +119,13 @@ def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(
                 needed()
 
 
-def test_files_other_than_those_that_were_checked_before_are_checked_at_once(tmp_path: Path):
+def test_other_files_than_those_validated_before_are_validated_at_once(tmp_path: Path):
     path, apart = tmp_path / "tasks.jsonl", tmp_path / "responses.jsonl"
     path.write_text(lines({"id": "a", "query": "?"}))
     apart.write_text(lines({"task": "b", "id": "b1", "text": "x"}))
     marks = [FileDigest(name=one.name, sha256=hashlib.sha256(one.read_bytes()).hexdigest()) for one in (path, apart)]
     other = FileDigest(name="tasks.jsonl", sha256="0" * 64)
-    for checked in (ValidatedFiles(other, marks[1], (1, 1)), ValidatedFiles(marks[0], None, (1, 1))):
+    for validated in (ValidatedFiles(other, marks[1], (1, 1)), ValidatedFiles(marks[0], None, (1, 1))):
         with pytest.raises(InputError, match="there is no task 'b'"):
             read_work(path, apart, validated=validated)
     read_work(path, apart, validated=ValidatedFiles(marks[0], marks[1], (1, 1))).close()

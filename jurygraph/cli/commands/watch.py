@@ -3,28 +3,19 @@
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Settings, Step
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
 from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_report, print_result
 from jurygraph.errors import InputError
-from jurygraph.studies.monitor import (
-    ErasedCounter,
-    Wait,
-    Watch,
-    WatchReport,
-    analyzer_steps,
-    penalty_components,
-    read_groups,
-    steps_by_label,
-    steps_by_number,
-)
-from jurygraph.studies.plots import draw_stream
+
+if TYPE_CHECKING:
+    from jurygraph.agents.data_analyzer import Step
+    from jurygraph.studies.monitor import Wait, Watch, WatchReport
 
 _DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
 _STATISTICS = {"mean": "mean", "sd": "sd", "least": "min", "most": "max", "last": "last"}
@@ -61,6 +52,9 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
+    from jurygraph.agents.data_analyzer import MIN_STEPS
+    from jurygraph.studies.plots import draw_stream
+
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both define a step; remove one")
     refuse_picture(plot)
@@ -83,8 +77,11 @@ def watch(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _create_watch(run: Path, arl: float, wait: Wait | None, keep: bool) -> Watch:
+def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
+    from jurygraph.agents.data_analyzer import MAX_ARL, Settings
+    from jurygraph.studies.monitor import Watch, penalty_components
+
     if not arl <= MAX_ARL:
         raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
     settings = Settings(arl=arl)
@@ -96,8 +93,16 @@ def _create_watch(run: Path, arl: float, wait: Wait | None, keep: bool) -> Watch
     return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
 
 
-def _read_steps(run: Path, label: str | None, every: int, wait: Wait | None) -> Iterator[Step]:
+def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
     """Return the run's steps; at the end, print how many of its responses were erased."""
+    from jurygraph.studies.monitor import (
+        ErasedCounter,
+        analyzer_steps,
+        read_groups,
+        steps_by_label,
+        steps_by_number,
+    )
+
     counter = ErasedCounter()
     stream = counter.count(read_groups(run, wait))
     yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
@@ -106,7 +111,7 @@ def _read_steps(run: Path, label: str | None, every: int, wait: Wait | None) -> 
         print_message(f"{counter.erased} {subject} erased; their rewards are used, their lengths and labels are gone")
 
 
-def _feed_steps(analysis: Watch, steps: Iterator[Step], json: bool) -> bool:
+def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
     """Feed the steps and print their alerts; return False if the user interrupted."""
     try:
         for step in steps:
@@ -121,7 +126,7 @@ def _feed_steps(analysis: Watch, steps: Iterator[Step], json: bool) -> bool:
     return True
 
 
-def _report_lines(report: WatchReport) -> Iterator[str]:
+def _report_lines(report: "WatchReport") -> Iterator[str]:
     if report.alerts:
         yield ""
     rows = []
