@@ -41,25 +41,30 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
             "_fold_columns",
         )
     },
-    "decision/fusion.py": {},
+    "decision/fusion.py": {"fuse": {"reduce"}, "_hull": {"reduce"}},
     "decision/recipe.py": {
         scope: {"reduce"} for scope in ("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._check_inputs")
     },
     "decision/weighting.py": {},
     "graphs/planning.py": {},
     "graphs/routing.py": {"_reduce": {"reduce"}},
-    "graphs/tracing.py": {"_describe_scores": {"mean"}},
+    "graphs/tracing.py": {},
     "decision/decide.py": {"_is_selective": {"reduce"}},
     "decision/group_result.py": {},
-    "decision/combiners.py": {"input_means": {"mean"}, "_utility": {"mean"}},
+    "decision/combiners.py": {
+        "input_means": {"mean"},
+        "_utility": {"mean"},
+        "Product.combine": {"reduce"},
+        "Nash._welfare": {"reduce"},
+    },
     "agents/data_synthesizer/contrast.py": {},
     "decision/combiner.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}, "ConsensusOfJudges.combine": {"mean"}},
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
 }
-"""Between verdicts and rewards, and the names of our own that are called like something banned: `Input.reduce` and
-`ScoreMatrix.mean`. `aggregation` has a test of its own."""
+"""Between verdicts and rewards, and the names of our own that are called like something banned: `Input.reduce`,
+`ScoreMatrix.mean`; and `functools.reduce`, which goes from left to right. `aggregation` has a test of its own."""
 
 
 @pytest.mark.parametrize("module", DECIDING)

@@ -23,8 +23,8 @@ def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, 
     described: dict[str, Any] = {q.id: {"judged": 0, "mean": None, "low": None, "high": None} for q in questions}
     for name, values in scores.items():
         values.sort()
-        mean = float(aggregation.total(values)) / len(values)
-        described[name] = {"judged": len(values), "mean": mean, "low": values[0], "high": values[-1]}
+        mean_score = float(aggregation.total(values)) / len(values)
+        described[name] = {"judged": len(values), "mean": mean_score, "low": values[0], "high": values[-1]}
     return {"questions": described}
 
 

@@ -64,9 +64,9 @@ class AdaptiveSum(Combiner):
         shape = (len(utilities.value), len(people), -1)
         live = (utilities.applicable & weights.applicable).reshape(shape)
         utility, weight = utilities.value.reshape(shape), np.where(live, weights.value.reshape(shape), 0.0)
-        mean = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
+        by_sample = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
         is_live = np.asarray(live.any(axis=1))
-        value = _mean_over_samples(mean[:, None], is_live[:, None])[:, 0]
+        value = _mean_over_samples(by_sample[:, None], is_live[:, None])[:, 0]
         total = np.asarray(aggregation.total(weight, axis=1))
         share = _mean_over_samples(weight / np.where(total > 0.0, total, 1.0)[:, None], live)
         parts = dict(zip(people, _mean_over_samples(utility, live).T, strict=True))
