@@ -63,8 +63,8 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
 }
-"""Between verdicts and rewards, and the names of our own that are called like something banned: `Input.reduce`,
-`ScoreMatrix.mean`; and `functools.reduce`, which goes from left to right. `aggregation` has a test of its own."""
+"""Between verdicts and rewards, and the names of our own that are called like something banned:
+`ComponentInput.reduce` and `ScoreMatrix.mean`; and `functools.reduce`, which goes from left to right. `aggregation` has a test of its own."""
 
 
 @pytest.mark.parametrize("module", DECIDING)

@@ -41,7 +41,7 @@ def _input_weights(matrices: Matrices, has_value: Bools) -> Floats:
 
 
 class Mean(Combiner):
-    """Mean of the inputs that apply, weighted by their total weights."""
+    """Mean of the inputs that apply, weighted by their `input_weight`."""
 
     name = "mean"
 
@@ -236,7 +236,7 @@ def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
 
 
 class _Welfare(Combiner):
-    """Base class of the welfare rules: the total weights are the weights w_i, frozen before any response was seen.
+    """Base class of the welfare rules: each `input_weight` is the weight w_i, frozen before any response was seen.
 
     Params: `hard` and `soft`, the column indices of each stakeholder's questions about such constraints; `cap`; and,
     for the record, `difficulty` and `calibration`, the terms and settings that the weights come from. The parts are the
@@ -248,9 +248,8 @@ class _Welfare(Combiner):
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         total = float(aggregation.total([cells_of_input.input_weight for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
-            raise PlanError(
-                f"combiner {self.name!r} has inputs whose total weights sum to {total}; choose weights that sum to 1"
-            )
+            problem = f"has inputs whose `input_weight` values sum to {total}; choose weights that sum to 1"
+            raise PlanError(f"combiner {self.name!r} {problem}")
         known = {"difficulty", "calibration", "hard", "soft", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 

@@ -15,7 +15,8 @@ _MAX_MESSAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """The capabilities of an endpoint. `form` is the most reliable way in which it makes a reply match a schema.
+    """The capabilities of an endpoint. `form` is the most reliable way in which it makes a reply match a schema;
+    `instructed` if it has none, so that the judge client describes the schema in the prompt.
 
     `logprobs`: it returns log probabilities of the tokens of a reply, with up to `top_logprobs` alternatives each.
     """
