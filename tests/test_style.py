@@ -64,7 +64,8 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "judges/pairwise/combiners.py": {},
 }
 """Between verdicts and rewards, and the names of our own that are called like something banned:
-`ComponentInput.reduce` and `ScoreMatrix.mean`; and `functools.reduce`, which goes from left to right. `aggregation` has a test of its own."""
+`ComponentInput.reduce` and `ScoreMatrix.mean`; and `functools.reduce`, which goes from left to right.
+`aggregation` has a test of its own."""
 
 
 @pytest.mark.parametrize("module", DECIDING)

@@ -248,7 +248,7 @@ class _Welfare(Combiner):
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         total = float(aggregation.total([cells_of_input.input_weight for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
-            problem = f"has inputs whose `input_weight` values sum to {total}; choose weights that sum to 1"
+            problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
             raise PlanError(f"combiner {self.name!r} {problem}")
         known = {"difficulty", "calibration", "hard", "soft", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
