@@ -22,7 +22,7 @@ from benchmarks.judging_server import QUOTED, run_judging_server
 from benchmarks.peer import python_with
 from jurygraph import Jury, Planner
 from jurygraph.models.gateway import request_size
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import read_work
 
 QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3

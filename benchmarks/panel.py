@@ -24,7 +24,7 @@ from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
 from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import read_work
 from jurygraph.studies.monitor import Watch, analyzer_steps, read_groups, steps_by_number
 

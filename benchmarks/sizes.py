@@ -23,7 +23,7 @@ from benchmarks.large import peak_memory
 from jurygraph import Evaluator, Jury
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import read_work
 
 CRITERIA, CHAIN, GROUP, RESPONSES = 10_000, 5_000, 4_096, 10_000

@@ -18,7 +18,7 @@ from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.graphs import prepare, score
+from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
@@ -100,8 +100,8 @@ class Jury:
         self._judge = None if gateway is None else gateway.backend.model
         self.purpose = purpose_of(config.purpose, self._judge)
         _refuse_training_judge(self.purpose, config.purpose)
-        self._prepare = prepare.build()
-        self._score = score.build()
+        self._prepare = prepare_graph.build()
+        self._score = score_graph.build()
         self.loop = LoopThread()
         self._opened = False
 
@@ -165,7 +165,7 @@ class Jury:
         """Run the score graph on a group."""
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
-        start = score.initial_state(plan, group.responses, group.reused_results)
+        start = score_graph.initial_state(plan, group.responses, group.reused_results)
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
         with redacted_errors():
             self.open()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jurygraph.agents.profile import read_profiles
 from jurygraph.errors import ConfigError, ModelError
-from jurygraph.graphs import annotate, prepare, score
+from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.execution import run_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
@@ -115,15 +115,15 @@ class Planner:
     async def _answer_questions(self, group: Group, plan: Plan, gateway: "Gateway") -> None:
         """Ask the questions about a group, and compute no rewards."""
         check_group(group, self._jury.context)
-        start = score.initial_state(plan, group.responses, group.reused_results)
+        start = score_graph.initial_state(plan, group.responses, group.reused_results)
         with redacted_errors():
             self._jury.open()
-            await score.answer_questions(start, self._jury.context.with_model(gateway))
+            await score_graph.answer_questions(start, self._jury.context.with_model(gateway))
 
     async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
         start, context = AnnotateInput(task=task, reviewed=reviewed), self._jury.context.with_model(gateway)
         with redacted_errors(context.secrets):
-            graph = annotate.build()
+            graph = annotate_graph.build()
             state = await run_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
         rubric: Rubric = state["rubric"]
         return rubric
@@ -150,4 +150,4 @@ class Planner:
 async def _plan_directly(start: PrepareState, context: RunContext) -> Plan:
     """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
     with redacted_errors(context.secrets):
-        return await run_isolated(lambda: prepare.prepare_directly(start, context), context.config.langsmith)
+        return await run_isolated(lambda: prepare_graph.prepare_directly(start, context), context.config.langsmith)

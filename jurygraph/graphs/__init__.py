@@ -7,5 +7,5 @@ from typing import Literal
 
 def draw(name: Literal["prepare", "score", "annotate"]) -> str:
     """Return the state machine as a Mermaid diagram."""
-    machine = import_module(f"jurygraph.graphs.{name}")  # lazily: LangGraph is slow to import
+    machine = import_module(f"jurygraph.graphs.{name}_graph")  # lazily: LangGraph is slow to import
     return str(machine.build().get_graph().draw_mermaid())

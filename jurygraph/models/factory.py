@@ -33,6 +33,7 @@ _UNCACHED = ("gguf", "replay", "langchain")
 _SLOTS = 4
 """Most requests that a gguf model processes in parallel: each needs memory for its context."""
 
+# A recording keeps the form it was made with, and refuses none, so that the config of the run can be replayed as it is.
 _FORM_REFUSALS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 

@@ -15,7 +15,7 @@ from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import Branch
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator

@@ -18,7 +18,7 @@ from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig

@@ -8,7 +8,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import close_run
 from jurygraph.sources import read_work
 from tests.runs.sample_runs import SIMPLE_CONFIG, score, verify_run

@@ -24,7 +24,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema.profile import READ_FROM_FILE
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import open_profiles, profiles_line

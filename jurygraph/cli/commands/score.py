@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.reports.estimate import CallCosts, Forecast
     from jurygraph.runs.reports.summary import Summary
-    from jurygraph.runs.workflows.session import ScoringSession
+    from jurygraph.runs.workflows.scoring_session import ScoringSession
     from jurygraph.schema import Config
     from jurygraph.sources import ValidatedFiles
 
@@ -147,7 +147,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
     ) as jury:
         # imported after the jury has disabled tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import Branch
-        from jurygraph.runs.workflows.session import ScoringSession
+        from jurygraph.runs.workflows.scoring_session import ScoringSession
         from jurygraph.sources import read_work
         from jurygraph.sources.profiles import open_profiles
 

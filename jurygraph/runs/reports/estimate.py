@@ -133,7 +133,7 @@ class Bill:
         return {source: tally.to_json() for source, tally in self.tallies.items()}
 
 
-def is_replay(jury: "Jury") -> bool:
+def answers_from_recording(jury: "Jury") -> bool:
     """Return whether a recording answers, so that nothing is sent."""
     return jury.config.model.startswith("replay:")
 
@@ -143,7 +143,7 @@ def count_requests(jury: "Jury") -> CallCosts | None:
 
     None if the jury sends none. The requests are those of one session, because each session opens a new jury.
     """
-    if jury.gateway is None or is_replay(jury):
+    if jury.gateway is None or answers_from_recording(jury):
         return None
     budget = jury.gateway.budget
     return CallCosts(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)

@@ -21,7 +21,7 @@ from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
 from jurygraph.runs.workflows.branch import Branch
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Message
 from jurygraph.sources import read_work
 from tests.agents.graph_annotator.annotator_replies import annotator_script
@@ -126,7 +126,7 @@ class TestCalls:
         self, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         decided: list[str] = []
-        monkeypatch.setattr("jurygraph.graphs.score.compute_rewards", lambda *_: decided.append("a reward"))
+        monkeypatch.setattr("jurygraph.graphs.score_graph.compute_rewards", lambda *_: decided.append("a reward"))
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
         assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url))) == (4, 4, 8)
         assert not decided

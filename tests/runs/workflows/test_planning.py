@@ -13,7 +13,7 @@ from jurygraph import Jury
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import read_work
 from tests.agents.parser import parser_script
 from tests.models.server import Answer, Server, run_server, slow

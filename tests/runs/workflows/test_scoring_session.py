@@ -16,7 +16,7 @@ import jurygraph as jg
 from jurygraph.errors import InputError, PlanError
 from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.session import ScoringSession
+from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Question
 from jurygraph.sources import read_work
 from tests.runs.sample_runs import (

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
-from jurygraph.graphs import annotate, draw, prepare, score
+from jurygraph.graphs import annotate_graph, draw, prepare_graph, score_graph
 from jurygraph.graphs.state import PrepareState
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
 from tests.graphs.scripted import (
@@ -102,9 +102,9 @@ def test_a_plan_survives_being_written_and_read() -> None:
 
 
 def test_there_is_no_field_in_which_a_response_could_lie() -> None:
-    channels = {*prepare.build().channels, *PrepareState.__annotations__}
+    channels = {*prepare_graph.build().channels, *PrepareState.__annotations__}
     assert not [name for name in channels if "response" in name or "material" in name or "verdict" in name]
-    assert "responses" in score.build().channels, "the score graph's state has one, so the name is the right one"
+    assert "responses" in score_graph.build().channels, "the score graph's state has one, so the name is the right one"
 
 
 def test_a_response_cannot_reach_prepare() -> None:
@@ -217,7 +217,7 @@ def test_a_deriver_sees_one_view_and_one_response() -> None:
 )  # fmt: skip
 def test_the_picture_of_a_graph_shows_every_node(name: Any, nodes: list[str]) -> None:
     picture = draw(name)
-    graph: Any = {"prepare": prepare, "score": score, "annotate": annotate}[name].build()
+    graph: Any = {"prepare": prepare_graph, "score": score_graph, "annotate": annotate_graph}[name].build()
     assert sorted(set(graph.nodes) - {"__start__"}) == sorted(nodes)
     assert all(f"\t{node}({node})" in picture for node in nodes)
     assert picture.count("-->") + picture.count("-.->") >= len(nodes)

@@ -19,7 +19,13 @@ from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, PlanningCalls
 from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.outline import failure_message, read_groups
-from jurygraph.runs.reports.estimate import Estimator, Forecast, ReplySource, is_replay, without_model_conditions
+from jurygraph.runs.reports.estimate import (
+    Estimator,
+    Forecast,
+    ReplySource,
+    answers_from_recording,
+    without_model_conditions,
+)
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
@@ -322,7 +328,7 @@ class ScoringSession:
             source: ReplySource = "cached" if call.cache_hit else "sent"
             if run.header.branch is not None and run.ledger.find("call", call.id) is None:
                 source = "carried"
-            elif is_replay(self.jury):
+            elif answers_from_recording(self.jury):
                 source = "replayed"
             self.summary.bill.add(call, source)
 

@@ -13,7 +13,7 @@ from jurygraph.agents.profile import read_profiles
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ModelError
-from jurygraph.graphs import annotate
+from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
 from jurygraph.messages import shorten
@@ -63,7 +63,7 @@ async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[s
 
 
 async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    annotated = await annotate.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
+    annotated = await annotate_graph.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
     return {"rubric": annotated["rubric"]}
 
 
@@ -142,7 +142,7 @@ async def prepare_directly(start: PrepareState, context: RunContext) -> Plan:
 def build() -> PrepareGraph:
     """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
     graph = StateGraph(PrepareState, context_schema=RunContext, output_schema=PrepareOutput)
-    nodes: dict[str, Any] = {**_STEPS, "annotate": annotate.build()}
+    nodes: dict[str, Any] = {**_STEPS, "annotate": annotate_graph.build()}
     destinations = {"read": ("profiles", "weigh"), "weigh": ("annotate", "question")}
     for step, node in nodes.items():
         graph.add_node(step, node, destinations=destinations.get(step))
