@@ -27,7 +27,11 @@ TASKS = [
     for i in range(60)
 ]
 SLOW = (
-    "import time\n\ndef polite(task, response):\n    time.sleep(0.03)\n    return min(1.0, len(response.text) / 10)\n"
+    "import time\nfrom pathlib import Path\n\n"
+    "def polite(task, response):\n    time.sleep(0.03)\n    return min(1.0, len(response.text) / 10)\n"
+)
+WAITING = SLOW.replace(
+    "time.sleep(0.03)", "while not Path(__file__).with_name('go').exists():\n        time.sleep(0.01)"
 )
 
 
@@ -224,7 +228,13 @@ def test_a_run_that_grows_during_verification_passes(project: Path, run: Command
 
 
 def test_two_processes_that_start_at_once_create_one_run(slow: Path, run: Command):
+    (slow / "manners.py").write_text(WAITING)  # however late the second starts, the first is still there
     processes = [start_scoring(slow, "run") for _ in range(2)]
+    until = time.monotonic() + 120
+    while all(process.poll() is None for process in processes):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    (slow / "go").touch()
     outputs = [process.communicate(timeout=120) for process in processes]
     codes = [process.returncode for process in processes]
     assert sorted(codes) == [0, 2], outputs
