@@ -18,7 +18,6 @@ from pydantic_core import from_json
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote
 from jurygraph.sources.files import TextFile, missing_file_hint
-from jurygraph.sources.json_lines import raise_line_error
 
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
@@ -203,9 +202,14 @@ def folder_of_tasks(path: str | Path) -> Path:
     return file.parent if str(path) != "-" and file.is_file() else Path()
 
 
-def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem | None:
-    """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved."""
-    tables = None if facts is None else facts.get("tables")
+def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> Problem | None:
+    """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved.
+
+    Without a folder, files may be anywhere.
+    """
+    if facts is None or folder is None:
+        return None
+    tables = facts.get("tables")
     for name, table in tables.items() if isinstance(tables, Mapping) else ():
         file = table.get("file") if isinstance(table, Mapping) else None
         if isinstance(file, str) and not _is_below(file, root := folder.resolve()):
@@ -213,13 +217,6 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem 
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
             return Problem(("facts", "tables", name, "file"), problem, hint)
     return None
-
-
-def require_files_inside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
-    """Raise `InputError` if the task in this line names a table file that is not below a folder."""
-    problem = None if folder is None else check_table_files(facts, folder)
-    if problem is not None:
-        raise_line_error(name, line, problem)
 
 
 def _is_below(file: str, root: Path) -> bool:

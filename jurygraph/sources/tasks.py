@@ -155,7 +155,7 @@ class TaskSource:
             if self._responses is not None:
                 _check_responses(self._responses, index)
             if self._edges is not None:
-                self._edges.check(lambda name: index.find(name) is not None, index.task_ids)
+                self._edges.refuse_unknown(index.find, index.task_ids(), "leave the line out")
             index.sort()
             unanswered = index.first_without_responses()
             if unanswered is not None:
@@ -185,8 +185,7 @@ class TaskSource:
             yield index.add("response", number, response.id, line, ("responses", position, "id"))
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
-        if self._folder is not None:
-            yield check_table_files(task.facts, self._folder)
+        yield check_table_files(task.facts, self._folder)
 
     def check(self) -> None:
         """Validate every line. Raises `InputError` with file, line and field."""
@@ -287,10 +286,8 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         self._is_wanted = wanted
         self._wanted: list[str] = []
-        super().__init__(path, TaskLine, "id", "give each task an id of its own")
-        if not self._lines:
-            self.close()
-            raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
+        empty_hint = "write one task a line, each a JSON object"
+        super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)
 
     def _check(self, number: int, entry: TaskLine) -> None:
         if self._is_wanted(entry):
@@ -307,7 +304,8 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
-            yield self._lines[task_id][0], self._read_entry(task_id).split()[0]
+            number, place = self._lines[task_id]
+            yield number, reread_line(self._file, place, TaskLine).split()[0]
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Return every line as written, wanted or not, without its end, and the id of its task."""

@@ -5,7 +5,7 @@ Queries are parsed by rules on their words, and their constraints become checks;
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import date, timedelta
 from functools import cache
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, quote
+from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import TextFile
@@ -58,19 +58,6 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
     def _check(self, number: int, entry: _Profiles) -> None:
         validate_line(self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people})
 
-    def people_of(self, task_id: str) -> dict[str, Any] | Problem:
-        """Return the fields of a task that its travellers fill."""
-        if task_id in self._lines:
-            return self._read_entry(task_id).people
-        return Problem(("id",), f"is {quote(task_id)}, which {self._file.name} does not have", "add it")
-
-    def refuse_unknown(self, ids: Collection[str], name: str) -> None:
-        """Raise `InputError` for a task that is not one of these, of the file `name`."""
-        for task, (number, _) in self._lines.items():
-            if task not in ids:
-                problem = f"is {quote(task)}, which {name} does not have"
-                self._refuse(number, ("task",), problem, did_you_mean(task, ids) or "leave the line out")
-
 
 def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None) -> Iterator[TaskLine]:
     """Yield every line as a task with its reference plan as the one response.
@@ -91,7 +78,7 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
         if not ids:
             raise InputError(f"{file.name}: holds no lines; name a file of TravelPlanner's queries")
         if profiles is not None:
-            profiles.refuse_unknown(ids, file.name)
+            profiles.refuse_unknown(ids.__contains__, ids, f"name a task of {file.name}, or leave the line out")
 
 
 def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None) -> TaskLine:
@@ -109,10 +96,11 @@ def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None
         if request.unread:
             content["metadata"] = {UNREAD: list(request.unread)}
     else:
-        people = profiles.people_of(line.id)
-        if isinstance(people, Problem):
-            raise_line_error(name, number, people)
-        content |= people
+        travellers = profiles.get(line.id)
+        if travellers is None:
+            problem = f"is {quote(line.id)}, which {profiles.mark.name} does not have"
+            raise_line_error(name, number, Problem(("id",), problem, "add it"))
+        content |= travellers.people
     text = "\n".join(json.dumps(day, ensure_ascii=False) for day in line.plan or ())
     reference = {"id": f"{line.id}/reference", "agent": "reference", "text": text, "data": line.plan}
     return validate_line(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
