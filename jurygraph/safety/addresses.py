@@ -198,9 +198,14 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     for text in (folded_query, fold_text(reference)):
         allowed.update(*(signs for signs, _ in _find_combinations(View(text.encode()))))
     for topic, signs in _SIGNS_BY_TOPIC.items():
-        if re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None:
+        if is_about(topic, folded_query):
             allowed |= signs
     return frozenset(allowed)
+
+
+def is_about(topic: str, folded_query: str) -> bool:
+    """Return whether a task is about one of the topics that `signs.toml` lists."""
+    return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
 
 
 _BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)]
