@@ -60,12 +60,10 @@ def _check_punctuation(text: str, query: str, reference: str) -> str | None:
 
 
 def _has_only_signs(text: str) -> bool:
-    return _VISIBLE.search(text) is not None and not _has_meaning(text)
-
-
-def _has_meaning(text: str) -> bool:
-    """Return whether there is a letter, digit or mathematical sign, or a character that represents one, such as ㈱."""
-    return _WORD_CHARACTER.search(text) is not None or any(
+    """Return whether nothing to be seen is or represents (as ㈱ does) a letter, digit or mathematical sign."""
+    if _VISIBLE.search(text) is None or _WORD_CHARACTER.search(text) is not None:
+        return False
+    return not any(
         (not char.isascii() and unicodedata.category(char) == "Sm")
         or any(map(str.isalnum, unicodedata.normalize("NFKC", char)))
         for char in set(remove_invisible(text))

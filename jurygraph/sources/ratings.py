@@ -16,15 +16,7 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import (
-    MAX_INT_BITS,
-    Problem,
-    describe_value,
-    did_you_mean,
-    quote,
-    shorten,
-    validate,
-)
+from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, shorten, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
 from jurygraph.sources.files import TextFile

@@ -41,18 +41,17 @@ def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
 
 def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
     """Yield rows as `read_rows` does, each with its place; if its values span lines, that of the first."""
-    start = _read_start(path)
-    if start.startswith(_SQLITE_MAGIC):
+    reader = _reader_of(path)
+    if reader is _read_sqlite:
         return _read_sqlite(path, table)
     if table is not None:
         raise InputError(f"{path}: `table` names a table of a SQLite file, and this is none; leave it out")
-    return _reader_of(path, start)(path)
+    return reader(path)
 
 
 def is_csv(path: Path) -> bool:
     """Return True if a file is read as CSV, in which every value is text."""
-    start = _read_start(path)
-    return not start.startswith(_SQLITE_MAGIC) and _reader_of(path, start) is _read_csv
+    return _reader_of(path) is _read_csv
 
 
 def sha256_of(path: Path) -> str:
@@ -90,8 +89,11 @@ def _read_start(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
 
-def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]]:
+def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     readers = {".csv": _read_csv, ".json": _read_json, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
+    start = _read_start(path)
+    if start.startswith(_SQLITE_MAGIC):
+        return _read_sqlite
     if start.startswith(_PARQUET_MAGIC):
         return _read_parquet
     suffixes = [suffix.lower() for suffix in path.suffixes]
@@ -172,7 +174,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
 
-def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
+def _read_sqlite(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         try:
             chosen = _choose_table(path, table, database).replace('"', '""')

@@ -296,11 +296,6 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def __len__(self) -> int:
         return len(self._wanted)
 
-    @property
-    def name(self) -> str:
-        """The name of the file."""
-        return self._file.name
-
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:

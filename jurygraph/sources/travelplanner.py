@@ -223,7 +223,11 @@ def read_query(query: str) -> TripRequest:
         barred=_names_mentioned(modes, "denied"),
         unread=(
             *(name.removeprefix("No ") for name in _names_mentioned(rules, "denied", "unclear")),
-            *(room for room in _names_mentioned(rooms, "denied", "unclear") if (room, rooms[room]) != _NO_SHARED_ROOM),
+            *(
+                room
+                for room in _names_mentioned(rooms, "denied", "unclear")
+                if (room, rooms[room]) != ("Shared room", "denied")
+            ),
             *_names_mentioned(cuisines, "unclear"),
             *_names_mentioned(modes, "unclear"),
         ),
@@ -231,7 +235,6 @@ def read_query(query: str) -> TripRequest:
 
 
 Mention = Literal["wanted", "denied", "indifferent", "unclear"]
-_NO_SHARED_ROOM = ("Shared room", "denied")
 
 
 def _names_mentioned(mentions: Mapping[str, Mention | None], *kinds: Mention) -> tuple[str, ...]:

@@ -19,10 +19,6 @@ from jurygraph.sources.json_lines import raise_line_error, read_lines, validate_
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
 
-def _int_to_text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-
 def _text_to_number(value: Any) -> Any:
     return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
 
@@ -30,7 +26,7 @@ def _text_to_number(value: Any) -> Any:
 Name = Annotated[str, StringConstraints(max_length=240)]
 """Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
-Key = Annotated[Name, Field(min_length=1), BeforeValidator(_int_to_text)]
+Key = Annotated[Name, Field(min_length=1), BeforeValidator(lambda value: str(value) if type(value) is int else value)]
 """Id of a published row: text, or a whole number, which is read as text."""
 
 Points = Annotated[Number, BeforeValidator(_text_to_number)]
