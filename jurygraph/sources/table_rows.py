@@ -21,26 +21,19 @@ from jurygraph.sources.files import TextFile, missing_file_hint
 
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
-_BATCH_SIZE = 8192
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_PARQUET_MAGIC = b"PAR1"
 
 
 Row = dict[str, Any]
 PlacedRow = tuple[str, Row]
-"""The place of a row ("line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
+"""The place of a row (the first "line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
-def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
-    """Yield the rows, by column, with JSON values. `table` is one of a SQLite file.
+def read_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
+    """Yield the rows with JSON values, each with its place. `table` is one of a SQLite file.
 
     Raises `InputError` naming the file, and the line if it has lines.
     """
-    return (values for _, values in read_placed_rows(path, table))
-
-
-def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
-    """Yield rows as `read_rows` does, each with its place; if its values span lines, that of the first."""
     reader = _reader_of(path)
     if reader is _read_sqlite:
         return _read_sqlite(path, table)
@@ -94,7 +87,7 @@ def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     start = _read_start(path)
     if start.startswith(_SQLITE_MAGIC):
         return _read_sqlite
-    if start.startswith(_PARQUET_MAGIC):
+    if start.startswith(b"PAR1"):
         return _read_parquet
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
@@ -167,7 +160,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
     try:
         with parquet.ParquetFile(path) as file:
-            rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
+            rows = (row for batch in file.iter_batches(8192) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield f"row {number}", to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:

@@ -113,7 +113,7 @@ def _data() -> Any:
 
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
-    """Return a pattern of the data file, for any case; `{{other}}` in it stands for another one."""
+    """Return a pattern of the data file, for any case; `{{other}}` in it is replaced by another one."""
     words = {**_data()["patterns"], "months": "|".join(_data()["months"])}
     return re.compile(re.sub(r"\{\{(\w+)\}\}", lambda other: words[other[1]], words[name]), re.IGNORECASE)
 

@@ -51,7 +51,9 @@ class Comparison(TaskRow):
         chosen, rejected = ((texts,) if isinstance(texts, str) else texts for texts in (self.chosen, self.rejected))
         if not chosen or not rejected:
             return None, [Note(ONE_SIDED, name)]
-        agents = self._agents(len(chosen), len(rejected))
+        agents: list[str | None] = list(self.models or ())
+        if len(agents) != len(chosen) + len(rejected):
+            agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
         labelled = [(text, True) for text in chosen] + [(text, False) for text in rejected]
         shuffled = sorted(zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0]))
         responses = [
@@ -70,12 +72,6 @@ class Comparison(TaskRow):
         if self.models is not None and None in agents:
             notes.append(Note(UNNAMED, name))
         return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
-
-    def _agents(self, chosen: int, rejected: int) -> list[str | None]:
-        """Return the model of each response, the chosen first; None if it is not known."""
-        if self.models is not None and len(self.models) == chosen + rejected:
-            return list(self.models)
-        return [self.chosen_model] * chosen + [self.rejected_model] * rejected
 
 
 def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
