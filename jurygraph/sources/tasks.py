@@ -149,22 +149,19 @@ class TaskSource:
     @cached_property
     def _index(self) -> TaskIndex:
         """Validate every line of the files, and return their index."""
-        with ExitStack() as failed:
-            index = failed.enter_context(closing(TaskIndex()))
-            self._check_tasks(index)
-            if self._responses is not None:
-                _check_responses(self._responses, index)
-            if self._edges is not None:
-                self._edges.refuse_unknown(index.find, index.task_ids(), "leave the line out")
-            index.sort()
-            unanswered = index.first_without_responses()
-            if unanswered is not None:
-                problem = Problem(
-                    ("responses",), f"task {quote(unanswered[0])} has no responses", "give it one, or leave it out"
-                )
-                raise_line_error(self._tasks.name, unanswered[1], problem)
-            failed.pop_all()
-            return self._resources.enter_context(closing(index))
+        index = self._resources.enter_context(closing(TaskIndex()))
+        self._check_tasks(index)
+        if self._responses is not None:
+            _check_responses(self._responses, index)
+        if self._edges is not None:
+            self._edges.refuse_unknown(index.find, index.task_ids(), "leave the line out")
+        index.sort()
+        unanswered = index.first_without_responses()
+        if unanswered is not None:
+            problem = f"task {quote(unanswered[0])} has no responses"
+            remedy = "give it one, or leave it out"
+            raise_line_error(self._tasks.name, unanswered[1], Problem(("responses",), problem, remedy))
+        return index
 
     def _check_tasks(self, index: TaskIndex) -> None:
         number = -1

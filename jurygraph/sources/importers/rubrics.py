@@ -123,8 +123,8 @@ class Entry(Row):
     def criterion_fields(self) -> dict[str, Any]:
         """Return the fields of a criterion; its anchors are the described ranges, by their ends."""
         text = ": ".join(part for part in (self.name, self.criteria_description) if part)
-        ranges = self.model_dump(by_alias=True, exclude={"name", "criteria_description", *self.other})
-        anchors = nonempty_fields(**ranges)
+        ranges = ((field.alias, getattr(self, name)) for name, field in Entry.model_fields.items())
+        anchors = nonempty_fields(**{alias: meaning for alias, meaning in ranges if alias is not None})
         return {"text": text, "weight": 1.0, "scale": (1.0, 10.0), "anchors": anchors, "about": self.other}
 
 
