@@ -126,7 +126,8 @@ class Redactor:
         """Return the spans of secrets in a text, in bytes, in order and without overlap."""
         spans = [] if self._simple is None else [match.span() for match in self._simple.finditer(raw)]
         spans += self._spans_in(raw)
-        starts, ends = array("Q", range(len(raw))), array("Q", range(1, len(raw) + 1))
+        starts = array("Q", range(len(raw)))
+        ends = starts[1:] + array("Q", [len(raw)])
         for content in _unescape(raw):
             starts, ends = _resolved_places(raw, starts, ends)
             spans += [(starts[start], ends[end - 1]) for start, end in self._spans_in(content)]
