@@ -70,7 +70,7 @@ def print_omitted_tasks(outcomes: list[TaskOutcome[T]]) -> int:
 
 async def _request_all(jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     gateway, results = jury.gateway, []
-    pending = (asyncio.create_task(_request_one(lines.name, line, task, request)) for line, task in lines.tasks())
+    pending = (asyncio.create_task(_request_one(lines.mark.name, line, task, request)) for line, task in lines.tasks())
     try:
         async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
             async for outcome in outcomes:

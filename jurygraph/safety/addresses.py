@@ -8,7 +8,7 @@ invisible characters, look-alikes, spaced letters, comments, or encodings.
 import re
 import tomllib
 from base64 import b64decode
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from html import unescape
 from importlib.resources import files
@@ -119,35 +119,6 @@ _Combination = tuple[frozenset[Sign], int]
 """Signs that count when they occur together, and the number of characters that the passage may have (0: no limit)."""
 
 
-def _combination(within: int, *signs: Sign) -> _Combination:
-    return frozenset(signs), within
-
-
-_GRADER_SIGNS: tuple[Sign, ...] = ("grader", "office", "behind")
-_VERDICT_SIGNS: tuple[Sign, ...] = ("full", "passed", "praise")
-_COMBINATIONS: tuple[_Combination, ...] = (
-    *(_combination(0, "mark"), _combination(0, "token"), _combination(0, "demand")),
-    _combination(80, "forget", "orders"),
-    _combination(120, "work", "full"),
-    *(_combination(240, address, verdict) for address, verdict in product(_GRADER_SIGNS, _VERDICT_SIGNS)),
-    *(_combination(240, "forget", "told", other) for other in (*_GRADER_SIGNS, *_VERDICT_SIGNS)),
-    *(_combination(240, address, "grader") for address in ("office", "behind")),
-    *(_combination(240, "passed", "full"), _combination(240, "passed", "praise")),
-)
-_HIDDEN_COMBINATIONS: tuple[_Combination, ...] = (
-    *_COMBINATIONS,
-    *(_combination(0, "grader"), _combination(0, "full"), _combination(0, "passed")),
-    _combination(240, "forget", "told"),
-)
-
-_SIGNS_BY_TOPIC: Mapping[str, frozenset[Sign]] = {
-    "models": frozenset({"token", "forget", "orders", "told", "office", "grader"}),
-    "graders": frozenset({"grader"}),
-    "marks": frozenset({"grader", "demand", *_VERDICT_SIGNS}),
-}
-"""Topics that a task may be about, and the signs that then do not count."""
-
-
 class Address(NamedTuple):
     """A passage that addresses the grader, folded, and where it is hidden if readers do not see it."""
 
@@ -182,12 +153,19 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
                     yield signs, words
 
 
-def _group_by_sign(combinations: Iterable[_Combination]) -> Mapping[Sign, tuple[_Combination, ...]]:
-    return {sign: tuple(combination for combination in combinations if sign in combination[0]) for sign in SIGNS}
+def _load_combinations(*names: str) -> Mapping[Sign, list[_Combination]]:
+    """Return the combinations of these lists in `signs.toml`, in order, by each of their signs."""
+    combinations: list[Any] = [
+        (frozenset(signs), entry["within"])
+        for name in names
+        for entry in _SIGNS[name]
+        for signs in product(*map(str.split, entry["signs"]))
+    ]
+    return {sign: [combination for combination in combinations if sign in combination[0]] for sign in SIGNS}
 
 
-_COMBINATIONS_BY_SIGN = _group_by_sign(_COMBINATIONS)
-_HIDDEN_COMBINATIONS_BY_SIGN = _group_by_sign(_HIDDEN_COMBINATIONS)
+_COMBINATIONS_BY_SIGN = _load_combinations("combinations")
+_HIDDEN_COMBINATIONS_BY_SIGN = _load_combinations("combinations", "hidden_combinations")
 
 
 @lru_cache(maxsize=16)
@@ -197,10 +175,15 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
     allowed: set[Sign] = set()
     for text in (folded_query, fold_text(reference)):
         allowed.update(*(signs for signs, _ in _find_combinations(View(text.encode()))))
-    for topic, signs in _SIGNS_BY_TOPIC.items():
-        if re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None:
-            allowed |= signs
+    for topic, signs in _SIGNS["allowed_signs"].items():
+        if is_about(topic, folded_query):
+            allowed.update(signs.split())
     return frozenset(allowed)
+
+
+def is_about(topic: str, folded_query: str) -> bool:
+    """Return whether a task is about one of the topics that `signs.toml` lists."""
+    return re2.search("|".join(_SIGNS["topics"][topic]), folded_query) is not None
 
 
 _BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)]
@@ -213,9 +196,8 @@ _FOREIGN, _ODD = ("".join(pair[0] for pair in pairs) for pairs in (_FOREIGN_PAIR
 _MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
 """Matches where a word mixes alphabets."""
 
-_SELECTOR_RANGES = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _TAGS = re2.compile("[\U000e0020-\U000e007e]+")
-_SELECTORS = re2.compile(f"[{_SELECTOR_RANGES}]{{4,}}")
+_SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _COMMENT = re2.compile(rb"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
 _CODE = re2.compile(rb"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
 _LETTER, _SEPARATOR = r"[^\s[:punct:]\d]", r"[\s[:punct:]]{1,3}"

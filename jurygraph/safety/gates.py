@@ -10,11 +10,10 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-import re2
 from rapidfuzz.distance import Indel
 
 from jurygraph.messages import quote
-from jurygraph.safety.addresses import find_address
+from jurygraph.safety.addresses import find_address, is_about
 from jurygraph.safety.openers import is_bare_opener
 from jurygraph.safety.text_folding import INVISIBLE, fold_text, letters_and_digits, remove_invisible
 from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
@@ -51,31 +50,20 @@ def stopping_gate(
 
 _VISIBLE = re.compile(f"[^\\s{INVISIBLE}]")
 _WORD_CHARACTER = re.compile(f"(?![{INVISIBLE}])[^\\W_]")
-_ASKS_FOR_SIGNS = re2.compile(
-    r"emoji|emoticon|\bmorse\b|ascii.?art|braille"
-    r"|\b(?:which|what) (?:[a-z]+ )?(?:sign|mark|symbol|operator|character)\b"
-)
-_ASKS_FOR_WORD = re2.compile(
-    r"synonym|antonym|translat|rhyme|anagram|crossword|\bwhat is\b.*\bcalled\b|\b(?:which|what) word\b"
-    r"|\b(?:another|a|the|one) (?:word|term) (?:for|that)\b|ubersetz|traduis|traduce|traduz|traduci|vertaal|przetlumacz"
-    r"|переведи|翻译|翻訳|번역|ترجم|अनुवाद"
-)
 _MAX_WORD_LENGTH = 30
 
 
 def _check_punctuation(text: str, query: str, reference: str) -> str | None:
-    if not _has_only_signs(text) or _has_only_signs(reference) or _ASKS_FOR_SIGNS.search(fold_text(query)) is not None:
+    if not _has_only_signs(text) or _has_only_signs(reference) or is_about("punctuation", fold_text(query)):
         return None
     return f"there is no word and no figure in it: {quote(_first_line(text))}"
 
 
 def _has_only_signs(text: str) -> bool:
-    return _VISIBLE.search(text) is not None and not _has_meaning(text)
-
-
-def _has_meaning(text: str) -> bool:
-    """Return whether there is a letter, digit or mathematical sign, or a character that represents one, such as ㈱."""
-    return _WORD_CHARACTER.search(text) is not None or any(
+    """Return whether nothing to be seen is or represents (as ㈱ does) a letter, digit or mathematical sign."""
+    if _VISIBLE.search(text) is None or _WORD_CHARACTER.search(text) is not None:
+        return False
+    return not any(
         (not char.isascii() and unicodedata.category(char) == "Sm")
         or any(map(str.isalnum, unicodedata.normalize("NFKC", char)))
         for char in set(remove_invisible(text))
@@ -89,7 +77,7 @@ def _check_opener(text: str, read: str, query: str, reference: str) -> str | Non
         is_short = len(reference) <= _MAX_WORD_LENGTH
         if is_short and letters_and_digits(read) in letters_and_digits(fold_text(reference)):
             return None
-        if _ASKS_FOR_WORD.search(fold_text(query)) is not None:
+        if is_about("words", fold_text(query)):
             return None
     return f"it announces an answer and gives none: {quote(_first_line(text))}"
 

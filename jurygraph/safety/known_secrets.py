@@ -129,9 +129,6 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
         raise
 
 
-_REASON = "which a run would keep; read that variable in your own code instead"
-
-
 def refuse_secrets_in_config(config: "Config") -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     for problem in _secrets_in_fields(config, process_redactor()):
@@ -157,7 +154,8 @@ def _secrets_in_fields(model: "BaseModel", redactor: Redactor) -> Iterator[str]:
     if redactor.has_secret_in(model.model_dump_json()):
         for place, value in _secret_texts(model.model_dump(mode="json"), redactor):
             variable = variable_with_secret(value, os.environ) or "the model's key"
-            yield f"{place}: holds the secret of {variable}, {_REASON}"
+            advice = "which a run would keep; read that variable in your own code instead"
+            yield f"{place}: holds the secret of {variable}, {advice}"
 
 
 def _secret_texts(value: Any, redactor: Redactor, place: str = "") -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import re2
 
@@ -24,28 +24,23 @@ _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 
 def is_bare_opener(read: str) -> bool:
     """Return whether a folded text consists only of openers, in any layout, number and mixture of 28 languages."""
-    return _patterns().openers.fullmatch(read) is not None
+    return _patterns()[0].fullmatch(read) is not None
 
 
 def is_empty_talk(read: str) -> bool:
     """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
     untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
     words = re2.findall(r"[\pL\pN]+", untagged)
-    patterns = _patterns()
+    _, fillers, empty_words = _patterns()
     is_repetition = len(set(words)) == 1 and words[0].isalpha()
-    if len(words) >= _MIN_WORDS and (is_repetition or patterns.empty_words.issuperset(words)):
+    if len(words) >= _MIN_WORDS and (is_repetition or empty_words.issuperset(words)):
         return True
-    return not words or patterns.fillers.fullmatch(untagged) is not None
-
-
-class _Patterns(NamedTuple):
-    openers: Any
-    fillers: Any
-    empty_words: frozenset[str]
+    return not words or fillers.fullmatch(untagged) is not None
 
 
 @cache
-def _patterns() -> _Patterns:
+def _patterns() -> tuple[Any, Any, frozenset[str]]:
+    """Return the patterns of openers and of fillers, and the empty words."""
     options = re2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
@@ -57,7 +52,7 @@ def _patterns() -> _Patterns:
     either = f"(?:{opener}|{filler})"
     fillers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
     empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
-    return _Patterns(re2.compile(openers, options), re2.compile(fillers, options), empty_words)
+    return re2.compile(openers, options), re2.compile(fillers, options), empty_words
 
 
 def _any_of(patterns: Iterable[str]) -> str:

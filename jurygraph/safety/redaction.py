@@ -127,10 +127,11 @@ class Redactor:
         spans = [] if self._simple is None else [match.span() for match in self._simple.finditer(raw)]
         spans += self._spans_in(raw)
         starts = array("Q", range(len(raw)))
-        resolved = _ResolvedText(raw, starts, starts[1:] + array("Q", [len(raw)]))
-        for content in _unescape(raw):  # the same steps, with the original position of each byte
-            resolved = resolved.resolve_again()
-            spans += [(resolved.starts[start], resolved.ends[end - 1]) for start, end in self._spans_in(content)]
+        ends = starts[1:] + array("Q", [len(raw)])
+        for content in _unescape(raw):
+            starts, ends = _resolved_places(raw, starts, ends)
+            spans += [(starts[start], ends[end - 1]) for start, end in self._spans_in(content)]
+            raw = content
         merged: list[Span] = []
         for start, end in sorted(spans):
             if merged and start < merged[-1][1]:
@@ -244,24 +245,16 @@ def _unescape(raw: bytes) -> Iterator[bytes]:
         yield raw
 
 
-class _ResolvedText(NamedTuple):
-    """A text with its escapes resolved, and the beginning and end of each of its bytes in the original text."""
-
-    content: bytes
-    starts: "array[int]"
-    ends: "array[int]"
-
-    def resolve_again(self) -> "_ResolvedText":
-        """Return the text with its remaining escapes resolved."""
-        content, starts, ends, end = bytearray(), array("Q"), array("Q"), 0
-        for match in _ESCAPE.finditer(self.content):
-            start, stop = match.span()
-            decoded = _decode_escape(match)
-            content += self.content[end:start] + decoded
-            starts += self.starts[end:start] + array("Q", [self.starts[start]]) * len(decoded)
-            ends += self.ends[end:start] + array("Q", [self.ends[stop - 1]]) * len(decoded)
-            end = stop
-        return _ResolvedText(bytes(content + self.content[end:]), starts + self.starts[end:], ends + self.ends[end:])
+def _resolved_places(raw: bytes, starts: "array[int]", ends: "array[int]") -> "tuple[array[int], array[int]]":
+    """Return where each byte of a text begins and ends in the original text once its escapes are resolved."""
+    resolved_starts, resolved_ends, end = array("Q"), array("Q"), 0
+    for match in _ESCAPE.finditer(raw):
+        start, stop = match.span()
+        length = len(_decode_escape(match))
+        resolved_starts += starts[end:start] + array("Q", [starts[start]]) * length
+        resolved_ends += ends[end:start] + array("Q", [ends[stop - 1]]) * length
+        end = stop
+    return resolved_starts + starts[end:], resolved_ends + ends[end:]
 
 
 def _decode_escape(match: "re.Match[bytes]") -> bytes:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Generic, NoReturn, Self, TypeVar
 
@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Path as FieldPath
-from jurygraph.messages import Problem, describe_validation_error, describe_value, quote, validate
+from jurygraph.messages import Problem, describe_validation_error, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.strict_json import decode_strictly, iter_parts
 from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile
@@ -54,13 +54,15 @@ class TaskKeyedFile(Generic[N]):
     Open until `close`.
     """
 
-    def __init__(self, path: str | Path, model: type[N], key: str, duplicate_hint: str) -> None:
+    def __init__(
+        self, path: str | Path, model: type[N], key: str, duplicate_hint: str, empty_hint: str | None = None
+    ) -> None:
         """Validate the file, whose lines name their task in the field `key`.
 
-        Raises `InputError` with file, line and field.
+        Raises `InputError` with file, line and field; also for a file without a line if there is an `empty_hint`.
         """
         self._file = TextFile(path)
-        self._model = model
+        self._model, self._key = model, key
         self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
             for line, entry in read_lines(self._file, model):
@@ -70,12 +72,21 @@ class TaskKeyedFile(Generic[N]):
                     self._refuse(line.number, (key,), problem, duplicate_hint)
                 self._lines[task_id] = line.number, line.place
                 self._check(line.number, entry)
+            if empty_hint is not None and not self._lines:
+                raise InputError(f"{self._file.name}: the file is empty; {empty_hint}")
         except BaseException:
             self.close()
             raise
 
     def _check(self, number: int, entry: N) -> None:
         """Check a line beyond its model."""
+
+    def refuse_unknown(self, is_known: Callable[[str], object], ids: Iterable[str], hint: str) -> None:
+        """Raise `InputError`, with the hint `hint` if none of the `ids` is similar, for a task that is not known."""
+        for name, (number, _) in self._lines.items():
+            if not is_known(name):
+                remedy = did_you_mean(name, ids) or hint
+                self._refuse(number, (self._key,), f"there is no task {quote(name)}", remedy)
 
     def _refuse(self, number: int, path: FieldPath, problem: str, remedy: str) -> NoReturn:
         raise_line_error(self._file.name, number, Problem(path, problem, remedy))
@@ -89,8 +100,9 @@ class TaskKeyedFile(Generic[N]):
         """Return the number of tasks in the file."""
         return len(self._lines)
 
-    def _read_entry(self, task_id: str) -> N:
-        return reread_line(self._file, self._lines[task_id][1], self._model)
+    def get(self, task_id: str) -> N | None:
+        """Return the entry of a task; None if there is none."""
+        return reread_line(self._file, self._lines[task_id][1], self._model) if task_id in self._lines else None
 
     def close(self) -> None:
         """Close the file."""

@@ -31,10 +31,8 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
 
     def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
-        if task.id not in self._lines:
-            return None
-        entry = self._read_entry(task.id)
-        for problem in profile_errors(task, entry):
+        entry = self.get(task.id)
+        for problem in () if entry is None else profile_errors(task, entry):
             raise_line_error(self._file.name, self._lines[task.id][0], problem)
         return entry
 
@@ -88,13 +86,8 @@ def profiles_line(task: Task, profiles: Profiles) -> bytes:
     content = {
         "task": task.id,
         "stakeholders": [
-            {
-                "id": item.id,
-                "profile": profile_text[item.id],
-                "constraints": [
-                    constraint.model_dump(mode="json", exclude_none=True) for constraint in item.constraints
-                ],
-            }
+            {"id": item.id, "profile": profile_text[item.id]}
+            | item.model_dump(mode="json", include={"constraints"}, exclude_none=True)
             for item in profiles.stakeholders
         ],
     }

@@ -16,19 +16,11 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import (
-    MAX_INT_BITS,
-    Problem,
-    describe_value,
-    did_you_mean,
-    quote,
-    shorten,
-    validate,
-)
+from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, shorten, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
+from jurygraph.sources.table_rows import Row, is_csv, read_rows
 
 N = TypeVar("N", bound=FrozenModel)
 
@@ -151,7 +143,7 @@ def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> File
             raise ConfigError(f"columns: {quote(name)} is nothing that such a file says; {hint}")
     rows, csv = [], is_csv(path)
     column_of: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the columns of a row: most files have one set
-    for place, values in read_placed_rows(path):
+    for place, values in read_rows(path):
         present = tuple(values)
         if present not in column_of:
             column_of[present] = _match_columns(f"{path}, {'line 1' if csv else place}", model, columns, present)

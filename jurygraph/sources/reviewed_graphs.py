@@ -1,12 +1,11 @@
 """Reviewed graphs: a TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import quote
 from jurygraph.schema import Rubric, Task, TaskLine
 from jurygraph.sources.json_lines import TaskKeyedFile
 
@@ -17,17 +16,7 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
     """A file of reviewed graphs."""
 
     def __init__(self, path: str | Path) -> None:
-        super().__init__(path, TaskLine, "id", "keep one of the two")
-        if not self._lines:
-            self.close()
-            raise InputError(f"{self._file.name}: the file is empty; name one that `jurygraph annotate` wrote")
-
-    def check(self, known: Callable[[str], bool], ids: Callable[[], Iterable[str]]) -> None:
-        """Raise `InputError` if a graph has no task that is `known`; `ids` are those of all tasks."""
-        for name, (number, _) in self._lines.items():
-            if not known(name):
-                hint = did_you_mean(name, ids()) or "leave the line out"
-                self._refuse(number, ("id",), f"there is no task {quote(name)}", hint)
+        super().__init__(path, TaskLine, "id", "keep one of the two", "name one that `jurygraph annotate` wrote")
 
     def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
@@ -39,17 +28,13 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
                     hint = "name another --out, and this file with --edges-from; or annotate this one"
                     self._refuse(number, (), problem, hint)
 
-    def rubric(self, task_id: str) -> Rubric | None:
-        """Return the rubric for a task, if there is one."""
-        return self._read_entry(task_id).rubric if task_id in self._lines else None
-
     def with_edges(self, task: Task) -> Task:
         """Return the task with its reviewed roles and edges; unchanged if there are none.
 
         Raises `InputError` if the query or the criteria differ from the task's own, or if an edge of the task is
         missing.
         """
-        entry = self._read_entry(task.id) if task.id in self._lines else None
+        entry = self.get(task.id)
         if entry is None or entry.rubric is None:
             return task
         number, reviewed, rubric = self._lines[task.id][0], entry.rubric, task.rubric

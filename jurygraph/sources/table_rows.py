@@ -18,42 +18,33 @@ from pydantic_core import from_json
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote
 from jurygraph.sources.files import TextFile, missing_file_hint
-from jurygraph.sources.json_lines import raise_line_error
 
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
-_BATCH_SIZE = 8192
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_PARQUET_MAGIC = b"PAR1"
 
 
 Row = dict[str, Any]
 PlacedRow = tuple[str, Row]
-"""The place of a row ("line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
+"""The place of a row (the first "line 7" of a text, "[7]" in a list, "row 7" elsewhere), and its values by column."""
 
 
-def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
-    """Yield the rows, by column, with JSON values. `table` is one of a SQLite file.
+def read_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
+    """Yield the rows with JSON values, each with its place. `table` is one of a SQLite file.
 
     Raises `InputError` naming the file, and the line if it has lines.
     """
-    return (values for _, values in read_placed_rows(path, table))
-
-
-def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
-    """Yield rows as `read_rows` does, each with its place; if its values span lines, that of the first."""
-    start = _read_start(path)
-    if start.startswith(_SQLITE_MAGIC):
+    reader = _reader_of(path)
+    if reader is _read_sqlite:
         return _read_sqlite(path, table)
     if table is not None:
         raise InputError(f"{path}: `table` names a table of a SQLite file, and this is none; leave it out")
-    return _reader_of(path, start)(path)
+    return reader(path)
 
 
 def is_csv(path: Path) -> bool:
     """Return True if a file is read as CSV, in which every value is text."""
-    start = _read_start(path)
-    return not start.startswith(_SQLITE_MAGIC) and _reader_of(path, start) is _read_csv
+    return _reader_of(path) is _read_csv
 
 
 def sha256_of(path: Path) -> str:
@@ -91,9 +82,12 @@ def _read_start(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
 
-def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]]:
+def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     readers = {".csv": _read_csv, ".json": _read_json, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
-    if start.startswith(_PARQUET_MAGIC):
+    start = _read_start(path)
+    if start.startswith(_SQLITE_MAGIC):
+        return _read_sqlite
+    if start.startswith(b"PAR1"):
         return _read_parquet
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
@@ -166,14 +160,14 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
     try:
         with parquet.ParquetFile(path) as file:
-            rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
+            rows = (row for batch in file.iter_batches(8192) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield f"row {number}", to_json_values(row)
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
 
-def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
+def _read_sqlite(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         try:
             chosen = _choose_table(path, table, database).replace('"', '""')
@@ -203,9 +197,14 @@ def folder_of_tasks(path: str | Path) -> Path:
     return file.parent if str(path) != "-" and file.is_file() else Path()
 
 
-def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem | None:
-    """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved."""
-    tables = None if facts is None else facts.get("tables")
+def check_table_files(facts: Mapping[str, Any] | None, folder: Path | None) -> Problem | None:
+    """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved.
+
+    Without a folder, files may be anywhere.
+    """
+    if facts is None or folder is None:
+        return None
+    tables = facts.get("tables")
     for name, table in tables.items() if isinstance(tables, Mapping) else ():
         file = table.get("file") if isinstance(table, Mapping) else None
         if isinstance(file, str) and not _is_below(file, root := folder.resolve()):
@@ -213,13 +212,6 @@ def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem 
             hint = "move the file there, or allow files elsewhere with --allow-files-outside"
             return Problem(("facts", "tables", name, "file"), problem, hint)
     return None
-
-
-def require_files_inside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
-    """Raise `InputError` if the task in this line names a table file that is not below a folder."""
-    problem = None if folder is None else check_table_files(facts, folder)
-    if problem is not None:
-        raise_line_error(name, line, problem)
 
 
 def _is_below(file: str, root: Path) -> bool:

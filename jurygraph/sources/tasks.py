@@ -149,22 +149,19 @@ class TaskSource:
     @cached_property
     def _index(self) -> TaskIndex:
         """Validate every line of the files, and return their index."""
-        with ExitStack() as failed:
-            index = failed.enter_context(closing(TaskIndex()))
-            self._check_tasks(index)
-            if self._responses is not None:
-                _check_responses(self._responses, index)
-            if self._edges is not None:
-                self._edges.check(lambda name: index.find(name) is not None, index.task_ids)
-            index.sort()
-            unanswered = index.first_without_responses()
-            if unanswered is not None:
-                problem = Problem(
-                    ("responses",), f"task {quote(unanswered[0])} has no responses", "give it one, or leave it out"
-                )
-                raise_line_error(self._tasks.name, unanswered[1], problem)
-            failed.pop_all()
-            return self._resources.enter_context(closing(index))
+        index = self._resources.enter_context(closing(TaskIndex()))
+        self._check_tasks(index)
+        if self._responses is not None:
+            _check_responses(self._responses, index)
+        if self._edges is not None:
+            self._edges.refuse_unknown(index.find, index.task_ids(), "leave the line out")
+        index.sort()
+        unanswered = index.first_without_responses()
+        if unanswered is not None:
+            problem = f"task {quote(unanswered[0])} has no responses"
+            remedy = "give it one, or leave it out"
+            raise_line_error(self._tasks.name, unanswered[1], Problem(("responses",), problem, remedy))
+        return index
 
     def _check_tasks(self, index: TaskIndex) -> None:
         number = -1
@@ -185,8 +182,7 @@ class TaskSource:
             yield index.add("response", number, response.id, line, ("responses", position, "id"))
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
-        if self._folder is not None:
-            yield check_table_files(task.facts, self._folder)
+        yield check_table_files(task.facts, self._folder)
 
     def check(self) -> None:
         """Validate every line. Raises `InputError` with file, line and field."""
@@ -287,10 +283,8 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         self._is_wanted = wanted
         self._wanted: list[str] = []
-        super().__init__(path, TaskLine, "id", "give each task an id of its own")
-        if not self._lines:
-            self.close()
-            raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
+        empty_hint = "write one task a line, each a JSON object"
+        super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)
 
     def _check(self, number: int, entry: TaskLine) -> None:
         if self._is_wanted(entry):
@@ -299,15 +293,11 @@ class TaskLines(TaskKeyedFile[TaskLine]):
     def __len__(self) -> int:
         return len(self._wanted)
 
-    @property
-    def name(self) -> str:
-        """The name of the file."""
-        return self._file.name
-
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
-            yield self._lines[task_id][0], self._read_entry(task_id).split()[0]
+            number, place = self._lines[task_id]
+            yield number, reread_line(self._file, place, TaskLine).split()[0]
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
         """Return every line as written, wanted or not, without its end, and the id of its task."""

@@ -5,7 +5,7 @@ Queries are parsed by rules on their words, and their constraints become checks;
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import date, timedelta
 from functools import cache
@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, JsonValue
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, did_you_mean, quote
+from jurygraph.messages import Problem, quote
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import TextFile
@@ -58,19 +58,6 @@ class _ProfilesFile(TaskKeyedFile[_Profiles]):
     def _check(self, number: int, entry: _Profiles) -> None:
         validate_line(self._file.name, number, Task, {"id": entry.task, "query": "", **entry.people})
 
-    def people_of(self, task_id: str) -> dict[str, Any] | Problem:
-        """Return the fields of a task that its travellers fill."""
-        if task_id in self._lines:
-            return self._read_entry(task_id).people
-        return Problem(("id",), f"is {quote(task_id)}, which {self._file.name} does not have", "add it")
-
-    def refuse_unknown(self, ids: Collection[str], name: str) -> None:
-        """Raise `InputError` for a task that is not one of these, of the file `name`."""
-        for task, (number, _) in self._lines.items():
-            if task not in ids:
-                problem = f"is {quote(task)}, which {name} does not have"
-                self._refuse(number, ("task",), problem, did_you_mean(task, ids) or "leave the line out")
-
 
 def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None) -> Iterator[TaskLine]:
     """Yield every line as a task with its reference plan as the one response.
@@ -91,7 +78,7 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
         if not ids:
             raise InputError(f"{file.name}: holds no lines; name a file of TravelPlanner's queries")
         if profiles is not None:
-            profiles.refuse_unknown(ids, file.name)
+            profiles.refuse_unknown(ids.__contains__, ids, f"name a task of {file.name}, or leave the line out")
 
 
 def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None) -> TaskLine:
@@ -109,10 +96,11 @@ def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None
         if request.unread:
             content["metadata"] = {UNREAD: list(request.unread)}
     else:
-        people = profiles.people_of(line.id)
-        if isinstance(people, Problem):
-            raise_line_error(name, number, people)
-        content |= people
+        travellers = profiles.get(line.id)
+        if travellers is None:
+            problem = f"is {quote(line.id)}, which {profiles.mark.name} does not have"
+            raise_line_error(name, number, Problem(("id",), problem, "add it"))
+        content |= travellers.people
     text = "\n".join(json.dumps(day, ensure_ascii=False) for day in line.plan or ())
     reference = {"id": f"{line.id}/reference", "agent": "reference", "text": text, "data": line.plan}
     return validate_line(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
@@ -123,14 +111,14 @@ def _data() -> Any:
     return Document(files("jurygraph.sources").joinpath("travelplanner.yaml").read_text(encoding="utf-8")).value
 
 
-Rows = list[dict[str, Any]]
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    """Return a pattern of the data file, for any case; `{{other}}` in it is replaced by another one."""
+    words = {**_data()["patterns"], "months": "|".join(_data()["months"])}
+    return re.compile(re.sub(r"\{\{(\w+)\}\}", lambda other: words[other[1]], words[name]), re.IGNORECASE)
 
-_DRIVE = re.compile(
-    r"(?P<mode>self-driving|taxi), from (?P<origin>.+?) to (?P<destination>.+?), duration: (?P<duration>[^:]+?), "
-    r"distance: (?P<distance>[^:]+?), cost: (?P<cost>\d+(?:\.\d+)?)"
-)
-_NO_DATA = re.compile(r"(?i)\b(?:no valid|there is no|there are no|no information)\b")
-"""Phrases of the source for an empty table."""
+
+Rows = list[dict[str, Any]]
 
 _ENDPOINTS = {"origin": "OriginCityName", "destination": "DestCityName"}
 
@@ -149,7 +137,7 @@ def tables(facts: Mapping[str, Any]) -> dict[str, Any]:
             raise ValueError(f"contains {quote(key)}, which is not a table of TravelPlanner")
         elif isinstance(value, list) and all(isinstance(row, dict) for row in value):
             kinds[kind] += value
-        elif not isinstance(value, str) or not _NO_DATA.search(value):
+        elif not isinstance(value, str) or not _pattern("no_data").search(value):
             raise ValueError(f"has no list of rows in {quote(key)}; each row is an object")
     return {
         "attractions": _table(kinds["Attractions"], ["Name", "City"]),
@@ -174,8 +162,8 @@ def _table(rows: Rows, key: Sequence[str], lists: Mapping[str, str] | None = Non
 
 
 def _parse_drive(key: str, text: str) -> Rows:
-    match = _DRIVE.fullmatch(text)
-    if match is None and _NO_DATA.search(text):
+    match = _pattern("drive").fullmatch(text)
+    if match is None and _pattern("no_data").search(text):
         return []
     if match is None:
         raise ValueError(
@@ -191,47 +179,6 @@ def claim_rules(dates: Iterable[date]) -> dict[str, Any]:
     days = {str(number): day.isoformat() for number, day in enumerate(dates, start=1)}
     beside = {**rules["legs"]["beside"], "FlightDate": {"field": "days", "map": days}}
     return {**rules, "legs": {**rules["legs"], "beside": beside}}
-
-
-_NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "pair": 2}
-_N = r"(?P<n>\d+|one|two|three|four|five|six|seven|eight)"
-_TIMES = r"[ -](?:(?:full|whole|different|distinct|separate) )?(?:days?|nights?|weeks?|cit(?:y|ies))\b"
-_PEOPLE = (
-    rf"(?:group|party) of {_N}\b",
-    rf"\b{_N} (?:people|persons?|individuals|travelers|travellers)\b",
-    rf"\bfor (?:a )?(?P<n>two|three|four|five|six|seven|eight|pair)\b(?!{_TIMES})",
-    r"\b(?P<one>solo|alone|single person|travel plan for me)\b(?! and\b)",
-)
-_MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = rf"(?:{'|'.join(_MONTHS)})"
-_DAY = r"(\d{1,2})(?:st|nd|rd|th)"
-_ONE_DATE = re.compile(rf"\b(?:({_MONTH}) {_DAY}|{_DAY}(?: of)? ({_MONTH})|{_DAY})")
-_YEAR = re.compile(r"(?<!\$)(?<!\$ )\b(20\d\d)\b")
-_ONE = r"(?:person|head|travell?er|adult|individual|one of us)"
-_BUDGET = re.compile(
-    r"\$\s?(?P<n>\d[\d,]*(?:\.\d+)?)(?:\s?(?P<size>k|thousand|million)\b)?"
-    rf"(?P<each>\s?(?:/|per |a |for (?:each|every) )\s?{_ONE}\b| each\b| apiece\b| pp\b)?"
-    r"(?P<per>\s?(?:/|per |a )\s?(?:day|night|week)\b)?",
-    re.IGNORECASE,
-)
-_EACH_BEFORE = re.compile(rf"(?:per[ -]{_ONE}|each of us|every one of us)[^.;!?$]{{0,40}}$", re.IGNORECASE)
-_MULTIPLIERS = {"": 1, "k": 1e3, "thousand": 1e3, "million": 1e6}
-_FOOD = re.compile(r"cuisine|food|dish|dining|meal|\beat|restaurant|culinary|kitchen", re.IGNORECASE)
-_DENIAL = (
-    r"(?:\b(?:no|not|never|nor|without|avoid\w*|hate|dislike|allerg\w+|tired of|sick of|except|other than|apart from|"
-    r"refuse|instead of|skip|anything but)\b|n't\b|\bnon-)"
-)
-_DENIED = re.compile(rf"{_DENIAL}(?P<since>[^.;!?]{{0,40}})$", re.IGNORECASE)
-_AFFIRMED = re.compile(r"\bbut\b|\band\b[^.;!?]*\b(?:want|love|prefer|need|require|enjoy|like)\b", re.IGNORECASE)
-_DENIED_TWICE = re.compile(rf"\s*(?:\w+\s+)?{_DENIAL}", re.IGNORECASE)
-_NO_DENIAL = re.compile(r"not (?:only|just)|(?:cannot|can't|can not) (?:live|do|be) without", re.IGNORECASE)
-_INDIFFERENT = re.compile(r"\bmind\b[^.;!?]{0,40}$|no (?:specific|particular|special)[^.;!?]{0,60}$", re.IGNORECASE)
-_DENIED_AFTER = re.compile(
-    r"^(?:-free|\w*,? (?:(?:is|are|should|must|may|can|will|would|do|does)(?: be)?(?: not|n't)|not|never)\b|"
-    r"[^.;!?,]{0,15} (?:out of the question|no option))",
-    re.IGNORECASE,
-)
-"""A denial that follows what it denies: its extent is not understood."""
 
 
 class TripRequest(NamedTuple):
@@ -259,11 +206,11 @@ def read_query(query: str) -> TripRequest:
         {name: _classify_mention(query, words) for name, words in patterns.items()}
         for patterns in (_data()["rules"], _data()["rooms"], _data()["modes"])
     )
-    about_food = [sentence for sentence in re.split(r"[.!?](?:\s|$)", query) if _FOOD.search(sentence)]
+    about_food = [sentence for sentence in re.split(r"[.!?](?:\s|$)", query) if _pattern("food").search(sentence)]
     dishes = (name for name in _data()["cuisines"] if any(name in sentence for sentence in about_food))
     cuisines = {name: _classify_mention(query, rf"\b{name}\b") for name in dishes}
     wanted = next((room for room, mention in rooms.items() if mention == "wanted"), None)
-    shared_denied = rooms["Shared room"] == "denied" or _NOT_SHARED.search(query) is not None
+    shared_denied = rooms["Shared room"] == "denied" or _pattern("not_shared").search(query) is not None
     return TripRequest(
         people=people,
         dates=_parse_dates(query),
@@ -276,7 +223,11 @@ def read_query(query: str) -> TripRequest:
         barred=_names_mentioned(modes, "denied"),
         unread=(
             *(name.removeprefix("No ") for name in _names_mentioned(rules, "denied", "unclear")),
-            *(room for room in _names_mentioned(rooms, "denied", "unclear") if (room, rooms[room]) != _NO_SHARED_ROOM),
+            *(
+                room
+                for room in _names_mentioned(rooms, "denied", "unclear")
+                if (room, rooms[room]) != ("Shared room", "denied")
+            ),
             *_names_mentioned(cuisines, "unclear"),
             *_names_mentioned(modes, "unclear"),
         ),
@@ -284,8 +235,6 @@ def read_query(query: str) -> TripRequest:
 
 
 Mention = Literal["wanted", "denied", "indifferent", "unclear"]
-_NO_SHARED_ROOM = ("Shared room", "denied")
-_NOT_SHARED = re.compile(r"(?:not|non-)\s?shared|rooms? (?:\w+ )?not be shared", re.IGNORECASE)
 
 
 def _names_mentioned(mentions: Mapping[str, Mention | None], *kinds: Mention) -> tuple[str, ...]:
@@ -297,27 +246,27 @@ def _classify_mention(query: str, words: str) -> Mention | None:
     match = re.search(words, query, re.IGNORECASE)
     if match is None:
         return None
-    before = _NO_DENIAL.sub("", query[: match.start()])
-    if _INDIFFERENT.search(before):
+    before = _pattern("no_denial").sub("", query[: match.start()])
+    if _pattern("indifferent").search(before):
         return "indifferent"
-    if _DENIED_AFTER.search(query[match.end() :]):
+    if _pattern("denied_after").search(query[match.end() :]):
         return "unclear"
-    denied = _DENIED.search(before)
+    denied = _pattern("denied").search(before)
     if denied is None:
         return "wanted"
-    if _DENIED_TWICE.match(denied["since"]):
+    if _pattern("denied_twice").match(denied["since"]):
         return "unclear"
-    return "wanted" if _AFFIRMED.search(denied["since"]) else "denied"
+    return "wanted" if _pattern("affirmed").search(denied["since"]) else "denied"
 
 
 def _parse_budget(query: str) -> tuple[float, bool]:
     """Return the amount, and whether it is for each traveller."""
     amounts = []
-    for match in _BUDGET.finditer(query):
+    for match in _pattern("budget").finditer(query):
         if match["per"]:
             raise ValueError(f"has a budget {match['per'].strip()}; write one for the whole trip")
-        amount = float(match["n"].replace(",", "")) * _MULTIPLIERS[(match["size"] or "").lower()]
-        amounts.append((amount, bool(match["each"] or _EACH_BEFORE.search(query[: match.start()]))))
+        amount = float(match["n"].replace(",", "")) * _data()["multipliers"][(match["size"] or "").lower()]
+        amounts.append((amount, bool(match["each"] or _pattern("each_before").search(query[: match.start()]))))
     if not amounts:
         raise ValueError("has no budget such as $1,700")
     if len(set(amounts)) > 1:
@@ -327,11 +276,11 @@ def _parse_budget(query: str) -> tuple[float, bool]:
 
 
 def _parse_people(query: str) -> int:
-    for words in _PEOPLE:
-        match = re.search(words, query, re.IGNORECASE)
+    for name in ("party", "persons", "for", "alone"):
+        match = _pattern(name).search(query)
         if match is not None:
             number = match.groupdict().get("n")
-            people = 1 if number is None else _NUMBERS.get(number.lower()) or int(number)
+            people = 1 if number is None else _data()["numbers"].get(number.lower()) or int(number)
             if people:
                 return people
     raise ValueError("does not state how many people travel, such as a group of 4")
@@ -339,12 +288,12 @@ def _parse_people(query: str) -> int:
 
 def _parse_dates(query: str) -> tuple[date, ...]:
     """Return every day from the first date to the last."""
-    dates = [(match[1] or match[4], match[2] or match[3] or match[5]) for match in _ONE_DATE.finditer(query)]
-    year = _YEAR.search(query)
+    dates = [(match[1] or match[4], match[2] or match[3] or match[5]) for match in _pattern("date").finditer(query)]
+    year = _pattern("year").search(query)
     if len(dates) < 2 or year is None:
         raise ValueError("does not state its first and last day, such as from March 1st to March 5th, 2022")
     (first_month, first_day), (last_month, last_day) = dates[0], dates[-1]
-    months = [_MONTHS.index(month) + 1 for month in (first_month or last_month, last_month or first_month)]
+    months = [_data()["months"].index(month) + 1 for month in (first_month or last_month, last_month or first_month)]
     try:
         first, last = date(int(year[1]), months[0], int(first_day)), date(int(year[1]), months[1], int(last_day))
     except ValueError as error:

@@ -146,7 +146,7 @@ class FileTable(Table):
     def _build_index(self, path: Path, table: str | None) -> frozenset[str]:
         """Index the rows and return their columns."""
         columns: set[str] = set()
-        rows = enumerate(read_rows(path, table), start=1)
+        rows = enumerate((values for _, values in read_rows(path, table)), start=1)
         self._index.execute("CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)")
         self._index.execute("BEGIN")
         while chunk := list(islice(rows, _CHUNK_ROWS)):

@@ -74,7 +74,7 @@ def annotate(
         TaskLines(tasks, lambda task: task.rubric is not None) as lines,
     ):
         if not len(lines):
-            raise InputError(f"{lines.name}: no task has a `rubric` to annotate; add criteria")
+            raise InputError(f"{lines.mark.name}: no task has a `rubric` to annotate; add criteria")
         if dry_run:
             forecast = _estimate_requests(jury, lines, _read_existing_graphs(lines, edges_from, file))
         else:
@@ -255,13 +255,14 @@ def _read_existing_graphs(lines: TaskLines, edges_from: str | None, file: str) -
     if edges_from is None and earlier is None:
         return {}
     with closing(EdgesFile(edges_from or file)) as graphs:
-        graphs.check(lambda name: name in lines.ids, lambda: lines.ids)
+        graphs.refuse_unknown(lines.ids.__contains__, lines.ids, "leave the line out")
         if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
             graphs.check_unchanged(lines.raw_lines())
             print_message(f"{file} exists: its graphs are kept, and only changes are sent to the model")
         elif earlier is not None:
             raise InputError(f"{file}: exists, and --edges-from names another file; name a new output file")
-        return {name: rubric for name in lines.ids if (rubric := graphs.rubric(name)) is not None}
+        entries = ((name, graphs.get(name)) for name in lines.ids)
+        return {name: entry.rubric for name, entry in entries if entry is not None and entry.rubric is not None}
 
 
 def _file_identity(file: str) -> tuple[int, int, int] | None:

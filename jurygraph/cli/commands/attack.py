@@ -23,8 +23,8 @@ from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import RESPONSE_GATES, Response, Task, TaskLine
 from jurygraph.sources.files import TextFile, require_temporary_space
-from jurygraph.sources.json_lines import read_lines
-from jurygraph.sources.table_rows import folder_of_tasks, require_files_inside
+from jurygraph.sources.json_lines import raise_line_error, read_lines
+from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
 from jurygraph.studies.attack.report import AttackReport, Figures
 
 if TYPE_CHECKING:
@@ -121,7 +121,8 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
     with require_temporary_space(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
-            require_files_inside(file.name, line.number, task.facts, folder)
+            if (outside := check_table_files(task.facts, folder)) is not None:
+                raise_line_error(file.name, line.number, outside)
             tasks.append(task.split())
     return tasks
 

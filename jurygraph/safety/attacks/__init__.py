@@ -14,9 +14,6 @@ from jurygraph.schema.frozen_model import Id
 from jurygraph.sources import read_tasks
 from jurygraph.sources.yaml_document import Document
 
-__all__ = ["Attack", "Suite", "attack_text", "load_attack_tasks", "load_attacks"]
-
-
 Suite = Literal["master-keys", "null", "injection", "reference"]
 
 

@@ -9,20 +9,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jurygraph.schema.rating import Vote
-from jurygraph.sources.importers.healthbench import HEALTHBENCH
-from jurygraph.sources.importers.judgebench import JUDGEBENCH
-from jurygraph.sources.importers.plawbench import PLAWBENCH
+from jurygraph.sources.importers.preferences import Comparison, Pair
 from jurygraph.sources.importers.qags import read_qags
-from jurygraph.sources.importers.rewardbench import REWARDBENCH
 from jurygraph.sources.importers.rows import Imported, Note
-from jurygraph.sources.importers.writingbench import WRITINGBENCH
+from jurygraph.sources.importers.rubrics import Case, Example, Query
 
 READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
-    "healthbench": HEALTHBENCH.read,
-    "plawbench": PLAWBENCH.read,
-    "writingbench": WRITINGBENCH.read,
-    "rewardbench": REWARDBENCH.read,
-    "judgebench": JUDGEBENCH.read,
+    "healthbench": Example.read,
+    "plawbench": Case.read,
+    "writingbench": Query.read,
+    "rewardbench": Comparison.read,
+    "judgebench": Pair.read,
 }
 """Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""
 

@@ -17,9 +17,6 @@ from jurygraph.sources.files import TextFile
 from jurygraph.sources.importers.rows import Key, Row
 from jurygraph.sources.json_lines import read_lines
 
-SETS = ("cnn", "xsum")
-SUPPORTED = {"no": 0.0, "yes": 1.0}
-
 
 class Answer(Row):
     """A worker's answer about a sentence."""
@@ -56,7 +53,7 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     """
     files: dict[str, str | Path] = {}
     for path in paths:
-        names = [name for name in SETS if name in Path(path).name.lower()]
+        names = [name for name in ("cnn", "xsum") if name in Path(path).name.lower()]
         if len(names) != 1:
             hint = "have `cnn` or `xsum` in it, as in mturk_xsum.jsonl"
             raise InputError(f"{path}: its name does not say which set it is of; {hint}")
@@ -79,5 +76,5 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
 def _votes(group: str, agent: str, summary: Summary) -> Iterator[Vote]:
     for index, sentence in enumerate(summary.summary_sentences):
         for answer in sentence.responses:
-            annotator, label = f"worker_{answer.worker_id}", SUPPORTED[answer.response]
+            annotator, label = f"worker_{answer.worker_id}", float(answer.response == "yes")
             yield Vote(item=f"{group}_sent{index}", agent=agent, annotator=annotator, label=label, group=group)

@@ -138,10 +138,8 @@ def test_stakeholders_of_an_unknown_task_prevent_any_output(two_tasks: Path, run
     before = folder_contents(tmp_path)
     ended = run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl", "--stakeholders", profiles)
     assert (ended.code, ended.out) == (2, "")
-    assert (
-        ended.err
-        == "error: p.jsonl, line 3, field task: is 'nowhere', which two.jsonl does not have; leave the line out\n"
-    )
+    wrong = "p.jsonl, line 3, field task: there is no task 'nowhere'; name a task of two.jsonl, or leave the line out"
+    assert ended.err == f"error: {wrong}\n"
     assert folder_contents(tmp_path) == before
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Criterion
-from jurygraph.sources.importers.rows import NO_GAIN, WORDLESS, WORTHLESS
+from jurygraph.sources.importers.rubrics import NO_GAIN, WORDLESS, WORTHLESS
 from tests.sources.importers.published import HEALTHBENCH, import_rows, notes_of, tasks, write_rows
 
 FULL, PLAIN, FIRST_GROUP = HEALTHBENCH

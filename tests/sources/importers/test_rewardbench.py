@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.schema import Message
-from jurygraph.sources.importers.rewardbench import ONE_SIDED, UNCOUNTED, UNNAMED
+from jurygraph.sources.importers.preferences import ONE_SIDED, UNCOUNTED, UNNAMED
 from tests.sources.importers.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
 FIRST, UNKNOWN, SECOND, MISCOUNTED, ONE_SIDE, BARE = REWARDBENCH

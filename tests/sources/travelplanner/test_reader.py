@@ -117,9 +117,9 @@ def test_stakeholders_are_joined_by_the_ids_of_the_tasks(tmp_path: Path) -> None
     ("profiles", "words"),
     [
         ([{**JOINED, "task": "travelplanner-train-02"}, JOINED],
-         "p.jsonl, line 1, field task: is 'travelplanner-train-02', which a.jsonl does not have; did you mean travel"),
+         "p.jsonl, line 1, field task: there is no task 'travelplanner-train-02'; did you mean travel"),
         ([JOINED, {**JOINED, "task": "x"}],
-         "p.jsonl, line 2, field task: is 'x', which a.jsonl does not have; leave the line out"),
+         "p.jsonl, line 2, field task: there is no task 'x'; name a task of a.jsonl, or leave the line out"),
         ([], "a.jsonl, line 1, field id: is 'travelplanner-train-01', which p.jsonl does not have; add it"),
         ([JOINED, JOINED],
          "p.jsonl, line 2, field task: task 'travelplanner-train-01' is already in line 1; keep one of them"),

@@ -1,0 +1,109 @@
+"""Benchmarks whose rows are prompts with responses, labelled `preferred` or not: RewardBench (1, 2) and JudgeBench."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue, field_validator
+
+from jurygraph.schema.frozen_model import digest_of
+from jurygraph.sources.importers.rows import Content, Key, Name, Note, TaskRow, Turn, nonempty_fields
+
+ONE_SIDED = "rows without both a chosen and a rejected response are left out"
+UNCOUNTED = "rows say another number of responses than they hold"
+UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
+
+
+class Comparison(TaskRow):
+    """RewardBench and RewardBench 2 (allenai/reward-bench): a prompt with chosen and rejected responses.
+
+    RewardBench has one of each, whose models it names separately; RewardBench 2 has lists, and `models` has the models
+    of the chosen, then those of the rejected responses.
+    """
+
+    KEY, EXPECTED = "id", "RewardBench's or RewardBench 2's rows"
+
+    id: Key
+    prompt: str | tuple[Turn, ...]
+    chosen: str | tuple[str, ...]
+    rejected: str | tuple[str, ...]
+    chosen_model: str | None = None
+    rejected_model: str | None = None
+    models: tuple[str, ...] | None = None
+    num_correct: float | None = None
+    num_incorrect: float | None = None
+    total_completions: float | None = None
+    subset: Name | None = None
+    additional_metadata: dict[str, JsonValue] | None = None
+
+    @field_validator("prompt")
+    @classmethod
+    def _require_messages(cls, prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
+        if prompt == ():
+            raise ValueError("is an empty list; give it one message at least")
+        return prompt
+
+    def to_content(self) -> Content:
+        """Return the prompt with its responses.
+
+        Neither the ids of the responses nor their order reveal which is preferred: they are in the order of their
+        digests, and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
+        """
+        name = self.id if self.subset is None else f"{self.subset}/{self.id}"
+        chosen, rejected = ((texts,) if isinstance(texts, str) else texts for texts in (self.chosen, self.rejected))
+        if not chosen or not rejected:
+            return None, [Note(ONE_SIDED, name)]
+        agents: list[str | None] = list(self.models or ())
+        if len(agents) != len(chosen) + len(rejected):
+            agents = [self.chosen_model] * len(chosen) + [self.rejected_model] * len(rejected)
+        labelled = [(text, True) for text in chosen] + [(text, False) for text in rejected]
+        shuffled = sorted(zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0]))
+        responses = [
+            {"id": f"{name}/{number}", "agent": agent, "text": text, "labels": {"preferred": preferred}}
+            for number, ((text, preferred), agent) in enumerate(shuffled, 1)
+        ]
+        query = self.prompt if isinstance(self.prompt, str) else [turn.message() for turn in self.prompt]
+        about = nonempty_fields(
+            subset=self.subset, additional_metadata=self.additional_metadata, models=self.models, other=self.other
+        )
+        reported = (self.num_correct, self.num_incorrect, self.total_completions)
+        actual = (len(chosen), len(rejected), len(labelled))
+        notes = []
+        if any(number not in (None, count) for number, count in zip(reported, actual, strict=True)):
+            notes.append(Note(UNCOUNTED, name))
+        if self.models is not None and None in agents:
+            notes.append(Note(UNNAMED, name))
+        return {"id": name, "query": query, "responses": responses, "metadata": about}, notes
+
+
+def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
+    """Return the sort key of a row's responses."""
+    rejected_first = int(digest_of([name, text]), 16) % 2 == 1
+    return digest_of(text), preferred is rejected_first
+
+
+class Pair(TaskRow):
+    """JudgeBench (ScalerLab/JudgeBench): two responses of one model to a question, and a label for the right one."""
+
+    KEY, EXPECTED = "pair_id", "JudgeBench's pairs"
+
+    pair_id: Key
+    question: str = Field(min_length=1)
+    response_A: str
+    response_B: str
+    label: Literal["A>B", "B>A"]
+    response_model: str | None = None
+    source: str | None = None
+    original_id: Key | None = None
+
+    def to_content(self) -> Content:
+        """Return the pair with its two responses."""
+        responses = [
+            {
+                "id": f"{self.pair_id}/{name}",
+                "agent": self.response_model,
+                "text": text,
+                "labels": {"preferred": self.label.startswith(name)},
+            }
+            for name, text in (("A", self.response_A), ("B", self.response_B))
+        ]
+        about = nonempty_fields(source=self.source, original_id=self.original_id, other=self.other)
+        return {"id": self.pair_id, "query": self.question, "responses": responses, "metadata": about}, ()
