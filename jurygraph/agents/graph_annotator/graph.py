@@ -122,83 +122,65 @@ class EdgeSource(NamedTuple):
     prompt: str
 
 
-def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> list[Edge]:
-    """Return the edges that win the vote: at most one per pair."""
-    edges = (elect_edge(pair, samples, source) for pairs, samples in batches for pair in pairs)
-    return [edge for edge in edges if edge is not None]
+class Election(NamedTuple):
+    """The result of the votes: at most one edge per pair, the rejected answers, and pairs without enough answers."""
+
+    proposed: list[Edge]
+    rejected: list[RejectedEdge]
+    unanswered: list[UnansweredPair]
 
 
-def rejected_edges(batches: Iterable[Batch], source: EdgeSource) -> Iterator[RejectedEdge]:
-    """Return the edges that the checks and the votes rejected."""
+def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
+    """Count the votes on every pair. A pair that at least half of the samples leave without an answer gets no edge.
+
+    An answer that the checks rejected is an answer. An edge has the mean confidence of the winners. Those that lost the
+    vote are rejected, each as its most confident answer.
+    """
+    election = Election([], [], [])
     for pairs, samples in batches:
-        for sample in samples:
-            for edge, why in sample.rejected:
-                yield reject_answer(edge, "check", why, source)
+        checked = ((edge, why) for sample in samples for edge, why in sample.rejected)
+        election.rejected.extend(_reject(edge, "check", why, source) for edge, why in checked)
         for pair in pairs:
-            yield from outvoted_edges(pair, samples, source)
+            reasons = [sample.unanswered[pair] for sample in samples if pair in sample.unanswered]
+            if 2 * len(reasons) >= len(samples):
+                election.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
+                continue
+            answers: dict[str, list[EdgeReply]] = defaultdict(list)
+            for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
+                answers[answer.relation].append(answer)
+            winner = _winner(answers)
+            if winner != "none":
+                election.proposed.append(_edge(answers[winner], len(samples), source))
+            tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
+            election.rejected.extend(
+                _reject(_most_confident(answers[kind]), "vote", f"the vote was: {tally}", source)
+                for kind in sorted({*answers} - {"none", winner})
+            )
+    return election
 
 
-def unanswered_pairs(batches: Iterable[Batch]) -> Iterator[UnansweredPair]:
-    """Return the pairs for which at least half of the samples have no answer."""
-    for pairs, samples in batches:
-        for pair in pairs:
-            if not is_answered(pair, samples):
-                why = min(sample.unanswered[pair] for sample in samples if pair in sample.unanswered)
-                yield UnansweredPair(parent=pair.parent, child=pair.child, why=why)
+def _winner(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
+    counts = Counter({kind: len(of_kind) for kind, of_kind in answers.items()}).most_common(2)
+    return "none" if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
 
 
-def elect_edge(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Edge | None:
-    """Return the edge of a pair; None without one or with too few answers. Its confidence is the winners' mean."""
-    answers = _answers_for(pair, samples)
-    kind = _winner(answers)
-    if kind == "none" or not is_answered(pair, samples):
-        return None
-    winners = [answer for answer in answers if answer.relation == kind]
-    content = {
-        "kind": kind,
-        "reason": _most_confident(winners).reason,
-        "confidence": fmean(answer.confidence_share for answer in winners),
-        "votes": (len(winners), len(samples)) if len(samples) > 1 else None,
-    }
-    return Edge.model_validate({**pair._asdict(), **content, **source._asdict()})
+def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
+    best = _most_confident(winners)
+    content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
+    confidence = fmean(answer.confidence_share for answer in winners)
+    votes = (len(winners), samples) if samples > 1 else None
+    return Edge.model_validate({**content, "kind": best.relation, "confidence": confidence, "votes": votes})
 
 
-def is_answered(pair: Pair, samples: Sequence[CheckedEdges]) -> bool:
-    """Return true if more than half of the samples answered about a pair, even if the answer was rejected."""
-    return 2 * sum(pair in sample.unanswered for sample in samples) < len(samples)
-
-
-def outvoted_edges(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Iterator[RejectedEdge]:
-    """Yield the edges that lost the vote, each as its most confident answer."""
-    if not is_answered(pair, samples):
-        return
-    answers = _answers_for(pair, samples)
-    counts = Counter(answer.relation for answer in answers)
-    tally = ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))
-    for kind in sorted({*counts} - {"none", _winner(answers)}):
-        answer = _most_confident([answer for answer in answers if answer.relation == kind])
-        yield reject_answer(answer, "vote", f"the vote was: {tally}", source)
-
-
-def reject_answer(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
+def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
     """Return the record of an answer that gives no edge, with the reason."""
-    content = answer.model_dump(include={"parent", "child", "reason"})
+    content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
-    return RejectedEdge.model_validate({**content, **source._asdict()})
+    return RejectedEdge.model_validate(content)
 
 
 def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
     return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
-
-
-def _answers_for(pair: Pair, samples: Sequence[CheckedEdges]) -> list[EdgeReply]:
-    return [sample.answers[pair] for sample in samples if pair in sample.answers]
-
-
-def _winner(answers: Sequence[EdgeReply]) -> str:
-    counts = Counter(answer.relation for answer in answers).most_common()
-    tied = len(counts) > 1 and counts[0][1] == counts[1][1]
-    return "none" if tied or not counts else counts[0][0]
 
 
 _KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first

@@ -6,16 +6,17 @@ Each aspect of each step is sound or not, and every fault is quoted. The score i
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
 from jurygraph.agents.judging.forms import Reason
 from jurygraph.agents.judging.quotations import explain_rejected_quote
-from jurygraph.agents.quality_assessor.steps import FalseCalculation, Segment, find_false_calculations, split_steps
+from jurygraph.agents.quality_assessor.steps import Segment, UnsoundStep, find_false_calculations, split_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
@@ -23,6 +24,7 @@ from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Branch, Evidence, Failure, FrozenModel, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag
+from jurygraph.schema.task import chat_text
 
 Aspect = Literal["accuracy", "facts", "coherence"]
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
@@ -83,15 +85,6 @@ TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a so
 _HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
 
 
-class _Unsound(NamedTuple):
-    """An unsound step: its number, the reason, the evidence, and, without any evidence, what is `lacking`."""
-
-    step: int
-    reason: str
-    evidence: tuple[Evidence, ...]
-    lacking: str = ""
-
-
 class Reasoning(SingleCallEvaluator):
     """The step reward of each aspect: the share of the steps before the first that the model finds unsound.
 
@@ -125,74 +118,75 @@ class Reasoning(SingleCallEvaluator):
         if len(steps) > MAX_STEPS_JUDGED:
             message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
             return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
-        gateway = inputs.client
-        assert gateway is not None, "a model is required"
+        client = inputs.client
+        assert client is not None, "a model is required"
         shared = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
         reply_model, room = steps_reply_model(len(steps)), TOKENS_PER_STEP * len(steps)
-        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         errors = find_false_calculations(shared["query"], inputs.response.text, steps)
-        findings = _Findings(steps, {error.step: error for error in reversed(errors)}, gateway.safety.evidence)
+        findings = _Findings(steps, {error.step: error for error in reversed(errors)}, client.safety.evidence)
         try:
-            result = await gateway.judge(request, reply_model, findings.flaw)
+            result = await client.judge(request, reply_model, findings.flaw)
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        unsound = findings.unsound_steps(result.value)
-        return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
+        by_aspect = findings.by_aspect(result.value)
+        return {aspect: _build_verdict(by_aspect[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
+@dataclass(frozen=True, slots=True)
 class _Findings:
-    """The unsound steps of a response: those found by code, by their numbers, and those in a reply.
+    """The faults of a response: those found by code, by the numbers of their steps, and those in a reply.
 
     Quotations are searched in the step that they are about, unless `is_checked` is false.
     """
 
-    def __init__(self, steps: Sequence[Segment], errors: Mapping[int, FalseCalculation], is_checked: bool) -> None:
-        self._steps, self._errors, self._is_checked = steps, errors, is_checked
-        self._texts = [SearchableText(step.text) for step in steps]
+    steps: Sequence[Segment]
+    errors: Mapping[int, UnsoundStep]
+    is_checked: bool
 
-    def unsound_steps(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
+    def by_aspect(self, reply: StepsReply) -> dict[Aspect, list[UnsoundStep]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
-        unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
-        for error in self._errors.values():
-            unsound["accuracy"].append(_Unsound(error.step, error.description, (error.evidence,)))
-        for aspect, entry in self._unsound_by_model(reply):
-            unsound[aspect].append(entry)
-        return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
+        found = {aspect: [fault for name, fault in self._in_reply(reply) if name == aspect] for aspect in ASPECTS}
+        found["accuracy"] += self.errors.values()
+        return {aspect: sorted(faults, key=lambda fault: fault.step) for aspect, faults in found.items()}
 
     def flaw(self, reply: StepsReply) -> str | None:
         """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
         problems = [
-            f"step_{entry.step}: {aspect} is not sound, {entry.lacking}"
-            for aspect, entry in self._unsound_by_model(reply)
-            if entry.lacking
+            f"step_{fault.step}: {aspect} is not sound, {fault.lacking}"
+            for aspect, fault in self._in_reply(reply)
+            if fault.lacking
         ]
         return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
-    def _unsound_by_model(self, reply: StepsReply) -> Iterator[tuple[Aspect, _Unsound]]:
+    def _in_reply(self, reply: StepsReply) -> Iterator[tuple[Aspect, UnsoundStep]]:
         """Yield the faults of a reply by aspect, without those about accuracy that code has found itself."""
         for step in reply.steps:
             for fault in step.faults:
-                if fault.aspect != "accuracy" or step.step not in self._errors:
-                    yield fault.aspect, self._locate(step.step, fault)
-
-    def _locate(self, step: int, fault: FaultReply) -> _Unsound:
-        if not self._is_checked:
-            return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
-        text, offset = self._texts[step - 1], self._steps[step - 1].start
-        passage = text.find_support(fault.quote)
-        if passage is None:
-            why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
-            quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
-            lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
-            return _Unsound(step, fault.reason, (), lacking)
-        start, end = offset + passage.start, offset + passage.end
-        return _Unsound(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
+                if fault.aspect != "accuracy" or step.step not in self.errors:
+                    yield fault.aspect, _locate(self.steps[step.step - 1], fault, self.is_checked)
 
 
-def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:
+def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+    if not is_checked:
+        evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
+        return UnsoundStep(step.number, fault.reason, evidence)
+    text = SearchableText(step.text)
+    passage = text.find_support(fault.quote)
+    if passage is not None:
+        start, end = step.start + passage.start, step.start + passage.end
+        evidence = (Evidence(quote=passage.text, start=start, end=end, verified=True),)
+        return UnsoundStep(step.number, fault.reason, evidence)
+    why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
+    quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
+    lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
+    return UnsoundStep(step.number, fault.reason, (), lacking)
+
+
+def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
     """Return the verdict on an aspect, which depends on its first unsound step only."""
     if not unsound:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
@@ -231,9 +225,9 @@ class Arithmetic(Evaluator):
         steps = split_steps(inputs.response.text)
         if not steps:
             return NO_STEPS
-        errors = find_false_calculations(shared_prompt_variables(inputs)["query"], inputs.response.text, steps)
+        errors = find_false_calculations(chat_text(inputs.task.query), inputs.response.text, steps)
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
-        first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].description}"
-        score, evidence = (first - 1) / len(steps), tuple(error.evidence for error in errors)
+        first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
+        score, evidence = (first - 1) / len(steps), tuple(passage for error in errors for passage in error.evidence)
         return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)
