@@ -18,7 +18,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.schema import Audience, Branch, Condition, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.plan import Pairs
 
-RESPONSES_BY_SCOPE = {"response": 1, "pair": 2, "group": 1}
+_ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
 
 
 class AdaptedEvaluator(Evaluator):
@@ -101,16 +101,15 @@ class FunctionEvaluator(AdaptedEvaluator):
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
-        positional = [None] * (1 + RESPONSES_BY_SCOPE[self.scope])
+        arguments = _ARGUMENTS[self.scope]
         try:
             signature = inspect.signature(self.target)
             bind = signature.bind if are_complete else signature.bind_partial
-            bind(*positional, **dict.fromkeys(self.needs), **params)
+            bind(*arguments, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
-            calls = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
-                f"evaluator {self.name!r} of scope {self.scope} is called as {calls[self.scope]}{extra}: {error}; "
+                f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
                 "change the function, or the params"
             ) from error
 

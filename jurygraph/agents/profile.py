@@ -91,23 +91,21 @@ async def read_profiles(task: Task, given: ProfilesLine | None, client: "JudgeCl
     unread = [person for person in people if is_text_only(person) and person.id not in named]
     if not unread or client is None:
         return by_hand
-    profiles = await _read_by_model(task, unread, client)
-    if by_hand is not None:
-        stakeholders = tuple(sorted((*by_hand.stakeholders, *profiles.stakeholders), key=lambda person: person.id))
-        update = {"stakeholders": stakeholders, "by": by_hand.by | profiles.by, "dropped": profiles.dropped}
-        profiles = by_hand.model_copy(update=update)
+    profiles = await _read_by_model(task, unread, client, by_hand or Profiles(stakeholders=(), by={}))
     task_with_profiles = with_profiles(task, profiles)
     if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
         profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
 
-async def _read_by_model(task: Task, people: Sequence[Stakeholder], client: "JudgeClient") -> Profiles:
-    """Read each profile by itself with the model. All are read before the first failure is raised."""
+async def _read_by_model(
+    task: Task, people: Sequence[Stakeholder], client: "JudgeClient", by_hand: Profiles
+) -> Profiles:
+    """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
     from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
     results = await each_answered(_read_constraints(task, person, client) for person in people)
-    read, by, dropped = [], {}, []
+    read, by, dropped = [*by_hand.stakeholders], {**by_hand.by}, []
     for person, (model, kept, problems) in zip(people, results, strict=True):
         if not kept:
             why = f" ({'; '.join(problems)})" if problems else ""
@@ -117,7 +115,8 @@ async def _read_by_model(task: Task, people: Sequence[Stakeholder], client: "Jud
         read.append(ReadStakeholder(id=person.id, constraints=tuple(kept)))
         by[person.id] = model
         dropped += [f"{person.id}: {why}" for why in problems]
-    return Profiles(stakeholders=tuple(read), by=by, dropped=tuple(dropped))
+    update = {"stakeholders": tuple(sort_by_id(read)), "by": by, "dropped": tuple(dropped)}
+    return by_hand.model_copy(update=update)
 
 
 async def _read_constraints(

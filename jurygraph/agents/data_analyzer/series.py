@@ -69,7 +69,7 @@ def _deviations(x: Floats, is_complete: Bools, counts: Floats, starts: Ints, siz
     return np.where(is_complete, x - np.repeat(means, sizes, axis=-1), 0.0)
 
 
-def saturated(rewards: Floats, groups: Groups) -> Floats:
+def saturation(rewards: Floats, groups: Groups) -> Floats:
     """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [..., g]; NaN for groups of one."""
     order, starts, _ = groups
     rewards = rewards[..., order]
@@ -83,7 +83,7 @@ def disagreement(components: Sequence[Floats]) -> Floats:
     return np.asarray(fusion.disagreement(np.stack(components, axis=-1)))
 
 
-def extreme(components: Sequence[Floats]) -> Floats:
+def extremes(components: Sequence[Floats]) -> Floats:
     """Return 1 for each component's values at 0 or 1, where it cannot tell better from worse, else 0; NaN remain."""
     values = np.concatenate(components, axis=-1)
     return np.where(np.isnan(values), np.nan, (values <= 0.0) | (values >= 1.0))
@@ -159,53 +159,41 @@ def _join_numbers(rows: list[Floats]) -> Floats:
 Direction = Literal["up", "down"]
 COMPONENT = "component."
 
-_DESCRIPTIONS = {
-    "reward": "the mean reward",
-    "population": "the distance of the rewards from the first steps'",
-    "length": "the mean length",
-    "repetition": "repetition",
-    "failed": "the share of failed rewards",
-    "length_reward": "the correlation of length and reward within prompts",
-    "conflict": "the share of responses whose components disagree",
-    "saturation": "the share of prompts whose responses are all paid alike",
-    "extremes": "the share of component values at 0 or 1",
-}
-"""Descriptions of the series that are no component, for sentences."""
-
 
 class Series(NamedTuple):
-    """A series by name: the scale on which it is tested, and the bad direction, if any."""
+    """A series by name: the scale on which it is tested, the bad direction, if any, and a description for sentences."""
 
     name: str
     scale: str
     adverse: Direction | None
+    description: str
 
     @property
     def is_component(self) -> bool:
         """Return true for the mean of a component of the reward."""
         return self.name.startswith(COMPONENT)
 
-    @property
-    def description(self) -> str:
-        """Return the description of the series for sentences."""
-        return _DESCRIPTIONS.get(self.name) or f"the component {self.name.removeprefix(COMPONENT)}"
-
 
 def series_of(step: Step, opposed: Collection[str], penalties: Collection[str]) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step."""
-    names = step.components
-    return (
-        Series("reward", "plain", "down"),
-        *(Series(f"{COMPONENT}{n}", _scale(names[n]), "up" if n in penalties else "down") for n in names),
-        *([] if step.lengths is None else [Series("length", "logarithm", "up")]),
-        *([] if step.repetition is None else [Series("repetition", "share", "up")]),
-        Series("failed", "share", "up"),
-        *([] if step.lengths is None else [Series("length_reward", "correlation", "up")]),
-        *([Series("conflict", "share", "up")] if opposed else []),
-        *([] if step.groups is None else [Series("saturation", "share", "up")]),
-        *([Series("extremes", "share", "up")] if names else []),
-        Series("population", "fifth_root", None),
+    lengths, repetition, groups = (column is not None for column in (step.lengths, step.repetition, step.groups))
+    components = (
+        Series(f"{COMPONENT}{name}", _scale(column), "up" if name in penalties else "down", f"the component {name}")
+        for name, column in step.components.items()
     )
+    candidates = (
+        (True, Series("reward", "plain", "down", "the mean reward")),
+        *((True, series) for series in components),
+        (lengths, Series("length", "logarithm", "up", "the mean length")),
+        (repetition, Series("repetition", "share", "up", "repetition")),
+        (True, Series("failed", "share", "up", "the share of failed rewards")),
+        (lengths, Series("length_reward", "correlation", "up", "the correlation of length and reward within prompts")),
+        (bool(opposed), Series("conflict", "share", "up", "the share of responses whose components disagree")),
+        (groups, Series("saturation", "share", "up", "the share of prompts whose responses are all paid alike")),
+        (bool(step.components), Series("extremes", "share", "up", "the share of component values at 0 or 1")),
+        (True, Series("population", "fifth_root", None, "the distance of the rewards from the first steps'")),
+    )
+    return tuple(series for exists, series in candidates if exists)
 
 
 def _scale(column: Floats) -> str:
@@ -256,9 +244,9 @@ def _column(series: Series, step: Step, opposed: Collection[str], frame: Frame |
         case "failed":
             return np.where(np.isnan(step.rewards), 1.0, 0.0)
         case "saturation":
-            return None if step.groups is None else saturated(step.rewards, step.groups)
+            return None if step.groups is None else saturation(step.rewards, step.groups)
         case "extremes":
-            return extreme(list(step.components.values()))
+            return extremes(list(step.components.values()))
         case "conflict":
             pairwise = disagreement([step.components[component] for component in opposed])
             limit = np.nan if frame is None else frame.conflict - MIN_RELATIVE_SD

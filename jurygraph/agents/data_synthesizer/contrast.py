@@ -62,9 +62,7 @@ class Contrast(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
-        weights = np.array([original.input_weight for original, _ in cell_pairs])
-        width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
-        margin, is_judged, live, fill = _margins(cell_pairs, weights, width)
+        margin, is_judged, live, fill = _margins(cell_pairs)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
         present: Bools = np.greater(count, 0.0)
@@ -89,18 +87,17 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
         )
 
 
-def _margins(
-    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]], weights: Floats, width: int
-) -> tuple[Floats, Bools, Bools, Floats]:
+def _margins(cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]]) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
     The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
     """
-    rows = len(cell_pairs[0][0].value)
-    margin, size = np.zeros((rows, width)), np.zeros((rows, width))
-    is_judged, live = np.full((rows, width), True), np.full((rows, width), False)
-    fill = np.ones((rows, width))
-    for (original, contrast), weight in zip(cell_pairs, weights, strict=True):
+    width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
+    shape = len(cell_pairs[0][0].value), width
+    margin, size, fill = np.zeros(shape), np.zeros(shape), np.ones(shape)
+    is_judged, live = np.full(shape, True), np.full(shape, False)
+    for original, contrast in cell_pairs:
+        weight = original.input_weight
         padding = ((0, 0), (0, width - contrast.value.shape[1]))
         columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
         value, exists, judged = (np.pad(column, padding) for column in columns)

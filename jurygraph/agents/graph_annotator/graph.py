@@ -6,9 +6,9 @@ statistics of graphs (GEAR, Table 14).
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair, candidate_pairs, sort_pairs
 from jurygraph.aggregation import gear
@@ -34,7 +34,7 @@ class KnownGraph:
 
     def open_pairs(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
-        unanswered = {Pair(pair.parent, pair.child) for pair in (self.record.unanswered if self.record else ())}
+        unanswered = set(map(_ends, self.record.unanswered if self.record else ()))
         by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
         known = set(map(_ends, self.annotated_edges))
         return sort_pairs(
@@ -50,7 +50,7 @@ class KnownGraph:
         requested_pairs = set(requested)
         requested_undirected = {frozenset(pair) for pair in requested_pairs}
         for edge in () if self.record is None else self.record.rejected:
-            ends = Pair(edge.parent, edge.child)
+            ends = _ends(edge)
             is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
             is_invalid = edge.parent == edge.child or not self.unchanged_criteria.issuperset(ends)
             if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
@@ -99,7 +99,7 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     return roles, frozenset(settled)
 
 
-def _ends(edge: Edge) -> Pair:
+def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> Pair:
     return Pair(edge.parent, edge.child)
 
 
@@ -263,7 +263,7 @@ def freeze_graph(
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
         "seen": {name: criterion_digest(task, by_id[name], role) for name, role in roles.items()},
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
-        "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
+        "unanswered": tuple(sorted(record.unanswered, key=_ends)),
     }
     annotation = record.model_copy(update=update)
     updated = rubric.model_copy(update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation})
@@ -290,14 +290,11 @@ class GraphStatistics:
     non_empty: float | None
     invalid: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the statistics as JSON values."""
-        return asdict(self)
-
 
 def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
     """Return the statistics of rubrics."""
     listed = list(rubrics)
+    records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
     sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
     return GraphStatistics(
         rubrics=len(listed),
@@ -306,11 +303,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
         edges=_mean(edges for _, edges in sizes),
         update_size=_mean(criteria + edges for criteria, edges in sizes),
         non_empty=_mean(edges > 0 for _, edges in sizes),
-        invalid=_mean(
-            sum(edge.stage == "check" for edge in rubric.annotation.rejected)
-            for rubric in listed
-            if rubric.annotation is not None
-        ),
+        invalid=_mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
     )
 
 

@@ -57,8 +57,7 @@ class EdgesReply(FrozenModel):
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     """Return the schema of a reply about the roles of these criteria."""
-    fields: dict[str, Any] = {"reason": (Reason, ...), "criterion": _one_of(criteria), "role": (Role, ...)}
-    role_model = create_model("RoleStated", __base__=FrozenModel, **fields)
+    role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
     return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
 
@@ -66,9 +65,7 @@ def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
 def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
-    fields: dict[str, Any] = {"reason": (Reason, ...), "parent": _one_of(parents), "child": _one_of(children)}
-    fields |= {"relation": (Relation, ...), "confidence": (Percent, ...)}
-    pair_model = create_model("PairReply", __base__=FrozenModel, **fields)
+    pair_model = create_model("PairReply", __base__=EdgeReply, parent=_one_of(parents), child=_one_of(children))
     return create_model("PairsStated", __base__=FrozenModel, pairs=_list_of(pair_model, len(pairs)))
 
 

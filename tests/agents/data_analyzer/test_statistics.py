@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.agents.data_analyzer.series import (
     disagreement,
-    extreme,
+    extremes,
     length_correlation,
     moments,
-    saturated,
+    saturation,
     stability_index,
     within_correlation,
 )
@@ -46,7 +46,7 @@ def test_statistics_of_many_steps_equal_those_of_each_step() -> None:
     assert groups is not None
     assert_allclose(within_correlation(x, y, groups)[2, 1], within_correlation(x[2, 1], y[2, 1], groups))
     assert_allclose(moments(x).mean[0, 0], moments(x[0, 0]).mean)
-    assert_allclose(saturated(x, groups)[1], saturated(x[1], groups))
+    assert_allclose(saturation(x, groups)[1], saturation(x[1], groups))
     edges = np.array([0.3, 0.6])
     assert_allclose(
         stability_index(x, edges, np.full(3, 1 / 3))[0, 0], stability_index(x[0, 0], edges, np.full(3, 1 / 3))
@@ -92,7 +92,7 @@ def test_a_group_of_two_or_more_equal_rewards_is_saturated() -> None:
     rewards = np.array([1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5])
     groups = groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3])
     assert groups is not None
-    assert_allclose(saturated(rewards, groups), [1.0, 0.0, np.nan, 1.0])
+    assert_allclose(saturation(rewards, groups), [1.0, 0.0, np.nan, 1.0])
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=4))
@@ -103,7 +103,7 @@ def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]
 
 
 def test_extremes_are_counted_over_all_components() -> None:
-    found = extreme([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
+    found = extremes([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
     assert_allclose(found, [1.0, 1.0, 0.0, 0.0, np.nan, 1.0])
 
 
