@@ -128,11 +128,9 @@ async def _read_constraints(
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
     if_empty = "no constraint is listed; read the profile again, and list what it says"
-
-    def parse(reply: ConstraintsReply) -> tuple[list[ReadConstraint], list[str]]:
-        return parse_constraints(reply, text)
-
-    return await _read(client, request, ConstraintsReply, parse, subject, hint, if_empty)
+    return await _read(
+        client, request, ConstraintsReply, lambda reply: parse_constraints(reply, text), subject, hint, if_empty
+    )
 
 
 async def _read(
@@ -179,19 +177,9 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
         elif len(kept) == MAX_CONSTRAINTS:
             problems.append(f"{_quote(words)} comes after {MAX_CONSTRAINTS} others, which is the most")
         else:
-            kept.append(
-                ReadConstraint(
-                    id=f"c{len(kept) + 1}",
-                    text=words,
-                    kind=listed.kind,
-                    restrictiveness=DEGREE_VALUES[listed.restrictiveness],
-                    quote=passage.text,
-                )
-            )
+            name, alpha, quote = f"c{len(kept) + 1}", DEGREE_VALUES[listed.restrictiveness], passage.text
+            kept.append(ReadConstraint(id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote))
     return kept, problems
-
-
-# Tensions
 
 
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
@@ -215,12 +203,7 @@ def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> t
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
-
-    def restore_id(name: re.Match[str]) -> str:
-        return names[name[0]].id if name[0] in names else name[0]
-
     for listed in reply.tensions:
-        pair = f"{_quote(listed.one)} and {_quote(listed.other)}"
         unknown = [name for name in (listed.one, listed.other) if name not in names]
         if unknown:
             problems.append(f"{_quote(unknown[0])} is nobody's name")
@@ -229,9 +212,10 @@ def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> t
         if first is second:
             problems.append(f"{_quote(listed.one)} is paired with itself")
         elif (first.id, second.id) in kept:
-            problems.append(f"the pair of {pair} is listed twice")
+            problems.append(f"the pair of {_quote(listed.one)} and {_quote(listed.other)} is listed twice")
         elif not shown_by_checks(first, second):
-            strength, reason = DEGREE_VALUES[listed.strength], _NAME.sub(restore_id, listed.reason)
+            reason = _NAME.sub(lambda name: names[name[0]].id if name[0] in names else name[0], listed.reason)
+            strength = DEGREE_VALUES[listed.strength]
             kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
     return list(kept.values()), problems
 

@@ -68,10 +68,7 @@ characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeat
 
 
 def brevity(length: int, baseline: float, limit: float) -> float:
-    """Return 1 up to the `baseline`, falling linearly to 0 at `limit` times the baseline; lengths are in words.
-
-    `baseline` is above 0 and `limit` above 1.
-    """
+    """Return 1 up to the `baseline`, above 0 words, falling linearly to 0 at `limit`, above 1, times the baseline."""
     return min(1.0, max(0.0, (limit - length / baseline) / (limit - 1.0)))
 
 
@@ -179,10 +176,9 @@ class Group:
         return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
 
     def distinct_ngram_shares(self) -> list[float]:
-        """Return, for each response, the share of its distinct n-grams (n = 1, 2, 3) that no other has, times
-        `known_share`.
+        """Return, for each response, the share of its distinct n-grams that no other has, times `known_share`.
 
-        The mean over those n for which it has any.
+        The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
         return [known * _new_share(counts[:3]) for known, counts in zip(self.known_share, self._counts, strict=True)]
 

@@ -32,8 +32,8 @@ class Contrast(Combiner):
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
         contrasts = {name: [other for other in inputs if other.startswith(f"{name}{OF}")] for name in originals}
-        is_paired = all(len(found) == 1 for found in contrasts.values()) and len(inputs) == 2 * len(originals)
-        if not originals or not is_paired:
+        is_paired = all(len(found) == 1 for found in contrasts.values())
+        if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
@@ -43,7 +43,7 @@ class Contrast(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {len(component_input.questions)} questions; name one of them by its id"
                 )
-        twos = {name: found[0] for name, found in contrasts.items()}
+        twos = {name: contrast for name, (contrast,) in contrasts.items()}
         for contrast in twos.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(

@@ -184,7 +184,7 @@ def check_edges(
     ids = frozenset(known)
     for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
         pair = Pair(edge.parent, edge.child)
-        why = _wrong_pair(pair, requested, roles, ids) or _wrong_kind(edge, pair, roles)
+        why = _wrong_edge(edge.relation, pair, requested, roles, ids)
         if why is None:
             by_pair[pair].append(edge)
         else:
@@ -201,30 +201,26 @@ def check_edges(
     return CheckedEdges(answers, tuple(rejected), unanswered)
 
 
-def _wrong_pair(pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]) -> str | None:
-    """Return why an answer's pair is not one of the requested pairs; None if it is."""
+def _wrong_edge(
+    relation: Relation, pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]
+) -> str | None:
+    """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
+    kinds = kinds_between(roles, pair)
     if pair in requested:
-        return None
+        known = f"{' or '.join(kinds)} does"
+        wrong = f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {known}"
+        return None if relation in ("none", *kinds) else wrong
     unknown = [name for name in pair if name not in ids]
     if unknown:
         return f"{_quote(unknown[0])} is no criterion of the rubric"
     if pair.parent == pair.child:
         return "it joins a criterion to itself"
-    if not kinds_between(roles, pair):
+    if not kinds:
         if Pair(pair.child, pair.parent) in requested:
             return "it is the wrong way round: the pair that was asked about has the other direction"
         roles_of_pair = [roles.get(name, "criterion without role") for name in pair]
         return f"a criterion of role {roles_of_pair[0]} licenses none of role {roles_of_pair[1]}"
     return "the pair was not asked about in this request"
-
-
-def _wrong_kind(edge: EdgeReply, pair: Pair, roles: Mapping[str, Role]) -> str | None:
-    kinds = kinds_between(roles, pair)
-    if edge.relation == "none" or edge.relation in kinds:
-        return None
-    return (
-        f"{edge.relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
-    )
 
 
 def _quote(name: str) -> str:

@@ -5,9 +5,8 @@ Each aspect of each step is sound or not, and every fault is quoted. The score i
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_args
 
@@ -82,7 +81,6 @@ MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a respo
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
 TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
-_HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
 
 
 class Reasoning(SingleCallEvaluator):
@@ -125,52 +123,41 @@ class Reasoning(SingleCallEvaluator):
         variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
         reply_model, room = steps_reply_model(len(steps)), TOKENS_PER_STEP * len(steps)
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
-        errors = find_false_calculations(shared["query"], inputs.response.text, steps)
-        findings = _Findings(steps, {error.step: error for error in reversed(errors)}, client.safety.evidence)
+        false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
+        errors = {error.step: error for error in reversed(false_calculations)}
+        read = partial(_read_faults, steps, errors, client.safety.evidence)
         try:
-            result = await client.judge(request, reply_model, findings.flaw)
+            result = await client.judge(request, reply_model, lambda reply: _flaw(read(reply)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        by_aspect = findings.by_aspect(result.value)
-        return {aspect: _build_verdict(by_aspect[aspect], len(steps), result.call.id) for aspect in ASPECTS}
+        faults = [*(("accuracy", error) for error in errors.values()), *read(result.value)]
+        unsound = {aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS}
+        return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
-@dataclass(frozen=True, slots=True)
-class _Findings:
-    """The faults of a response: those found by code, by the numbers of their steps, and those in a reply.
+def _read_faults(
+    steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
+) -> list[tuple[Aspect, UnsoundStep]]:
+    """Return the faults of a reply by aspect, without those about the accuracy of the steps whose errors code found."""
+    found = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
+    return [
+        (fault.aspect, _locate(step, fault, is_checked))
+        for step, fault in found
+        if fault.aspect != "accuracy" or step.number not in errors
+    ]
 
-    Quotations are searched in the step that they are about, unless `is_checked` is false.
-    """
 
-    steps: Sequence[Segment]
-    errors: Mapping[int, UnsoundStep]
-    is_checked: bool
-
-    def by_aspect(self, reply: StepsReply) -> dict[Aspect, list[UnsoundStep]]:
-        """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
-        found = {aspect: [fault for name, fault in self._in_reply(reply) if name == aspect] for aspect in ASPECTS}
-        found["accuracy"] += self.errors.values()
-        return {aspect: sorted(faults, key=lambda fault: fault.step) for aspect, faults in found.items()}
-
-    def flaw(self, reply: StepsReply) -> str | None:
-        """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
-        problems = [
-            f"step_{fault.step}: {aspect} is not sound, {fault.lacking}"
-            for aspect, fault in self._in_reply(reply)
-            if fault.lacking
-        ]
-        return f"{'; '.join(problems)}; {_HINT}" if problems else None
-
-    def _in_reply(self, reply: StepsReply) -> Iterator[tuple[Aspect, UnsoundStep]]:
-        """Yield the faults of a reply by aspect, without those about accuracy that code has found itself."""
-        for step in reply.steps:
-            for fault in step.faults:
-                if fault.aspect != "accuracy" or step.step not in self.errors:
-                    yield fault.aspect, _locate(self.steps[step.step - 1], fault, self.is_checked)
+def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
+    """Return what is wrong with faults that have no quotation from their step; None if all have one."""
+    lacking = [(aspect, fault) for aspect, fault in faults if fault.lacking]
+    problems = [f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking]
+    hint = "quote from that very step letter by letter, eight letters or more, or decide anew"
+    return f"{'; '.join(problems)}; {hint}" if problems else None
 
 
 def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+    """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
     if not is_checked:
         evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
         return UnsoundStep(step.number, fault.reason, evidence)
@@ -190,6 +177,7 @@ def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Ver
     """Return the verdict on an aspect, which depends on its first unsound step only."""
     if not unsound:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
+    unsound = sorted(unsound, key=lambda fault: fault.step)
     first, *others = unsound
     later = f"; so are {', '.join(str(other.step) for other in others)}" if others else ""
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
