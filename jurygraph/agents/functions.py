@@ -24,6 +24,8 @@ _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "secon
 class AdaptedEvaluator(Evaluator):
     """Base class of the evaluators that `adapt` makes of functions and Runnables."""
 
+    branch: Branch = "checks"
+
     def __init__(
         self,
         target: Any,
@@ -55,7 +57,7 @@ class AdaptedEvaluator(Evaluator):
         self.version = version or ("1" if runnable else source_version(target))
         self.layer, self.audience, self.scope, self.needs = layer, audience, scope, tuple(needs)
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
-        self._branch = branch or BRANCH_OF_AUDIENCE[audience]
+        self.branch = branch or BRANCH_OF_AUDIENCE[audience]
         self._question_fields: dict[str, Any] = {
             "material": material,
             "when": when,
@@ -64,10 +66,6 @@ class AdaptedEvaluator(Evaluator):
             "seed": seed,
         }
         self._check_params({}, are_complete=False)
-
-    @property
-    def branch(self) -> Branch:
-        return self._branch
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, **self._question_fields)]

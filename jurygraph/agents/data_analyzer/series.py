@@ -19,17 +19,8 @@ from jurygraph.aggregation.arrays import Bools, Floats, Ints
 _EQUAL = 1e-12
 
 
-class Moments(NamedTuple):
-    """Number, mean, sd and spread (maximum - minimum) of the rows that are numbers; NaN if there are none."""
-
-    rows: Floats
-    mean: Floats
-    sd: Floats
-    spread: Floats
-
-
-def moments(values: Floats) -> Moments:
-    """Return the moments of values [..., n]."""
+def moments(values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return number, mean, sd and spread (maximum - minimum) of values [..., n], each [...]; NaN without a number."""
     is_number = ~np.isnan(values)
     rows = is_number.sum(axis=-1).astype(np.float64)
     rows_or_nan = np.where(rows > 0, rows, np.nan)
@@ -37,7 +28,7 @@ def moments(values: Floats) -> Moments:
     deviation = np.where(is_number, values - mean[..., None], 0.0)
     sd = np.sqrt((deviation * deviation).sum(axis=-1) / rows_or_nan)
     spread = np.where(is_number, values, -np.inf).max(axis=-1) - np.where(is_number, values, np.inf).min(axis=-1)
-    return Moments(rows_or_nan, mean, sd, np.where(rows > 0, spread, np.nan))
+    return rows_or_nan, mean, sd, np.where(rows > 0, spread, np.nan)
 
 
 def length_correlation(lengths: Floats, rewards: Floats, groups: Groups | None) -> Floats:
