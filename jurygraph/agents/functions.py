@@ -58,13 +58,8 @@ class AdaptedEvaluator(Evaluator):
         self.layer, self.audience, self.scope, self.needs = layer, audience, scope, tuple(needs)
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self.branch = branch or BRANCH_OF_AUDIENCE[audience]
-        self._question_fields: dict[str, Any] = {
-            "material": material,
-            "when": when,
-            "pairs": pairs,
-            "samples": samples,
-            "seed": seed,
-        }
+        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples, "seed": seed}
+        self._question_fields: dict[str, Any] = fields
         self._check_params({}, are_complete=False)
 
     def questions(self, view: TaskView) -> Sequence[Question]:

@@ -89,14 +89,10 @@ class Synthesizer(Deriver):
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
         parent, text = inputs.response.id, inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
-        chosen = {
-            kind: rules.choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {text}")
-            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
-        }
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
-            for kind, kind_edits in chosen.items()
-            for number, edit in enumerate(kind_edits, 1)
+            for kind, found in groupby(ordered, key=lambda edit: edit.kind)
+            for number, edit in enumerate(rules.choose_some([*found], self._each, f"{self._seed} {kind} {text}"), 1)
         ]
         none_found = "nothing in the response could be made worse by a known edit"
         return Material(

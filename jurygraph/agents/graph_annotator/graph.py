@@ -258,10 +258,9 @@ def freeze_graph(
     )
     roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
     before = {} if known.record is None else known.record.roles
-    by_id = {criterion.id: criterion for criterion in criteria}
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
-        "seen": {name: criterion_digest(task, by_id[name], role) for name, role in roles.items()},
+        "seen": {one.id: criterion_digest(task, one, one.role) for one in criteria if one.role is not None},
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=_ends)),
     }
