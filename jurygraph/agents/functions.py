@@ -18,11 +18,13 @@ from jurygraph.errors import ConfigError
 from jurygraph.schema import Audience, Branch, Condition, Layer, Question, Scope, TaskView, Verdict
 from jurygraph.schema.plan import Pairs
 
-RESPONSES_BY_SCOPE = {"response": 1, "pair": 2, "group": 1}
+_ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
 
 
 class AdaptedEvaluator(Evaluator):
     """Base class of the evaluators that `adapt` makes of functions and Runnables."""
+
+    branch: Branch = "checks"
 
     def __init__(
         self,
@@ -55,19 +57,10 @@ class AdaptedEvaluator(Evaluator):
         self.version = version or ("1" if runnable else source_version(target))
         self.layer, self.audience, self.scope, self.needs = layer, audience, scope, tuple(needs)
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
-        self._branch = branch or BRANCH_OF_AUDIENCE[audience]
-        self._question_fields: dict[str, Any] = {
-            "material": material,
-            "when": when,
-            "pairs": pairs,
-            "samples": samples,
-            "seed": seed,
-        }
+        self.branch = branch or BRANCH_OF_AUDIENCE[audience]
+        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples, "seed": seed}
+        self._question_fields: dict[str, Any] = fields
         self._check_params({}, are_complete=False)
-
-    @property
-    def branch(self) -> Branch:
-        return self._branch
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, **self._question_fields)]
@@ -101,16 +94,15 @@ class FunctionEvaluator(AdaptedEvaluator):
         return self.target(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
-        positional = [None] * (1 + RESPONSES_BY_SCOPE[self.scope])
+        arguments = _ARGUMENTS[self.scope]
         try:
             signature = inspect.signature(self.target)
             bind = signature.bind if are_complete else signature.bind_partial
-            bind(*positional, **dict.fromkeys(self.needs), **params)
+            bind(*arguments, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
-            calls = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
-                f"evaluator {self.name!r} of scope {self.scope} is called as {calls[self.scope]}{extra}: {error}; "
+                f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
                 "change the function, or the params"
             ) from error
 

@@ -6,7 +6,7 @@ the profile; one that does not is shown to the model once, to be repaired, and t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from pydantic import Field
 
@@ -26,11 +26,12 @@ from jurygraph.schema.profile import (
     is_text_only,
     with_profiles,
 )
-from jurygraph.schema.task import sort_by_id
+from jurygraph.schema.task import chat_text, sort_by_id
 from jurygraph.sources.profiles import profile_errors
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import Request
 
 MAX_CONSTRAINTS = 8
 """The largest number of constraints read from a profile."""
@@ -41,9 +42,9 @@ DEGREE_VALUES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
 values, and numbers of the model's own would be on another scale in each reply."""
 
 _MAX_LISTED = 64  # above what counts, but still a bound for backends that enforce the schema
-_MAX_SHOWN = 80
 _NAME = re.compile(r"\bstakeholder_\d+\b")
 R = TypeVar("R", bound=FrozenModel)
+T = TypeVar("T")
 
 
 class ConstraintReply(FrozenModel):
@@ -90,23 +91,21 @@ async def read_profiles(task: Task, given: ProfilesLine | None, client: "JudgeCl
     unread = [person for person in people if is_text_only(person) and person.id not in named]
     if not unread or client is None:
         return by_hand
-    profiles = await _read_by_model(task, unread, client)
-    if by_hand is not None:
-        stakeholders = tuple(sorted((*by_hand.stakeholders, *profiles.stakeholders), key=lambda person: person.id))
-        update = {"stakeholders": stakeholders, "by": by_hand.by | profiles.by, "dropped": profiles.dropped}
-        profiles = by_hand.model_copy(update=update)
+    profiles = await _read_by_model(task, unread, client, by_hand or Profiles(stakeholders=(), by={}))
     task_with_profiles = with_profiles(task, profiles)
     if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
         profiles = await _add_tensions(profiles, task_with_profiles, client)
     return profiles
 
 
-async def _read_by_model(task: Task, people: Sequence[Stakeholder], client: "JudgeClient") -> Profiles:
-    """Read each profile by itself with the model. All are read before the first failure is raised."""
+async def _read_by_model(
+    task: Task, people: Sequence[Stakeholder], client: "JudgeClient", by_hand: Profiles
+) -> Profiles:
+    """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
     from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
     results = await each_answered(_read_constraints(task, person, client) for person in people)
-    read, by, dropped = [], {}, []
+    read, by, dropped = [*by_hand.stakeholders], {**by_hand.by}, []
     for person, (model, kept, problems) in zip(people, results, strict=True):
         if not kept:
             why = f" ({'; '.join(problems)})" if problems else ""
@@ -116,44 +115,49 @@ async def _read_by_model(task: Task, people: Sequence[Stakeholder], client: "Jud
         read.append(ReadStakeholder(id=person.id, constraints=tuple(kept)))
         by[person.id] = model
         dropped += [f"{person.id}: {why}" for why in problems]
-    return Profiles(stakeholders=tuple(read), by=by, dropped=tuple(dropped))
+    update = {"stakeholders": tuple(sort_by_id(read)), "by": by, "dropped": tuple(dropped)}
+    return by_hand.model_copy(update=update)
 
 
 async def _read_constraints(
     task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     """Return the reader's name, the accepted constraints of one profile, and the problems of the others."""
-    text, variables = SearchableText(person.profile), {"query": _query_text(task), "profile": person.profile}
+    text, prompt = SearchableText(person.profile), load_prompt("profile")
+    request = client.request(prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile})
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
-
-    def find_flaw(reply: ConstraintsReply) -> str | None:
-        kept, problems = parse_constraints(reply, text)
-        hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
-        if problems:
-            return f"{'; '.join(problems)}; {hint}"
-        return None if kept else "no constraint is listed; read the profile again, and list what it says"
-
-    reader, reply = await _ask_model(client, "profile", variables, ConstraintsReply, find_flaw, subject)
-    return reader, *parse_constraints(reply, text)
+    hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
+    if_empty = "no constraint is listed; read the profile again, and list what it says"
+    return await _read(
+        client, request, ConstraintsReply, lambda reply: parse_constraints(reply, text), subject, hint, if_empty
+    )
 
 
-async def _ask_model(
+async def _read(
     client: "JudgeClient",
-    prompt_id: str,
-    variables: Mapping[str, Any],
+    request: "Request",
     model: type[R],
-    find_flaw: Callable[[R], str | None],
+    parse: Callable[[R], tuple[list[T], list[str]]],
     subject: str,
-) -> tuple[str, R]:
-    """Return the reader's name and its reply. Raises `ModelError` or `BudgetExceeded` naming the subject."""
-    prompt = load_prompt(prompt_id)
-    request = client.request(prompt, model, variables)
+    hint: str,
+    if_empty: str | None = None,
+) -> tuple[str, list[T], list[str]]:
+    """Return the reader's name, and what `parse` accepts of its reply, with the problems of the rest.
+
+    A reply with problems, or one with nothing if there is an `if_empty`, is repaired once. Raises `ModelError` or
+    `BudgetExceeded` naming the subject.
+    """
+
+    def find_flaw(reply: R) -> str | None:
+        kept, problems = parse(reply)
+        return f"{'; '.join(problems)}; {hint}" if problems else None if kept else if_empty
+
     try:
         judged = await client.judge(request, model, find_flaw)
     except Fault as fault:
         message = f"{subject} could not be read: {fault}"
         raise (BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)) from fault
-    return f"{request.model}, prompt {prompt.id} {prompt.full_version}", judged.value
+    return f"{request.model}, prompt {request.prompt} {request.prompt_version}", *parse(judged.value)
 
 
 def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[list[ReadConstraint], list[str]]:
@@ -173,19 +177,9 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
         elif len(kept) == MAX_CONSTRAINTS:
             problems.append(f"{_quote(words)} comes after {MAX_CONSTRAINTS} others, which is the most")
         else:
-            kept.append(
-                ReadConstraint(
-                    id=f"c{len(kept) + 1}",
-                    text=words,
-                    kind=listed.kind,
-                    restrictiveness=DEGREE_VALUES[listed.restrictiveness],
-                    quote=passage.text,
-                )
-            )
+            name, alpha, quote = f"c{len(kept) + 1}", DEGREE_VALUES[listed.restrictiveness], passage.text
+            kept.append(ReadConstraint(id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote))
     return kept, problems
-
-
-# Tensions
 
 
 async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -> Profiles:
@@ -195,15 +189,11 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
     for name, person in names.items():
         lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
-    subject = f"task {task.id!r}: the tensions between its stakeholders"
-
-    def find_flaw(reply: TensionsReply) -> str | None:
-        _, problems = _parse_tensions(reply, names)
-        return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
-
-    variables = {"query": _query_text(task), "people": people}
-    reader, reply = await _ask_model(client, "tensions", variables, TensionsReply, find_flaw, subject)
-    kept, problems = _parse_tensions(reply, names)
+    request = client.request(load_prompt("tensions"), TensionsReply, {"query": chat_text(task.query), "people": people})
+    subject, hint = f"task {task.id!r}: the tensions between its stakeholders", f"the names are {', '.join(names)}"
+    reader, kept, problems = await _read(
+        client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
+    )
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
     dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
     return profiles.model_copy(update={"tensions": tensions, "tensions_by": reader, "dropped": dropped})
@@ -213,12 +203,7 @@ def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> t
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
     problems: list[str] = []
-
-    def restore_id(name: re.Match[str]) -> str:
-        return names[name[0]].id if name[0] in names else name[0]
-
     for listed in reply.tensions:
-        pair = f"{_quote(listed.one)} and {_quote(listed.other)}"
         unknown = [name for name in (listed.one, listed.other) if name not in names]
         if unknown:
             problems.append(f"{_quote(unknown[0])} is nobody's name")
@@ -227,18 +212,13 @@ def _parse_tensions(reply: TensionsReply, names: Mapping[str, Stakeholder]) -> t
         if first is second:
             problems.append(f"{_quote(listed.one)} is paired with itself")
         elif (first.id, second.id) in kept:
-            problems.append(f"the pair of {pair} is listed twice")
+            problems.append(f"the pair of {_quote(listed.one)} and {_quote(listed.other)} is listed twice")
         elif not shown_by_checks(first, second):
-            strength, reason = DEGREE_VALUES[listed.strength], _NAME.sub(restore_id, listed.reason)
+            reason = _NAME.sub(lambda name: names[name[0]].id if name[0] in names else name[0], listed.reason)
+            strength = DEGREE_VALUES[listed.strength]
             kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
     return list(kept.values()), problems
 
 
-def _query_text(task: Task) -> str:
-    if isinstance(task.query, str):
-        return task.query
-    return "\n\n".join(f"{message.role}: {message.content}" for message in task.query)
-
-
 def _quote(words: str) -> str:
-    return f"“{shorten(words, _MAX_SHOWN)}”"
+    return f"“{shorten(words, 80)}”"

@@ -14,13 +14,12 @@ from langgraph.runtime import Runtime
 from jurygraph.agents.graph_annotator.annotator import Annotator
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
+    Election,
     elect_edges,
     freeze_graph,
     known_graph,
     project,
     projection_rejections,
-    rejected_edges,
-    unanswered_pairs,
 )
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, candidate_pairs
 from jurygraph.errors import GraphCycleError, PlanError
@@ -58,11 +57,9 @@ async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _validate(state: AnnotateState) -> Update:
-    batches, source = state["batches"], state["source"]
-    if source is None:
-        return {"proposed": [], "rejected": [], "unanswered": []}
-    rejected, unanswered = list(rejected_edges(batches, source)), list(unanswered_pairs(batches))
-    return {"proposed": elect_edges(batches, source), "rejected": rejected, "unanswered": unanswered}
+    source = state["source"]
+    election = Election([], [], []) if source is None else elect_edges(state["batches"], source)
+    return election._asdict()
 
 
 async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:

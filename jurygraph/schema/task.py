@@ -27,6 +27,11 @@ def query_text(query: str | tuple[Message, ...]) -> str:
     return query if isinstance(query, str) else "\n".join(message.content for message in query)
 
 
+def chat_text(query: str | tuple[Message, ...]) -> str:
+    """Return the text of a query as prompts show it: the messages of a chat are paragraphs that begin with the role."""
+    return query if isinstance(query, str) else "\n\n".join(f"{each.role}: {each.content}" for each in query)
+
+
 class Constraint(FrozenModel):
     """A need (`hard`) or a wish (`soft`) of a stakeholder; `restrictiveness` is DecompR's α(c)."""
 

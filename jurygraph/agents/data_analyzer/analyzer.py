@@ -46,31 +46,29 @@ class Summary:
     """Running statistics of S series."""
 
     def __init__(self, series: int) -> None:
-        self._n, self._mean, self._squares, self._time, self._times, self._product = np.zeros((6, series))
+        self._n = np.zeros(series)
+        self._mean, self._products = np.zeros((2, series)), np.zeros((2, 2, series))
+        """Means of value and step number, [2, S], and the sums of products of their deviations, [2, 2, S]."""
         self._least, self._most, self._last = (np.full(series, start) for start in (np.inf, -np.inf, np.nan))
 
     def add(self, step: int, values: Floats) -> None:
         """Add the values [S] of a step; NaN are skipped."""
         has_value = ~np.isnan(values)
         self._n = self._n + has_value
-        divisor = np.maximum(self._n, 1.0)
-        deviation = np.where(has_value, values - self._mean, 0.0)
-        time_deviation = np.where(has_value, step - self._time, 0.0)
-        self._mean = self._mean + deviation / divisor
-        self._time = self._time + time_deviation / divisor
-        new_deviation = np.where(has_value, values - self._mean, 0.0)
-        self._squares = self._squares + deviation * new_deviation
-        self._times = self._times + time_deviation * np.where(has_value, step - self._time, 0.0)
-        self._product = self._product + time_deviation * new_deviation
+        point = np.stack([values, np.full_like(values, step)])
+        deviation = np.where(has_value, point - self._mean, 0.0)
+        self._mean = self._mean + deviation / np.maximum(self._n, 1.0)
+        self._products = self._products + deviation[:, None] * np.where(has_value, point - self._mean, 0.0)
         self._least, self._most = np.fmin(self._least, values), np.fmax(self._most, values)
         self._last = np.where(has_value, values, self._last)
 
     def rows(self, names: Sequence[str]) -> tuple[SeriesSummary, ...]:
         """Return the table, one row per series."""
-        sd = np.sqrt(self._squares / np.maximum(self._n - 1.0, 1.0))
-        trend = self._product / np.where(self._times > 0.0, self._times, 1.0)
+        (squares, _), (product, times) = self._products
+        sd = np.sqrt(squares / np.maximum(self._n - 1.0, 1.0))
+        trend = product / np.where(times > 0.0, times, 1.0)
         keys = ("mean", "sd", "least", "most", "last", "trend")
-        columns = zip(self._mean, sd, self._least, self._most, self._last, trend, strict=True)
+        columns = zip(self._mean[0], sd, self._least, self._most, self._last, trend, strict=True)
         return tuple(
             SeriesSummary(
                 series=name,

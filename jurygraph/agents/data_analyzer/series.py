@@ -1,7 +1,7 @@
 """The series of a stream of steps: their values at a step, and the direction in which each is bad.
 
-They are statistics of a step's rows, some compared with what is frozen of the first steps: the D_pair of conflict, and
-the rewards. Rows lie on the last axis; the axes before it are independent steps.
+They are statistics of a step's rows, mostly means, some compared with what is frozen of the first steps: the D_pair of
+conflict, and the rewards. Rows lie on the last axis; the axes before it are independent steps.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,17 +19,8 @@ from jurygraph.aggregation.arrays import Bools, Floats, Ints
 _EQUAL = 1e-12
 
 
-class Moments(NamedTuple):
-    """Number, mean, sd and spread (maximum - minimum) of the rows that are numbers; NaN if there are none."""
-
-    rows: Floats
-    mean: Floats
-    sd: Floats
-    spread: Floats
-
-
-def moments(values: Floats) -> Moments:
-    """Return the moments of values [..., n]."""
+def moments(values: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return number, mean, sd and spread (maximum - minimum) of values [..., n], each [...]; NaN without a number."""
     is_number = ~np.isnan(values)
     rows = is_number.sum(axis=-1).astype(np.float64)
     rows_or_nan = np.where(rows > 0, rows, np.nan)
@@ -37,20 +28,15 @@ def moments(values: Floats) -> Moments:
     deviation = np.where(is_number, values - mean[..., None], 0.0)
     sd = np.sqrt((deviation * deviation).sum(axis=-1) / rows_or_nan)
     spread = np.where(is_number, values, -np.inf).max(axis=-1) - np.where(is_number, values, np.inf).min(axis=-1)
-    return Moments(rows_or_nan, mean, sd, np.where(rows > 0, spread, np.nan))
+    return rows_or_nan, mean, sd, np.where(rows > 0, spread, np.nan)
 
 
 def length_correlation(lengths: Floats, rewards: Floats, groups: Groups | None) -> Floats:
-    """Return the `within_correlation` of the lengths' ranks with the rewards, [...].
+    """Return the `within_correlation` of the lengths' ranks with the rewards, [...]; ties share their mean rank.
 
     Ranks are used because, if few rows differ in reward from their group, a single very long one would dominate.
     """
-    return within_correlation(rank_values(lengths), rewards, groups)
-
-
-def rank_values(values: Floats) -> Floats:
-    """Return ranks on the last axis, from 1; ties share their mean rank, and NaN remain NaN."""
-    return np.asarray(stats.rankdata(values, axis=-1, nan_policy="omit"))
+    return within_correlation(np.asarray(stats.rankdata(lengths, axis=-1, nan_policy="omit")), rewards, groups)
 
 
 def within_correlation(x: Floats, y: Floats, groups: Groups | None) -> Floats:
@@ -74,27 +60,13 @@ def _deviations(x: Floats, is_complete: Bools, counts: Floats, starts: Ints, siz
     return np.where(is_complete, x - np.repeat(means, sizes, axis=-1), 0.0)
 
 
-class Share(NamedTuple):
-    """A share, and the number that it is a share of; NaN if that is 0."""
-
-    share: Floats
-    of: Floats
-
-
-def share_of(chosen: Bools, counted: Bools) -> Share:
-    """Return the share of chosen items among the counted ones, on the last axis."""
-    of = counted.sum(axis=-1).astype(np.float64)
-    of_or_nan = np.where(of > 0, of, np.nan)
-    return Share((chosen & counted).sum(axis=-1) / of_or_nan, of_or_nan)
-
-
-def saturated_share(rewards: Floats, groups: Groups) -> Share:
-    """Return the share of groups with equal rewards, which give GRPO no signal; groups of one do not count."""
+def saturation(rewards: Floats, groups: Groups) -> Floats:
+    """Return 1 for groups with equal rewards, which give GRPO no signal, else 0, [..., g]; NaN for groups of one."""
     order, starts, _ = groups
     rewards = rewards[..., order]
-    counted = np.add.reduceat(~np.isnan(rewards), starts, axis=-1) > 1
+    counts = np.add.reduceat(~np.isnan(rewards), starts, axis=-1)
     high, low = (ufunc.reduceat(rewards, starts, axis=-1) for ufunc in (np.fmax, np.fmin))
-    return share_of(high - low <= _EQUAL, counted)
+    return np.where(counts > 1, high - low <= _EQUAL, np.nan)
 
 
 def disagreement(components: Sequence[Floats]) -> Floats:
@@ -102,10 +74,10 @@ def disagreement(components: Sequence[Floats]) -> Floats:
     return np.asarray(fusion.disagreement(np.stack(components, axis=-1)))
 
 
-def extreme_share(components: Sequence[Floats]) -> Share:
-    """Return the share of all components' values at 0 or 1, where a component cannot tell better from worse."""
+def extremes(components: Sequence[Floats]) -> Floats:
+    """Return 1 for each component's values at 0 or 1, where it cannot tell better from worse, else 0; NaN remain."""
     values = np.concatenate(components, axis=-1)
-    return share_of((values <= 0.0) | (values >= 1.0), ~np.isnan(values))
+    return np.where(np.isnan(values), np.nan, (values <= 0.0) | (values >= 1.0))
 
 
 def stability_index(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
@@ -131,13 +103,13 @@ MAX_ROWS = 16_384  # the largest number of rows kept until the calibration is co
 class Frame(NamedTuple):
     """The result of the calibration.
 
-    `conflict` is the least D_pair of a row in conflict; the rewards' bins end at `edges` [B - 1] and held the shares
-    `expected` [B]. None if there was no value, or only a single one, to calibrate with.
+    `conflict` is the least D_pair of a row in conflict, NaN without any. The rewards' bins end at `edges` [B - 1], none
+    if they never differed, and held the shares `expected` [B].
     """
 
-    conflict: float | None
-    edges: Floats | None
-    expected: Floats | None
+    conflict: float
+    edges: Floats
+    expected: Floats
 
 
 class Calibration:
@@ -160,21 +132,14 @@ class Calibration:
 def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
     """Compute the frame from the rewards and D_pair of rows."""
     pairwise, values = _join_numbers(pairs), _join_numbers(rewards)
-    conflict = _conflict_threshold(pairwise) if pairwise.size else None
-    if not values.size:
-        return Frame(conflict, None, None)
+    above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD] if pairwise.size else pairwise
+    conflict = above.min() if above.size else pairwise.max() if pairwise.size else np.nan
     # Quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own.
-    quantiles = np.unique(np.quantile(values, np.arange(1, BINS) / BINS, method="inverted_cdf"))
-    edges = np.asarray(quantiles[quantiles < values.max()], dtype=np.float64)
-    if not edges.size:
-        return Frame(conflict, None, None)
+    levels = np.arange(1, BINS) / BINS
+    quantiles = np.unique(np.quantile(values, levels, method="inverted_cdf")) if values.size else values
+    edges = quantiles[quantiles < values.max(initial=-np.inf)]
     counts = np.bincount(np.searchsorted(edges, values, side="left"), minlength=len(edges) + 1)
-    return Frame(conflict, edges, (counts + 0.5) / (counts.sum() + 0.5 * len(counts)))
-
-
-def _conflict_threshold(pairwise: Floats) -> float:
-    above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD]
-    return float(above.min() if above.size else pairwise.max())
+    return Frame(float(conflict), edges, (counts + 0.5) / (counts.sum() + 0.5 * len(counts)))
 
 
 def _join_numbers(rows: list[Floats]) -> Floats:
@@ -185,53 +150,41 @@ def _join_numbers(rows: list[Floats]) -> Floats:
 Direction = Literal["up", "down"]
 COMPONENT = "component."
 
-_DESCRIPTIONS = {
-    "reward": "the mean reward",
-    "population": "the distance of the rewards from the first steps'",
-    "length": "the mean length",
-    "repetition": "repetition",
-    "failed": "the share of failed rewards",
-    "length_reward": "the correlation of length and reward within prompts",
-    "conflict": "the share of responses whose components disagree",
-    "saturation": "the share of prompts whose responses are all paid alike",
-    "extremes": "the share of component values at 0 or 1",
-}
-"""Descriptions of the series that are no component, for sentences."""
-
 
 class Series(NamedTuple):
-    """A series by name: the scale on which it is tested, and the bad direction, if any."""
+    """A series by name: the scale on which it is tested, the bad direction, if any, and a description for sentences."""
 
     name: str
     scale: str
     adverse: Direction | None
+    description: str
 
     @property
     def is_component(self) -> bool:
         """Return true for the mean of a component of the reward."""
         return self.name.startswith(COMPONENT)
 
-    @property
-    def description(self) -> str:
-        """Return the description of the series for sentences."""
-        return _DESCRIPTIONS.get(self.name) or f"the component {self.name.removeprefix(COMPONENT)}"
-
 
 def series_of(step: Step, opposed: Collection[str], penalties: Collection[str]) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step."""
-    names = step.components
-    return (
-        Series("reward", "plain", "down"),
-        *(Series(f"{COMPONENT}{n}", _scale(names[n]), "up" if n in penalties else "down") for n in names),
-        *([] if step.lengths is None else [Series("length", "logarithm", "up")]),
-        *([] if step.repetition is None else [Series("repetition", "share", "up")]),
-        Series("failed", "share", "up"),
-        *([] if step.lengths is None else [Series("length_reward", "correlation", "up")]),
-        *([Series("conflict", "share", "up")] if opposed else []),
-        *([] if step.groups is None else [Series("saturation", "share", "up")]),
-        *([Series("extremes", "share", "up")] if names else []),
-        Series("population", "fifth_root", None),
+    lengths, repetition, groups = (column is not None for column in (step.lengths, step.repetition, step.groups))
+    components = (
+        Series(f"{COMPONENT}{name}", _scale(column), "up" if name in penalties else "down", f"the component {name}")
+        for name, column in step.components.items()
     )
+    candidates = (
+        (True, Series("reward", "plain", "down", "the mean reward")),
+        *((True, series) for series in components),
+        (lengths, Series("length", "logarithm", "up", "the mean length")),
+        (repetition, Series("repetition", "share", "up", "repetition")),
+        (True, Series("failed", "share", "up", "the share of failed rewards")),
+        (lengths, Series("length_reward", "correlation", "up", "the correlation of length and reward within prompts")),
+        (bool(opposed), Series("conflict", "share", "up", "the share of responses whose components disagree")),
+        (groups, Series("saturation", "share", "up", "the share of prompts whose responses are all paid alike")),
+        (bool(step.components), Series("extremes", "share", "up", "the share of component values at 0 or 1")),
+        (True, Series("population", "fifth_root", None, "the distance of the rewards from the first steps'")),
+    )
+    return tuple(series for exists, series in candidates if exists)
 
 
 def _scale(column: Floats) -> str:
@@ -252,44 +205,41 @@ def measure_series(step: Step, series: Collection[Series], opposed: Collection[s
 
 
 def _measure(series: Series, step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
-    means = {"reward": step.rewards, "length": step.lengths, "repetition": step.repetition}
-    column = step.components.get(series.name.removeprefix(COMPONENT)) if series.is_component else means.get(series.name)
-    if column is not None:
-        return _measure_mean(column, series.scale)
     if series.name == "length_reward":
         assert step.lengths is not None  # or the series would not exist
         r = length_correlation(step.lengths, step.rewards, step.groups)
         return scales.correlation(r, np.asarray(float(step.rows)))
     if series.name == "population":
         return _measure_population(step, frame)
-    share = _share(series.name, step, opposed, frame)
-    return scales.share(share.share, np.ones_like(share.share), share.of)
-
-
-def _measure_mean(values: Floats, scale: str) -> Measure:
-    rows, mean, sd, spread = moments(values)
-    if scale == "share":
+    column = _column(series, step, opposed, frame)
+    assert column is not None  # or the series would not exist
+    rows, mean, sd, spread = moments(column)
+    if series.scale == "share":
         return scales.share(mean, spread, rows)
-    return (scales.logarithm if scale == "logarithm" else scales.plain_scale)(mean, spread, sd, rows)
+    return (scales.logarithm if series.scale == "logarithm" else scales.plain_scale)(mean, spread, sd, rows)
 
 
 def _measure_population(step: Step, frame: Frame | None) -> Measure:
-    if frame is None or frame.edges is None or frame.expected is None:
+    if frame is None or not frame.edges.size:
         return Measure(*np.full((4, *step.rewards.shape[:-1]), np.nan))
     rows = (~np.isnan(step.rewards)).sum(axis=-1)
     index = np.where(rows > 0, stability_index(step.rewards, frame.edges, frame.expected), np.nan)
     return scales.fifth_root(index, len(frame.expected), np.where(rows > 0, rows, np.nan))
 
 
-def _share(name: str, step: Step, opposed: Collection[str], frame: Frame | None) -> Share:
-    failed = np.isnan(step.rewards)
-    if name == "saturation":
-        assert step.groups is not None  # or the series would not exist
-        return saturated_share(step.rewards, step.groups)
-    if name == "extremes":
-        return extreme_share(list(step.components.values()))
-    if name == "conflict":
-        pairwise = disagreement([step.components[component] for component in opposed])
-        limit = np.nan if frame is None or frame.conflict is None else frame.conflict - MIN_RELATIVE_SD
-        return share_of(pairwise >= limit, ~np.isnan(pairwise) & ~np.isnan(limit))
-    return share_of(failed, np.ones_like(failed))
+def _column(series: Series, step: Step, opposed: Collection[str], frame: Frame | None) -> Floats | None:
+    """Return the numbers whose mean is the value of a series; of a share, they are 0 or 1."""
+    if series.is_component:
+        return step.components[series.name.removeprefix(COMPONENT)]
+    match series.name:
+        case "failed":
+            return np.where(np.isnan(step.rewards), 1.0, 0.0)
+        case "saturation":
+            return None if step.groups is None else saturation(step.rewards, step.groups)
+        case "extremes":
+            return extremes(list(step.components.values()))
+        case "conflict":
+            pairwise = disagreement([step.components[component] for component in opposed])
+            limit = np.nan if frame is None else frame.conflict - MIN_RELATIVE_SD
+            return np.where(np.isnan(pairwise - limit), np.nan, pairwise >= limit)
+    return {"reward": step.rewards, "length": step.lengths, "repetition": step.repetition}[series.name]

@@ -22,6 +22,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.task import query_text
 
+MIN_COMPRESSED_CHARACTERS = 200  # the shortest text whose compression is scored
 _NO_WORDS = Verdict(score=0.0, reason="there is no word in it")
 _UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response, the query or the reference")
 _COPIED = Verdict(score=0.0, reason="another response says the same")
@@ -71,7 +72,7 @@ class Efficiency(Evaluator):
         if inputs.question.subject == "redundancy":
             score = measures.freshness(text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
-        if len(text) < measures.MIN_COMPRESSED_CHARACTERS:
+        if len(text) < MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = measures.density(text)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")

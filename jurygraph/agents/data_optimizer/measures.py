@@ -16,7 +16,6 @@ S = TypeVar("S", str, tuple[str, ...])
 
 MAX_WORD_LENGTH = 15  # the largest number of characters in a word
 
-_PIECE_LENGTH = 5
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 _BLANK = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
 """Characters that look blank but are no white space: the underscore, the blank of Braille, and fillers of Hangul."""
@@ -32,9 +31,7 @@ def words(text: str) -> list[str]:
     A run of more than 15 characters is cut into pieces of 5, so that joining words does not make a text short.
     """
     return [
-        word
-        for run in _RUN.findall(_fold(text))
-        for word in ([run] if len(run) <= MAX_WORD_LENGTH else _cut(run, _PIECE_LENGTH))
+        word for run in _RUN.findall(_fold(text)) for word in ([run] if len(run) <= MAX_WORD_LENGTH else _cut(run, 5))
     ]
 
 
@@ -64,12 +61,6 @@ def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:
 MAX_CHARACTERS = 100_000  # the number of characters in which repetitions are searched; longer texts are cut there
 
 _UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
-_MAX_UNIT_WORDS = 40
-_MIN_OVERLAP = 0.8
-_GRAM_SIZE = 3
-
-MIN_COMPRESSED_CHARACTERS = 200
-"""The shortest text, in characters, whose compression is scored; shorter ones never count as redundant by it."""
 
 ORDINARY_COMPRESSION = 0.55
 """The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
@@ -77,12 +68,7 @@ characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeat
 
 
 def brevity(length: int, baseline: float, limit: float) -> float:
-    """Return 1 up to the `baseline`, falling linearly to 0 at `limit` times the baseline; lengths are in words.
-
-    `baseline` is above 0 and `limit` above 1. An empty text is not brief: it scores 0.
-    """
-    if length == 0:
-        return 0.0
+    """Return 1 up to the `baseline`, above 0 words, falling linearly to 0 at `limit`, above 1, times the baseline."""
     return min(1.0, max(0.0, (limit - length / baseline) / (limit - 1.0)))
 
 
@@ -106,10 +92,9 @@ def freshness(text: str) -> float:
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0
     for unit in _units(text[:MAX_CHARACTERS]):
-        unit_grams = set(grams(unit, _GRAM_SIZE))
-        is_repeated = unit in seen_units or (
-            bool(unit_grams) and len(unit_grams & seen_grams) >= _MIN_OVERLAP * len(unit_grams)
-        )
+        unit_grams = set(grams(unit, 3))
+        is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
+        is_repeated = is_known or unit in seen_units
         total, repeated = total + len(unit), repeated + (len(unit) if is_repeated else 0)
         seen_units.add(unit)
         seen_grams |= unit_grams
@@ -119,7 +104,7 @@ def freshness(text: str) -> float:
 def _units(text: str) -> list[tuple[str, ...]]:
     """Return sentences and lines as words, cut after 40, so that text without sentence ends is compared too."""
     sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text))
-    return [unit for sentence in sentences for unit in _cut(sentence, _MAX_UNIT_WORDS)]
+    return [unit for sentence in sentences for unit in _cut(sentence, 40)]
 
 
 def compressed_share(text: str) -> float:
@@ -145,9 +130,8 @@ def compressed_share(text: str) -> float:
 
 
 def density(text: str) -> float:
-    """Return min(1, compressed share / EXPECTED); 1 if the text is too short to tell."""
-    read = text[:MAX_CHARACTERS]
-    return 1.0 if len(read) < MIN_COMPRESSED_CHARACTERS else min(1.0, compressed_share(read) / ORDINARY_COMPRESSION)
+    """Return min(1, compressed share / ORDINARY_COMPRESSION)."""
+    return min(1.0, compressed_share(text[:MAX_CHARACTERS]) / ORDINARY_COMPRESSION)
 
 
 MAX_WORDS = 100_000
@@ -192,10 +176,9 @@ class Group:
         return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
 
     def distinct_ngram_shares(self) -> list[float]:
-        """Return, for each response, the share of its distinct n-grams (n = 1, 2, 3) that no other has, times
-        `known_share`.
+        """Return, for each response, the share of its distinct n-grams that no other has, times `known_share`.
 
-        The mean over those n for which it has any.
+        The share is the mean over those n of 1, 2 and 3 for which it has any.
         """
         return [known * _new_share(counts[:3]) for known, counts in zip(self.known_share, self._counts, strict=True)]
 

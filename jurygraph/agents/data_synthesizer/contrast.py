@@ -32,8 +32,8 @@ class Contrast(Combiner):
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
         contrasts = {name: [other for other in inputs if other.startswith(f"{name}{OF}")] for name in originals}
-        is_paired = all(len(found) == 1 for found in contrasts.values()) and len(inputs) == 2 * len(originals)
-        if not originals or not is_paired:
+        is_paired = all(len(found) == 1 for found in contrasts.values())
+        if not originals or not is_paired or len(inputs) != 2 * len(originals):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
@@ -43,7 +43,7 @@ class Contrast(Combiner):
                 raise PlanError(
                     f"input {key!r} holds {len(component_input.questions)} questions; name one of them by its id"
                 )
-        twos = {name: found[0] for name, found in contrasts.items()}
+        twos = {name: contrast for name, (contrast,) in contrasts.items()}
         for contrast in twos.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
@@ -62,9 +62,7 @@ class Contrast(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         cell_pairs = [(matrices[original], matrices[contrast]) for original, contrast in sorted(params["twos"].items())]
-        weights = np.array([original.input_weight for original, _ in cell_pairs])
-        width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
-        margin, is_judged, live, fill = _margins(cell_pairs, weights, width)
+        margin, is_judged, live, fill = _margins(cell_pairs)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
         present: Bools = np.greater(count, 0.0)
@@ -89,18 +87,17 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
         )
 
 
-def _margins(
-    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]], weights: Floats, width: int
-) -> tuple[Floats, Bools, Bools, Floats]:
+def _margins(cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]]) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
     The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
     """
-    rows = len(cell_pairs[0][0].value)
-    margin, size = np.zeros((rows, width)), np.zeros((rows, width))
-    is_judged, live = np.full((rows, width), True), np.full((rows, width), False)
-    fill = np.ones((rows, width))
-    for (original, contrast), weight in zip(cell_pairs, weights, strict=True):
+    width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
+    shape = len(cell_pairs[0][0].value), width
+    margin, size, fill = np.zeros(shape), np.zeros(shape), np.ones(shape)
+    is_judged, live = np.full(shape, True), np.full(shape, False)
+    for original, contrast in cell_pairs:
+        weight = original.input_weight
         padding = ((0, 0), (0, width - contrast.value.shape[1]))
         columns: Sequence[Any] = (contrast.value, contrast.applicable, contrast.judged)
         value, exists, judged = (np.pad(column, padding) for column in columns)

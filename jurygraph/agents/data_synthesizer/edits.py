@@ -65,9 +65,8 @@ def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> 
 
 def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
-    if len(candidates) <= most:
-        return list(candidates)
-    return [candidates[index] for index in sorted(random.Random(seed).sample(range(len(candidates)), most))]
+    chosen = random.Random(seed).sample(range(len(candidates)), min(most, len(candidates)))
+    return [candidates[index] for index in sorted(chosen)]
 
 
 _AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")

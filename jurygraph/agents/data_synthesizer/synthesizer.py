@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, islice
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model
 
@@ -23,6 +23,7 @@ from jurygraph.schema import FrozenModel, Material, TaskView
 from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"
+PROPOSE, COMPARE = "contrast", "contrast-check"  # ids of the prompts
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
@@ -62,9 +63,9 @@ class Synthesizer(Deriver):
             raise ConfigError(f"synthesizer: seed is a whole number, not {seed!r}")
         self._kinds = tuple(kind for kind in KINDS if kind in kinds)
         self._each, self._seed = each, seed
-        self._proposer = Proposer() if by == "model" else None
         self.uses_model = by == "model"
-        self.version = "1" if self._proposer is None else f"1 prompts {self._proposer.edition}"
+        if self.uses_model:
+            self.version = f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
 
     async def derive(self, inputs: DeriverInput) -> Material:
         text = inputs.response.text
@@ -74,13 +75,12 @@ class Synthesizer(Deriver):
         answered = rules.matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
-        if self._proposer is None or not text.strip():
+        if not self.uses_model or not text.strip():
             return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
         try:
-            proposed = await self._proposer.edits(inputs, self._kinds)
+            return self._material(inputs, *await propose_edits(inputs, self._kinds))
         except Fault as fault:
             return Material(name=CONTRASTS, status="failed", failure=fault.failure, call=fault.call)
-        return self._material(inputs, proposed.edits, proposed.note, proposed.call)
 
     def _material(
         self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
@@ -89,14 +89,10 @@ class Synthesizer(Deriver):
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
         parent, text = inputs.response.id, inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
-        chosen = {
-            kind: rules.choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {text}")
-            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
-        }
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
-            for kind, kind_edits in chosen.items()
-            for number, edit in enumerate(kind_edits, 1)
+            for kind, found in groupby(ordered, key=lambda edit: edit.kind)
+            for number, edit in enumerate(rules.choose_some([*found], self._each, f"{self._seed} {kind} {text}"), 1)
         ]
         none_found = "nothing in the response could be made worse by a known edit"
         return Material(
@@ -123,51 +119,37 @@ _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
 _Sentence = Annotated[str, Field(max_length=1000)]
 
 
-class Proposals(NamedTuple):
-    """Edits confirmed to make the text worse; a note on the rejected ones; and the call that proposed them."""
+async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[list[Edit], str, str]:
+    """Return the edits that the model proposes and, without knowing which text is edited, confirms to make it worse.
 
-    edits: list[Edit]
-    note: str
-    call: str
+    With a note on the other proposals, and the call that proposed them. Every passage must occur in the response
+    exactly once: other proposals are shown to the model once for repair, then dropped. Raises Fault.
+    """
+    assert inputs.client is not None, "a model is required"
+    text, reply_model = inputs.response.text, _proposals(tuple(kinds))
+    variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
+    request = inputs.client.request(load_prompt(PROPOSE), reply_model, variables)
+    result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
+    proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+    edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
+    worse = await asyncio.gather(*(_is_worse(inputs, edit) for edit in edits))
+    confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
+    dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
+    note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
+    return confirmed, note, result.call.id
 
 
-class Proposer:
-    """Ask the model for contrasts, and then which of two texts is worse."""
-
-    def __init__(self) -> None:
-        self._propose, self._compare = load_prompt("contrast"), load_prompt("contrast-check")
-        self.edition = f"{self._propose.full_version} {self._compare.full_version}"
-
-    async def edits(self, inputs: DeriverInput, kinds: Sequence[Kind]) -> Proposals:
-        """Return the edits that the model proposes and, without knowing which text is edited, confirms. Raises Fault.
-
-        Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
-        then dropped.
-        """
-        assert inputs.client is not None, "a model is required"
-        text, reply_model = inputs.response.text, _proposals(tuple(kinds))
-        variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
-        request = inputs.client.request(self._propose, reply_model, variables)
-        result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
-        proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
-        edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-        worse = await asyncio.gather(*(self._is_worse(inputs, edit) for edit in edits))
-        confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
-        dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
-        note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)
-        return Proposals(confirmed, note, result.call.id)
-
-    async def _is_worse(self, inputs: DeriverInput, edit: Edit) -> bool:
-        """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
-        assert inputs.client is not None, "a model is required"
-        edited = edit.apply(inputs.response.text)
-        is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
-        texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
-        responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-        variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
-        request = inputs.client.request(self._compare, Comparison, {**variables, "responses": responses})
-        result = await inputs.client.judge(request, Comparison)
-        return result.value.worse == ("A" if is_first else "B")
+async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
+    """Return true if the model finds the edited text worse; the order of the texts depends on the edited one."""
+    assert inputs.client is not None, "a model is required"
+    edited = edit.apply(inputs.response.text)
+    is_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
+    texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
+    responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
+    variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
+    request = inputs.client.request(load_prompt(COMPARE), Comparison, {**variables, "responses": responses})
+    result = await inputs.client.judge(request, Comparison)
+    return result.value.worse == ("A" if is_first else "B")
 
 
 def _edit(text: str, proposal: Any) -> Edit:

@@ -78,7 +78,12 @@ class Extract(Deriver):
         except Fault as fault:
             return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
         grounded = await search_off_loop(lambda: self._ground_reply(text, result.value), letters)
-        return self._material(grounded, result.call.id)
+        call, note = result.call.id, describe_left_out(grounded.left_out)
+        if grounded.left_out and not any(grounded.data.values()):
+            failure = Failure(cause="response", kind="unsupported", message=note)
+            return Material(name=DATA, status="failed", failure=failure, call=call)
+        data = add_unknown_records(grounded, self._kinds)
+        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)
 
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
         """Return the parts of a reply that occur in the response; the whole reply if it is not checked."""
@@ -97,12 +102,3 @@ class Extract(Deriver):
         left_out = self._ground_reply(text, reply).left_out
         problems = [problem for problem in left_out if problem.reason != DUPLICATE_MESSAGE]
         return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
-
-    def _material(self, grounded: Grounded, call: str) -> Material:
-        """Return the data; a failure if the reply has records and none of them occurs in the response."""
-        note = describe_left_out(grounded.left_out)
-        if grounded.left_out and not any(grounded.data.values()):
-            failure = Failure(cause="response", kind="unsupported", message=note)
-            return Material(name=DATA, status="failed", failure=failure, call=call)
-        data = add_unknown_records(grounded, self._kinds)
-        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)

@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, ValidationError, create_model, model_validator
+from pydantic import Field, StringConstraints, create_model, model_validator
 
 from jurygraph.errors import ConfigError
-from jurygraph.messages import describe_validation_error, shorten
+from jurygraph.messages import Problem, shorten, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Number
 
@@ -65,19 +65,16 @@ class _RecordParams(FrozenModel):
 
 def read_kinds(records: Any) -> Kinds:
     """Return the fields of each kind of records, by name. Raises ConfigError naming the param."""
-    params = {"records": records}
-    try:
-        kinds = _RecordParams.model_validate(params).records
-    except ValidationError as error:
-        problem = describe_validation_error(error, _RecordParams, params)
-        raise ConfigError(f"extract: {problem.field}: {problem}") from error
-    for kind, fields in kinds.items():
+    params = validate(_RecordParams, {"records": records})
+    if isinstance(params, Problem):
+        raise ConfigError(f"extract: {params.field}: {params}")
+    for kind, fields in params.records.items():
         _check_name(f"records.{shorten(kind)}", kind)
         for name in fields:
             _check_name(f"records.{kind}.{shorten(name)}", name)
         if QUOTE in fields:
             raise ConfigError(f"extract: records.{kind}.{QUOTE}: every record has one already; leave it out")
-    return kinds
+    return params.records
 
 
 def _check_name(where: str, name: str) -> None:

@@ -78,15 +78,13 @@ class Annotator:
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
         form = validation.roles_reply_model(tuple(names))
         request = self._client.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
-        checked = await self._ask(
+        return await self._ask(
             request,
             RolesReply,
             lambda reply: validation.check_roles(reply.roles, criteria),
+            lambda problem: CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {problem}")),
             "the roles of its criteria",
         )
-        if isinstance(checked, CheckedRoles):
-            return checked
-        return CheckedRoles(unassigned=dict.fromkeys(names, f"was given no role: {checked}"))
 
     async def _ask_edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
@@ -97,37 +95,35 @@ class Annotator:
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
         prompt, form = load_prompt("graph-edges"), validation.edges_reply_model(tuple(pairs))
         request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
-        checked = await self._ask(
+        return await self._ask(
             request,
             EdgesReply,
             lambda reply: validation.check_edges(reply.pairs, pairs, roles, self._by_id),
+            lambda problem: CheckedEdges(unanswered=dict.fromkeys(pairs, problem)),
             "pairs of its criteria",
         )
-        if isinstance(checked, CheckedEdges):
-            return checked
-        return CheckedEdges(unanswered=dict.fromkeys(pairs, checked))
 
     async def _ask(
-        self, request: "Request", reply_model: type[Reply], check: Callable[[Reply], Checked], subject: str
-    ) -> Checked | str:
-        """Return the checked reply, after one repair; or the problem if the model gave none that can be read."""
+        self,
+        request: "Request",
+        reply_model: type[Reply],
+        check: Callable[[Reply], Checked],
+        without_reply: Callable[[str], Checked],
+        subject: str,
+    ) -> Checked:
+        """Return the checked reply, after one repair; or, for a problem, the result if none can be read."""
+
+        def find_flaw(reply: Reply) -> str | None:
+            problems = check(reply).problems[:12]
+            return f"{'; '.join(problems)}; answer again for everything that was asked, each once" if problems else None
+
         try:
-            result = await self._client.judge(
-                request, reply_model, lambda reply: _repair_message(check(reply).problems)
-            )
+            return check((await self._client.judge(request, reply_model, find_flaw)).value)
         except Fault as fault:
             if fault.cause != "infrastructure":
-                return shorten(str(fault), 200)
+                return without_reply(shorten(str(fault), 200))
             message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
             raise (BudgetExceeded if fault.kind == "budget" else ModelError)(message) from fault
-        return check(result.value)
-
-
-def _repair_message(problems: Sequence[str]) -> str | None:
-    """Return what the repair prompt says about the reply; None if the reply is fine."""
-    if not problems:
-        return None
-    return f"{'; '.join(problems[:12])}; answer again for everything that was asked, each once"
 
 
 def _criterion_fields(criterion: Criterion) -> dict[str, Any]:

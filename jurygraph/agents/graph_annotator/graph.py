@@ -6,9 +6,9 @@ statistics of graphs (GEAR, Table 14).
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair, candidate_pairs, sort_pairs
 from jurygraph.aggregation import gear
@@ -34,7 +34,7 @@ class KnownGraph:
 
     def open_pairs(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
-        unanswered = {Pair(pair.parent, pair.child) for pair in (self.record.unanswered if self.record else ())}
+        unanswered = set(map(_ends, self.record.unanswered if self.record else ()))
         by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
         known = set(map(_ends, self.annotated_edges))
         return sort_pairs(
@@ -50,7 +50,7 @@ class KnownGraph:
         requested_pairs = set(requested)
         requested_undirected = {frozenset(pair) for pair in requested_pairs}
         for edge in () if self.record is None else self.record.rejected:
-            ends = Pair(edge.parent, edge.child)
+            ends = _ends(edge)
             is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
             is_invalid = edge.parent == edge.child or not self.unchanged_criteria.issuperset(ends)
             if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
@@ -99,7 +99,7 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     return roles, frozenset(settled)
 
 
-def _ends(edge: Edge) -> Pair:
+def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> Pair:
     return Pair(edge.parent, edge.child)
 
 
@@ -122,83 +122,65 @@ class EdgeSource(NamedTuple):
     prompt: str
 
 
-def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> list[Edge]:
-    """Return the edges that win the vote: at most one per pair."""
-    edges = (elect_edge(pair, samples, source) for pairs, samples in batches for pair in pairs)
-    return [edge for edge in edges if edge is not None]
+class Election(NamedTuple):
+    """The result of the votes: at most one edge per pair, the rejected answers, and pairs without enough answers."""
+
+    proposed: list[Edge]
+    rejected: list[RejectedEdge]
+    unanswered: list[UnansweredPair]
 
 
-def rejected_edges(batches: Iterable[Batch], source: EdgeSource) -> Iterator[RejectedEdge]:
-    """Return the edges that the checks and the votes rejected."""
+def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> Election:
+    """Count the votes on every pair. A pair that at least half of the samples leave without an answer gets no edge.
+
+    An answer that the checks rejected is an answer. An edge has the mean confidence of the winners. Those that lost the
+    vote are rejected, each as its most confident answer.
+    """
+    election = Election([], [], [])
     for pairs, samples in batches:
-        for sample in samples:
-            for edge, why in sample.rejected:
-                yield reject_answer(edge, "check", why, source)
+        checked = ((edge, why) for sample in samples for edge, why in sample.rejected)
+        election.rejected.extend(_reject(edge, "check", why, source) for edge, why in checked)
         for pair in pairs:
-            yield from outvoted_edges(pair, samples, source)
+            reasons = [sample.unanswered[pair] for sample in samples if pair in sample.unanswered]
+            if 2 * len(reasons) >= len(samples):
+                election.unanswered.append(UnansweredPair(**pair._asdict(), why=min(reasons)))
+                continue
+            answers: dict[str, list[EdgeReply]] = defaultdict(list)
+            for answer in (sample.answers[pair] for sample in samples if pair in sample.answers):
+                answers[answer.relation].append(answer)
+            winner = _winner(answers)
+            if winner != "none":
+                election.proposed.append(_edge(answers[winner], len(samples), source))
+            tally = ", ".join(f"{kind} {len(answers[kind])}" for kind in sorted(answers))
+            election.rejected.extend(
+                _reject(_most_confident(answers[kind]), "vote", f"the vote was: {tally}", source)
+                for kind in sorted({*answers} - {"none", winner})
+            )
+    return election
 
 
-def unanswered_pairs(batches: Iterable[Batch]) -> Iterator[UnansweredPair]:
-    """Return the pairs for which at least half of the samples have no answer."""
-    for pairs, samples in batches:
-        for pair in pairs:
-            if not is_answered(pair, samples):
-                why = min(sample.unanswered[pair] for sample in samples if pair in sample.unanswered)
-                yield UnansweredPair(parent=pair.parent, child=pair.child, why=why)
+def _winner(answers: Mapping[str, Sequence[EdgeReply]]) -> str:
+    counts = Counter({kind: len(of_kind) for kind, of_kind in answers.items()}).most_common(2)
+    return "none" if not counts or (len(counts) > 1 and counts[0][1] == counts[1][1]) else counts[0][0]
 
 
-def elect_edge(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Edge | None:
-    """Return the edge of a pair; None without one or with too few answers. Its confidence is the winners' mean."""
-    answers = _answers_for(pair, samples)
-    kind = _winner(answers)
-    if kind == "none" or not is_answered(pair, samples):
-        return None
-    winners = [answer for answer in answers if answer.relation == kind]
-    content = {
-        "kind": kind,
-        "reason": _most_confident(winners).reason,
-        "confidence": fmean(answer.confidence_share for answer in winners),
-        "votes": (len(winners), len(samples)) if len(samples) > 1 else None,
-    }
-    return Edge.model_validate({**pair._asdict(), **content, **source._asdict()})
+def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edge:
+    best = _most_confident(winners)
+    content = best.model_dump(include={"parent", "child", "reason"}) | source._asdict()
+    confidence = fmean(answer.confidence_share for answer in winners)
+    votes = (len(winners), samples) if samples > 1 else None
+    return Edge.model_validate({**content, "kind": best.relation, "confidence": confidence, "votes": votes})
 
 
-def is_answered(pair: Pair, samples: Sequence[CheckedEdges]) -> bool:
-    """Return true if more than half of the samples answered about a pair, even if the answer was rejected."""
-    return 2 * sum(pair in sample.unanswered for sample in samples) < len(samples)
-
-
-def outvoted_edges(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Iterator[RejectedEdge]:
-    """Yield the edges that lost the vote, each as its most confident answer."""
-    if not is_answered(pair, samples):
-        return
-    answers = _answers_for(pair, samples)
-    counts = Counter(answer.relation for answer in answers)
-    tally = ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))
-    for kind in sorted({*counts} - {"none", _winner(answers)}):
-        answer = _most_confident([answer for answer in answers if answer.relation == kind])
-        yield reject_answer(answer, "vote", f"the vote was: {tally}", source)
-
-
-def reject_answer(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
+def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
     """Return the record of an answer that gives no edge, with the reason."""
-    content = answer.model_dump(include={"parent", "child", "reason"})
+    content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
-    return RejectedEdge.model_validate({**content, **source._asdict()})
+    return RejectedEdge.model_validate(content)
 
 
 def _most_confident(answers: Sequence[EdgeReply]) -> EdgeReply:
     return min(answers, key=lambda answer: (-answer.confidence, answer.reason))
-
-
-def _answers_for(pair: Pair, samples: Sequence[CheckedEdges]) -> list[EdgeReply]:
-    return [sample.answers[pair] for sample in samples if pair in sample.answers]
-
-
-def _winner(answers: Sequence[EdgeReply]) -> str:
-    counts = Counter(answer.relation for answer in answers).most_common()
-    tied = len(counts) > 1 and counts[0][1] == counts[1][1]
-    return "none" if tied or not counts else counts[0][0]
 
 
 _KINDS = ("weak", "strong", "activation")  # in ascending rank: the first is removed first
@@ -276,12 +258,11 @@ def freeze_graph(
     )
     roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
     before = {} if known.record is None else known.record.roles
-    by_id = {criterion.id: criterion for criterion in criteria}
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
-        "seen": {name: criterion_digest(task, by_id[name], role) for name, role in roles.items()},
+        "seen": {one.id: criterion_digest(task, one, one.role) for one in criteria if one.role is not None},
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
-        "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
+        "unanswered": tuple(sorted(record.unanswered, key=_ends)),
     }
     annotation = record.model_copy(update=update)
     updated = rubric.model_copy(update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation})
@@ -308,14 +289,11 @@ class GraphStatistics:
     non_empty: float | None
     invalid: float | None
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the statistics as JSON values."""
-        return asdict(self)
-
 
 def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
     """Return the statistics of rubrics."""
     listed = list(rubrics)
+    records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
     sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
     return GraphStatistics(
         rubrics=len(listed),
@@ -324,11 +302,7 @@ def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
         edges=_mean(edges for _, edges in sizes),
         update_size=_mean(criteria + edges for criteria, edges in sizes),
         non_empty=_mean(edges > 0 for _, edges in sizes),
-        invalid=_mean(
-            sum(edge.stage == "check" for edge in rubric.annotation.rejected)
-            for rubric in listed
-            if rubric.annotation is not None
-        ),
+        invalid=_mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
     )
 
 

@@ -57,8 +57,7 @@ class EdgesReply(FrozenModel):
 @lru_cache(maxsize=256)
 def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     """Return the schema of a reply about the roles of these criteria."""
-    fields: dict[str, Any] = {"reason": (Reason, ...), "criterion": _one_of(criteria), "role": (Role, ...)}
-    role_model = create_model("RoleStated", __base__=FrozenModel, **fields)
+    role_model = create_model("RoleStated", __base__=RoleReply, criterion=_one_of(criteria))
     return create_model("RolesReply", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
 
@@ -66,9 +65,7 @@ def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
 def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
-    fields: dict[str, Any] = {"reason": (Reason, ...), "parent": _one_of(parents), "child": _one_of(children)}
-    fields |= {"relation": (Relation, ...), "confidence": (Percent, ...)}
-    pair_model = create_model("PairReply", __base__=FrozenModel, **fields)
+    pair_model = create_model("PairReply", __base__=EdgeReply, parent=_one_of(parents), child=_one_of(children))
     return create_model("PairsStated", __base__=FrozenModel, pairs=_list_of(pair_model, len(pairs)))
 
 
@@ -187,7 +184,7 @@ def check_edges(
     ids = frozenset(known)
     for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
         pair = Pair(edge.parent, edge.child)
-        why = _wrong_pair(pair, requested, roles, ids) or _wrong_kind(edge, pair, roles)
+        why = _wrong_edge(edge.relation, pair, requested, roles, ids)
         if why is None:
             by_pair[pair].append(edge)
         else:
@@ -204,30 +201,26 @@ def check_edges(
     return CheckedEdges(answers, tuple(rejected), unanswered)
 
 
-def _wrong_pair(pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]) -> str | None:
-    """Return why an answer's pair is not one of the requested pairs; None if it is."""
+def _wrong_edge(
+    relation: Relation, pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]
+) -> str | None:
+    """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
+    kinds = kinds_between(roles, pair)
     if pair in requested:
-        return None
+        known = f"{' or '.join(kinds)} does"
+        wrong = f"{relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {known}"
+        return None if relation in ("none", *kinds) else wrong
     unknown = [name for name in pair if name not in ids]
     if unknown:
         return f"{_quote(unknown[0])} is no criterion of the rubric"
     if pair.parent == pair.child:
         return "it joins a criterion to itself"
-    if not kinds_between(roles, pair):
+    if not kinds:
         if Pair(pair.child, pair.parent) in requested:
             return "it is the wrong way round: the pair that was asked about has the other direction"
         roles_of_pair = [roles.get(name, "criterion without role") for name in pair]
         return f"a criterion of role {roles_of_pair[0]} licenses none of role {roles_of_pair[1]}"
     return "the pair was not asked about in this request"
-
-
-def _wrong_kind(edge: EdgeReply, pair: Pair, roles: Mapping[str, Role]) -> str | None:
-    kinds = kinds_between(roles, pair)
-    if edge.relation == "none" or edge.relation in kinds:
-        return None
-    return (
-        f"{edge.relation} does not go from {roles[pair.parent]} to {roles[pair.child]}, but {' or '.join(kinds)} does"
-    )
 
 
 def _quote(name: str) -> str:

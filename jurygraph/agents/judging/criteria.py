@@ -38,9 +38,8 @@ class Criteria(JudgeEvaluator):
             weights = tuple(part.weight for part in about.parts)
             return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
         if about.scale is not None:
-            return Item(
-                about.text, Scale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
-            )
+            anchors = tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
+            return Item(about.text, Scale(*about.scale), anchors=anchors)
         return Item(about.text, Binary())
 
 

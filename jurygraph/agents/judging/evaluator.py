@@ -12,6 +12,7 @@ from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
+from jurygraph.schema.task import chat_text
 
 MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
@@ -85,10 +86,7 @@ class JudgeEvaluator(BatchEvaluator):
 
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
-    query = inputs.task.query
-    if not isinstance(query, str):
-        query = "\n\n".join(f"{message.role}: {message.content}" for message in query)
-    return {"query": query, "reference": inputs.task.reference, "response": inputs.response.text}
+    return {"query": chat_text(inputs.task.query), "reference": inputs.task.reference, "response": inputs.response.text}
 
 
 class SingleCallEvaluator(BatchEvaluator):

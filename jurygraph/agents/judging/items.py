@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
@@ -26,15 +26,6 @@ class Item:
     form: Form
     parts: tuple[str, ...] = ()
     anchors: tuple[tuple[str, str], ...] = ()
-
-
-class _ShownItem(NamedTuple):
-    """An item as the prompt shows it."""
-
-    name: str
-    text: str
-    parts: bool
-    scale: tuple[str, str] | None
 
 
 async def judge_items(
@@ -85,9 +76,10 @@ def _reply_model(fields: tuple[tuple[str, type[FrozenModel]], ...]) -> type[Froz
     return create_model("Verdicts", __base__=FrozenModel, **answer_fields)
 
 
-def _show_item(name: str, item: Item) -> _ShownItem:
+def _show_item(name: str, item: Item) -> dict[str, Any]:
+    """Return an item as the prompt shows it."""
     form = item.form
     parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
     text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
-    return _ShownItem(name, text, isinstance(form, PartialCredit), scale)
+    return {"name": name, "text": text, "parts": isinstance(form, PartialCredit), "scale": scale}

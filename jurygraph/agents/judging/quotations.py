@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound=BaseModel)
 
-_MAX_CHARACTERS, _MAX_LISTED = 80, 3
 NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or number"
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
@@ -63,10 +62,7 @@ def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tupl
 
 def shorten_quotes(quotations: Sequence[str]) -> str:
     """Return the first quotations, shortened, as messages show them."""
-    return ", ".join(f"'{shorten(quotation, _MAX_CHARACTERS)}'" for quotation in quotations[:_MAX_LISTED])
-
-
-_HINT = "quote from the response letter by letter, eight letters or more, or decide anew"
+    return ", ".join(f"'{shorten(quotation, 80)}'" for quotation in quotations[:3])
 
 
 class Finding(NamedTuple):
@@ -92,7 +88,8 @@ def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text:
         for place, place_claims in claims
         for claim in _unsupported_claims(place_claims, text)
     ]
-    return f"{'; '.join(problems)}; {_HINT}" if problems else None
+    hint = "quote from the response letter by letter, eight letters or more, or decide anew"
+    return f"{'; '.join(problems)}; {hint}" if problems else None
 
 
 def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:

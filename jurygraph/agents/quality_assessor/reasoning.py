@@ -5,17 +5,17 @@ Each aspect of each step is sound or not, and every fault is quoted. The score i
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Container, Mapping, Sequence
+from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
 from jurygraph.agents.judging.forms import Reason
 from jurygraph.agents.judging.quotations import explain_rejected_quote
-from jurygraph.agents.quality_assessor.steps import FalseCalculation, Segment, find_false_calculations, split_steps
+from jurygraph.agents.quality_assessor.steps import Segment, UnsoundStep, find_false_calculations, split_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
@@ -23,6 +23,7 @@ from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Branch, Evidence, Failure, FrozenModel, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag
+from jurygraph.schema.task import chat_text
 
 Aspect = Literal["accuracy", "facts", "coherence"]
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
@@ -80,16 +81,6 @@ MAX_STEPS_JUDGED = 60  # the largest number of steps judged in one call; a respo
 MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
 TOKENS_PER_STEP = 100  # the number of tokens reserved per step in a reply; a sound step needs a third of it
-_HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
-
-
-class _Unsound(NamedTuple):
-    """An unsound step: its number, the reason, the evidence, and, without any evidence, what is `lacking`."""
-
-    step: int
-    reason: str
-    evidence: tuple[Evidence, ...]
-    lacking: str = ""
 
 
 class Reasoning(SingleCallEvaluator):
@@ -125,77 +116,68 @@ class Reasoning(SingleCallEvaluator):
         if len(steps) > MAX_STEPS_JUDGED:
             message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
             return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
-        gateway = inputs.client
-        assert gateway is not None, "a model is required"
+        client = inputs.client
+        assert client is not None, "a model is required"
         shared = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
         reply_model, room = steps_reply_model(len(steps)), TOKENS_PER_STEP * len(steps)
-        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
-        errors = find_false_calculations(shared["query"], inputs.response.text, steps)
-        findings = _Findings(steps, {error.step: error for error in reversed(errors)}, gateway.safety.evidence)
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
+        errors = {error.step: error for error in reversed(false_calculations)}
+        read = partial(_read_faults, steps, errors, client.safety.evidence)
         try:
-            result = await gateway.judge(request, reply_model, findings.flaw)
+            result = await client.judge(request, reply_model, lambda reply: _flaw(read(reply)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        unsound = findings.unsound_steps(result.value)
+        faults = [*(("accuracy", error) for error in errors.values()), *read(result.value)]
+        unsound = {aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS}
         return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
-class _Findings:
-    """The unsound steps of a response: those found by code, by their numbers, and those in a reply.
-
-    Quotations are searched in the step that they are about, unless `is_checked` is false.
-    """
-
-    def __init__(self, steps: Sequence[Segment], errors: Mapping[int, FalseCalculation], is_checked: bool) -> None:
-        self._steps, self._errors, self._is_checked = steps, errors, is_checked
-        self._texts = [SearchableText(step.text) for step in steps]
-
-    def unsound_steps(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
-        """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
-        unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
-        for error in self._errors.values():
-            unsound["accuracy"].append(_Unsound(error.step, error.description, (error.evidence,)))
-        for aspect, entry in self._unsound_by_model(reply):
-            unsound[aspect].append(entry)
-        return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
-
-    def flaw(self, reply: StepsReply) -> str | None:
-        """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
-        problems = [
-            f"step_{entry.step}: {aspect} is not sound, {entry.lacking}"
-            for aspect, entry in self._unsound_by_model(reply)
-            if entry.lacking
-        ]
-        return f"{'; '.join(problems)}; {_HINT}" if problems else None
-
-    def _unsound_by_model(self, reply: StepsReply) -> Iterator[tuple[Aspect, _Unsound]]:
-        """Yield the faults of a reply by aspect, without those about accuracy that code has found itself."""
-        for step in reply.steps:
-            for fault in step.faults:
-                if fault.aspect != "accuracy" or step.step not in self._errors:
-                    yield fault.aspect, self._locate(step.step, fault)
-
-    def _locate(self, step: int, fault: FaultReply) -> _Unsound:
-        if not self._is_checked:
-            return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
-        text, offset = self._texts[step - 1], self._steps[step - 1].start
-        passage = text.find_support(fault.quote)
-        if passage is None:
-            why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
-            quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
-            lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
-            return _Unsound(step, fault.reason, (), lacking)
-        start, end = offset + passage.start, offset + passage.end
-        return _Unsound(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
+def _read_faults(
+    steps: Sequence[Segment], errors: Container[int], is_checked: bool, reply: StepsReply
+) -> list[tuple[Aspect, UnsoundStep]]:
+    """Return the faults of a reply by aspect, without those about the accuracy of the steps whose errors code found."""
+    found = ((steps[step.step - 1], fault) for step in reply.steps for fault in step.faults)
+    return [
+        (fault.aspect, _locate(step, fault, is_checked))
+        for step, fault in found
+        if fault.aspect != "accuracy" or step.number not in errors
+    ]
 
 
-def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:
+def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
+    """Return what is wrong with faults that have no quotation from their step; None if all have one."""
+    lacking = [(aspect, fault) for aspect, fault in faults if fault.lacking]
+    problems = [f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking]
+    hint = "quote from that very step letter by letter, eight letters or more, or decide anew"
+    return f"{'; '.join(problems)}; {hint}" if problems else None
+
+
+def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
+    """Return a fault with its evidence, searched in that step unless `is_checked` is false."""
+    if not is_checked:
+        evidence = (Evidence(quote=fault.quote),) if fault.quote.strip() else ()
+        return UnsoundStep(step.number, fault.reason, evidence)
+    text = SearchableText(step.text)
+    passage = text.find_support(fault.quote)
+    if passage is not None:
+        start, end = step.start + passage.start, step.start + passage.end
+        evidence = (Evidence(quote=passage.text, start=start, end=end, verified=True),)
+        return UnsoundStep(step.number, fault.reason, evidence)
+    why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
+    quotes = f"and quotes '{shorten(fault.quote, 80)}' ({why})"
+    lacking = quotes if fault.quote.strip() else "and nothing is quoted for it"
+    return UnsoundStep(step.number, fault.reason, (), lacking)
+
+
+def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Verdict:
     """Return the verdict on an aspect, which depends on its first unsound step only."""
     if not unsound:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
+    unsound = sorted(unsound, key=lambda fault: fault.step)
     first, *others = unsound
     later = f"; so are {', '.join(str(other.step) for other in others)}" if others else ""
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
@@ -231,9 +213,9 @@ class Arithmetic(Evaluator):
         steps = split_steps(inputs.response.text)
         if not steps:
             return NO_STEPS
-        errors = find_false_calculations(shared_prompt_variables(inputs)["query"], inputs.response.text, steps)
+        errors = find_false_calculations(chat_text(inputs.task.query), inputs.response.text, steps)
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
-        first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].description}"
-        score, evidence = (first - 1) / len(steps), tuple(error.evidence for error in errors)
+        first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
+        score, evidence = (first - 1) / len(steps), tuple(passage for error in errors for passage in error.evidence)
         return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise, starmap
+from typing import NamedTuple
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import answer_line_start, final_answer, sentence_ends
@@ -55,12 +56,6 @@ def split_steps(text: str) -> tuple[Segment, ...]:
     if len(steps) > MAX_STEPS:
         steps[MAX_STEPS - 1 :] = [(steps[MAX_STEPS - 1][0], steps[-1][1])]
     return tuple(Segment(number, *step, text[slice(*step)]) for number, step in enumerate(steps, start=1))
-
-
-def step_at(steps: Sequence[Segment], place: int) -> Segment | None:
-    """Return the step that contains a position of the text; None if no step does."""
-    count = bisect_right(steps, place, key=lambda step: step.start)
-    return steps[count - 1] if count and place < steps[count - 1].end else None
 
 
 def _reasoning(text: str) -> tuple[int, int, bool]:
@@ -106,45 +101,32 @@ _ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?
 _NOISE = Fraction(1, 10**9)
 
 
-@dataclass(frozen=True, slots=True)
-class FalseCalculation:
-    """A false calculation, `text[start:end] == quote`, and the number of the step that contains it.
-
-    `value` is the correct result; None if it divides by zero.
-    """
+class UnsoundStep(NamedTuple):
+    """A fault of the step of this number: the reason, the evidence, and, without any evidence, what is `lacking`."""
 
     step: int
-    quote: str
-    start: int
-    end: int
-    value: Fraction | None
-
-    @property
-    def description(self) -> str:
-        """Return the description of the error for messages."""
-        truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
-        return f"{shorten(self.quote, 100)!r}, but {truth}"
-
-    @property
-    def evidence(self) -> Evidence:
-        """Return the calculation as verified evidence."""
-        return Evidence(quote=self.quote, start=self.start, end=self.end, verified=True)
+    reason: str
+    evidence: tuple[Evidence, ...]
+    lacking: str = ""
 
 
-def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[FalseCalculation]:
+def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[UnsoundStep]:
     """Return the false calculations in a response, in the order of the text; one of several that overlap.
 
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    errors: list[FalseCalculation] = []
+    errors: list[UnsoundStep] = []
+    last_end = 0
     for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
         start, end = equality.start, equality.end
-        if text[start:end] not in query and not (errors and start < errors[-1].end):
-            step = step_at(steps, start)
-            before = (candidate.number for candidate in steps if candidate.start <= start)
-            number = step.number if step else max(before, default=1)
-            errors.append(FalseCalculation(number, text[start:end], start, end, equality.value))
+        quote = text[start:end]
+        if quote not in query and start >= last_end:
+            number = max(1, bisect_right(steps, start, key=lambda step: step.start))
+            truth = "it is not defined" if equality.value is None else f"it is {float(equality.value):.10g}"
+            evidence = Evidence(quote=quote, start=start, end=end, verified=True)
+            errors.append(UnsoundStep(number, f"{shorten(quote, 100)!r}, but {truth}", (evidence,)))
+            last_end = end
     return errors
 
 

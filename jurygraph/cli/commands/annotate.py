@@ -147,7 +147,7 @@ def _print_graphs(
     statistics = graph_statistics(graph for _, graph in graphs)
     content = {
         "tasks_file": file,
-        "statistics": statistics.to_json(),
+        "statistics": asdict(statistics),
         "graphs": [_graph_json(task, graph) for task, graph in graphs],
         "left_out": omitted_tasks_json(outcomes),
         "requests": requests_json(requests),

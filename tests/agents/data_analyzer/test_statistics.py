@@ -12,11 +12,10 @@ from numpy.testing import assert_allclose
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.agents.data_analyzer.series import (
     disagreement,
-    extreme_share,
+    extremes,
     length_correlation,
     moments,
-    rank_values,
-    saturated_share,
+    saturation,
     stability_index,
     within_correlation,
 )
@@ -35,7 +34,7 @@ def test_moments_are_those_of_the_rows_that_are_numbers(values: list[float]) -> 
     if not there:
         assert all(np.isnan(one) for one in found)
         return
-    assert found.rows == len(there)
+    assert found[0] == len(there)
     assert_allclose(found[1:], [np.mean(there), np.std(there), max(there) - min(there)], atol=1e-12)
 
 
@@ -46,8 +45,8 @@ def test_statistics_of_many_steps_equal_those_of_each_step() -> None:
     groups = groups_of([0, 1, 2] * 4)
     assert groups is not None
     assert_allclose(within_correlation(x, y, groups)[2, 1], within_correlation(x[2, 1], y[2, 1], groups))
-    assert_allclose(moments(x).mean[0, 0], moments(x[0, 0]).mean)
-    assert_allclose(saturated_share(x, groups).share[1], saturated_share(x[1], groups).share)
+    assert_allclose(moments(x)[1][0, 0], moments(x[0, 0])[1])
+    assert_allclose(saturation(x, groups)[1], saturation(x[1], groups))
     edges = np.array([0.3, 0.6])
     assert_allclose(
         stability_index(x, edges, np.full(3, 1 / 3))[0, 0], stability_index(x[0, 0], edges, np.full(3, 1 / 3))
@@ -70,8 +69,10 @@ def test_the_order_of_rows_does_not_matter_to_the_correlation(order: list[int]) 
 
 
 def test_ties_share_their_rank_and_missing_values_have_none() -> None:
-    assert_allclose(rank_values(np.array([[3.0, np.nan, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]))[0], [3.0, np.nan, 1.5, 1.5])
-    assert rank_values(np.full((2, 4), 2.0)).tolist() == [[2.5] * 4] * 2
+    lengths = np.array([30.0, np.nan, 10.0, 10.0, 20.0])
+    rewards = np.array([0.1, 0.9, 0.5, 0.3, 0.2])
+    expected = within_correlation(np.array([4.0, np.nan, 1.5, 1.5, 3.0]), rewards, None)
+    assert length_correlation(lengths, rewards, None) == pytest.approx(float(expected))
 
 
 @given(st.integers(0, 20))
@@ -89,8 +90,9 @@ def test_a_constant_column_has_no_correlation() -> None:
 
 def test_a_group_of_two_or_more_equal_rewards_is_saturated() -> None:
     rewards = np.array([1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5])
-    found = saturated_share(rewards, groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3]))
-    assert (float(found.share), float(found.of)) == (pytest.approx(2 / 3), 3.0)
+    groups = groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3])
+    assert groups is not None
+    assert_allclose(saturation(rewards, groups), [1.0, 0.0, np.nan, 1.0])
 
 
 @given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=4))
@@ -101,8 +103,8 @@ def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]
 
 
 def test_extremes_are_counted_over_all_components() -> None:
-    found = extreme_share([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
-    assert (float(found.share), float(found.of)) == (pytest.approx(3 / 5), 5.0)
+    found = extremes([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
+    assert_allclose(found, [1.0, 1.0, 0.0, 0.0, np.nan, 1.0])
 
 
 @given(st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any))

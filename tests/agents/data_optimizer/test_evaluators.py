@@ -70,6 +70,11 @@ class TestEfficiency:
         assert [verdict(trace, part).score for part in ("redundancy", "compression")] == [1.0, 1.0]
         assert trace.reward.value == 1.0
 
+    @pytest.mark.parametrize("text", ["x" * 199, "ha " * 60])
+    def test_a_short_text_is_not_found_redundant_by_compression(self, text: str) -> None:
+        compression = verdict(score_texts("optimizer.efficiency", {"a": text})["a"], "compression")
+        assert (compression.score, compression.reason) == (1.0, f"{len(text)} characters are too few to tell")
+
     @pytest.mark.parametrize("text", ["", " \n", "...", "= = ="])
     def test_an_empty_response_scores_0(self, text: str) -> None:
         trace = score_texts("optimizer.efficiency", {"nothing": text, "a": FIRST})["nothing"]

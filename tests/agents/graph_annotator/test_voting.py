@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.agents.graph_annotator.graph import EdgeSource, elect_edge, outvoted_edges
+from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, Election, elect_edges
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
 
 PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
@@ -25,6 +25,10 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
     ]
 
 
+def elect(samples: list[CheckedEdges]) -> Election:
+    return elect_edges([Batch([PAIR], samples)], SOURCE)
+
+
 @pytest.mark.parametrize(
     ("relations", "kind"),
     [
@@ -41,13 +45,11 @@ def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[Check
     ],
 )  # fmt: skip
 def test_the_most_frequent_kind_wins_and_a_tie_gives_no_edge(relations: list[str | None], kind: str | None) -> None:
-    edge = elect_edge(PAIR, samples(*relations), SOURCE)
-    assert (None if edge is None else edge.kind) == kind
+    assert [edge.kind for edge in elect(samples(*relations)).proposed] == ([] if kind is None else [kind])
 
 
 def test_an_edge_records_confidence_votes_and_model() -> None:
-    edge = elect_edge(PAIR, samples("weak", "strong", "weak", confidences=(50, 100, 75)), SOURCE)
-    assert edge is not None
+    (edge,) = elect(samples("weak", "strong", "weak", confidences=(50, 100, 75))).proposed
     assert edge.model_dump() == {
         "parent": "a",
         "child": "b",
@@ -62,16 +64,14 @@ def test_an_edge_records_confidence_votes_and_model() -> None:
 
 
 def test_one_sample_is_no_vote() -> None:
-    edge = elect_edge(PAIR, samples("weak"), SOURCE)
-    assert edge is not None
+    (edge,) = elect(samples("weak")).proposed
     assert edge.votes is None
 
 
 def test_outvoted_answers_are_kept_with_the_tally() -> None:
-    relations = samples("none", "strong", "none", "weak", "strong")
-    rejected = list(outvoted_edges(PAIR, relations, SOURCE))
+    rejected = elect(samples("none", "strong", "none", "weak", "strong")).rejected
     assert [(one.kind, one.stage, one.why) for one in rejected] == [
         ("strong", "vote", "the vote was: none 2, strong 2, weak 1"),
         ("weak", "vote", "the vote was: none 2, strong 2, weak 1"),
     ]
-    assert not list(outvoted_edges(PAIR, samples("weak", "weak"), SOURCE))
+    assert elect(samples("weak", "weak")).rejected == []

@@ -1,26 +1,24 @@
 """The first false calculation of a solution, and what is not called false."""
 
-from fractions import Fraction
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.steps import FalseCalculation, find_false_calculations, split_steps
+from jurygraph.agents.quality_assessor.steps import UnsoundStep, find_false_calculations, split_steps
 from jurygraph.conformance import check_evaluator
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"
 SOLUTION = "She has 16 - 7 = <<16-7=9>>9 eggs.\nShe sells 9 eggs * $2 = $<<9*2=18>>18.\nThat is 18 - 1 = 17.\nA: 17"
 
 
-def first_false_calculation(query: str, text: str) -> FalseCalculation | None:
+def first_false_calculation(query: str, text: str) -> UnsoundStep | None:
     return next(iter(find_false_calculations(query, text, split_steps(text))), None)
 
 
 def find_first(text: str, query: str = QUERY) -> tuple[int, str] | None:
     slip = first_false_calculation(query, text)
-    return None if slip is None else (slip.step, slip.quote)
+    return None if slip is None else (slip.step, slip.evidence[0].quote)
 
 
 # What is false
@@ -52,14 +50,13 @@ def test_the_first_of_several_counts() -> None:
 def test_the_computed_value_is_reported() -> None:
     slip = first_false_calculation(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
     assert slip is not None
-    assert slip.value == Fraction(45, 2)
-    assert slip.description == "'9 * 2.5 = 22', but it is 22.5"
+    assert slip.reason == "'9 * 2.5 = 22', but it is 22.5"
 
 
 def test_division_by_zero_is_a_false_calculation() -> None:
     slip = first_false_calculation(QUERY, "9 / (3 - 3) = 9\nA: 9")
     assert slip is not None
-    assert (slip.value, slip.description) == (None, "'9 / (3 - 3) = 9', but it is not defined")
+    assert slip.reason == "'9 / (3 - 3) = 9', but it is not defined"
 
 
 # What is not
@@ -106,8 +103,10 @@ def test_the_first_false_line_is_the_one_found(right: list[bool], form: str) -> 
 def test_every_quotation_is_in_its_step_in_any_text(text: str) -> None:
     slip = first_false_calculation("", text)
     if slip is not None:
-        assert slip.quote == text[slip.start : slip.end]
-        assert split_steps(text)[slip.step - 1].start <= slip.start
+        (passage,) = slip.evidence
+        assert passage.start is not None
+        assert passage.quote == text[passage.start : passage.end]
+        assert split_steps(text)[slip.step - 1].start <= passage.start
 
 
 HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\n"]

@@ -1,16 +1,11 @@
 """On real solutions: no right step of a right one is called wrong, and false calculations of wrong ones are found."""
 
 from collections.abc import Iterator
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.quality_assessor.steps import (
-    FalseCalculation,
-    find_false_calculations,
-    split_steps,
-)
+from jurygraph.agents.quality_assessor.steps import UnsoundStep, find_false_calculations, split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from tests.agents.quality_assessor.test_arithmetic import first_false_calculation
@@ -19,11 +14,11 @@ SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 
 FALSE_IN_RIGHT_SOLUTIONS = {
     # seven times one less than one is minus six
-    "gsm8k-test-0184/6b_verification": (1, "1 - 1 - 1 - 1 - 1 - 1 - 1 - 1 = 0.01", Fraction(-6)),
+    "gsm8k-test-0184/6b_verification": (1, "1 - 1 - 1 - 1 - 1 - 1 - 1 - 1 = 0.01", "it is -6"),
     # the discount is .5, as the problem says; what is written for it comes to .1
-    "gsm8k-test-0308/175b_finetuning": (3, "0.5 - $0.4 = $<<0.5-0.4=0.09999999999999998>>0.5", Fraction(1, 10)),
+    "gsm8k-test-0308/175b_finetuning": (3, "0.5 - $0.4 = $<<0.5-0.4=0.09999999999999998>>0.5", "it is 0.1"),
     # the cheese tasting takes half an hour, as the problem says; what is written for it is half of three hours
-    "gsm8k-test-0350/175b_finetuning": (3, "3/2 = <<1/2=0.5>>0.5", Fraction(3, 2)),
+    "gsm8k-test-0350/175b_finetuning": (3, "3/2 = <<1/2=0.5>>0.5", "it is 1.5"),
 }
 """All false calculations, each the first of its solution, in solutions whose answers are right: where, and what they
 come to."""
@@ -36,7 +31,7 @@ def problems() -> list[tuple[Task, tuple[Response, ...]]]:
 
 def first_false_calculations(
     problems: list[tuple[Task, tuple[Response, ...]]], correct: bool
-) -> Iterator[tuple[str, FalseCalculation | None]]:
+) -> Iterator[tuple[str, UnsoundStep | None]]:
     for task, responses in problems:
         assert isinstance(task.query, str)
         for response in responses:
@@ -47,7 +42,11 @@ def first_false_calculations(
 def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     found = dict(first_false_calculations(problems, correct=True))
     assert len(found) == 615
-    wrong = {name: (slip.step, slip.quote, slip.value) for name, slip in found.items() if slip is not None}
+    wrong = {
+        name: (slip.step, slip.evidence[0].quote, slip.reason.rpartition("but ")[2])
+        for name, slip in found.items()
+        if slip is not None
+    }
     assert wrong == FALSE_IN_RIGHT_SOLUTIONS
 
 
@@ -78,5 +77,6 @@ def test_every_quotation_is_in_its_step(problems: list[tuple[Task, tuple[Respons
         for response in responses:
             steps = split_steps(response.text)
             for slip in find_false_calculations(str(task.query), response.text, steps):
-                assert response.text[slip.start : slip.end] == slip.quote
-                assert slip.quote in steps[slip.step - 1].text
+                (passage,) = slip.evidence
+                assert response.text[passage.start : passage.end] == passage.quote
+                assert passage.quote in steps[slip.step - 1].text
