@@ -23,9 +23,6 @@ from jurygraph.errors import PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
 
-_MAX_EVIDENCE = 10
-_MAX_CHARACTERS = 200
-
 
 class Constraints(Evaluator):
     """Decide each constraint of a stakeholder by its `check`.
@@ -105,7 +102,7 @@ class Constraints(Evaluator):
         if decided.holds is None:
             return Verdict.abstain(reason)
         score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-        at = [] if decided.holds else decided.items[:_MAX_EVIDENCE]
+        at = [] if decided.holds else decided.items[:10]
         evidence = tuple(part for item in at for part in _evidence(item))
         return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
 
@@ -188,4 +185,4 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
 def _evidence(item: Item) -> list[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
-    return [Evidence(quote=to_text(dict(item.values))[:_MAX_CHARACTERS], source=f"data {item.text}", verified=True)]
+    return [Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)]

@@ -100,18 +100,13 @@ def _normalise_measure(check: Check) -> Check:
 
 
 def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    (low, high), (other_low, other_high) = _undivided_bound(first), _undivided_bound(second)
+    undivided = ([end * (check.per or 1.0) for end in check.bound] for check in (first, second))
+    (low, high), (other_low, other_high) = undivided
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
         return _gap(first, sorted((high, other_high)))
     return _gap(first, sorted((low, other_low))) if high == other_high == math.inf else None
-
-
-def _undivided_bound(check: Check) -> tuple[float, float]:
-    """Return the bound of the measure; for a divided sum, multiplied by the divisor."""
-    low, high = check.bound
-    return low * (check.per or 1.0), high * (check.per or 1.0)
 
 
 def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:

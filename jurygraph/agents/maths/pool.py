@@ -33,7 +33,6 @@ TEXT_LIMIT = 10_000  # characters of an answer or a reference
 START_LIMIT = 60.0  # seconds for a worker to import math-verify
 _BATCH_ITEMS, _BATCH_BYTES = 64, 32_768
 _MAX_CACHED = 4096
-_CHUNK_BYTES = 65_536
 _ROOT = Path(__file__).resolve().parents[3]
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
 
@@ -76,7 +75,7 @@ class Channel:
         deadline = time.monotonic() + seconds
         while b"\n" not in self._buffer:
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-            chunk = self._socket.recv(_CHUNK_BYTES)
+            chunk = self._socket.recv(65_536)
             if not chunk:
                 raise ConnectionError("the worker is gone")
             self._buffer += chunk
@@ -111,13 +110,11 @@ class PoolClosed(JurygraphError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of one comparison.
+    """The result of one comparison, and as its `detail` the deciding rule.
 
-    Attributes:
-        status: `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not
-            read as one mathematical value; the reference is checked first. `error`: the worker's comparison failed, and
-            `detail` is the exception type (`RecursionError`, `MemoryError`).
-        detail: the deciding rule or error.
+    `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not read as one
+    mathematical value; the reference is checked first. `error`: the worker's comparison failed, and `detail` is the
+    exception type (`RecursionError`, `MemoryError`).
     """
 
     status: Status

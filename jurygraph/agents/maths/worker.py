@@ -45,24 +45,21 @@ _read = lru_cache(maxsize=1024)(parse_answer)
 
 
 def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
+    from math_verify import verify
+
     gold = _parse(reference)
     if gold is None:
         return "unparsed-reference", "math-verify cannot parse the reference"
     claims = [_parse(expression) for expression in claimed_expressions(answer, reference) or ()]
     if not claims or any(claim is None for claim in claims):
         return "unparsed-answer", "math-verify cannot parse the answer"
-    return ("equal" if all(_verify(gold, claim) for claim in claims) else "different"), "expressions"
-
-
-def _verify(gold: Any, answer: Any) -> bool:
-    from math_verify import verify
-
     try:
-        return bool(verify(gold, answer, timeout_seconds=None, raise_on_error=True))
+        is_equal = all(verify(gold, claim, timeout_seconds=None, raise_on_error=True) for claim in claims)
     except (MemoryError, RecursionError):
         raise
     except Exception:  # noqa: BLE001 - sympy raises anything if two objects are not comparable: then they differ
-        return False
+        is_equal = False
+    return ("equal" if is_equal else "different"), "expressions"
 
 
 @lru_cache(maxsize=256)
