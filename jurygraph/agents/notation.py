@@ -4,7 +4,7 @@
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Annotated, Any
 
@@ -12,6 +12,8 @@ import jsonpath_rfc9535 as jsonpath
 import re2
 from jsonpath_rfc9535.function_extensions import ExpressionType, FilterFunction
 from pydantic import AfterValidator
+
+from jurygraph.errors import ConfigError
 
 _QUIET = re2.Options()
 _QUIET.log_errors = False
@@ -49,13 +51,21 @@ def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | 
     return tuple((isinstance(step, str), step) for step in location)
 
 
-def import_object(dotted: str) -> Any:
-    """Import the object at package.module.name or package.module:name. Raises ValueError."""
-    module, _, name = dotted.replace(":", ".").rpartition(".")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{dotted!r} cannot be imported ({error})") from error
+def import_named(param: str, paths: Mapping[str, str] | None, attribute: str, kind: str) -> dict[str, Any]:
+    """Import what a param of a config names: objects at package.module.name or package.module:name.
+
+    Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.
+    """
+    objects = {}
+    for name, path in (paths or {}).items():
+        module, _, target = path.replace(":", ".").rpartition(".")
+        try:
+            objects[name] = getattr(importlib.import_module(module), target)
+        except (ImportError, AttributeError, ValueError) as error:
+            raise ConfigError(f"{param}.{name}: {path!r} cannot be imported ({error})") from error
+        if not hasattr(objects[name], attribute):
+            raise ConfigError(f"{param}.{name}: {path!r} is of type {type(objects[name]).__name__}; name {kind}")
+    return objects
 
 
 def _check(compile_text: Callable[[str], Any], text: str) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents import notation
+from jurygraph.errors import ConfigError
 from tests.examples import at_most
 
 BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
@@ -121,10 +122,11 @@ def refusal(read: Callable[[], Any]) -> str | None:
 
 
 def test_code_is_named_by_package_module_and_name() -> None:
-    assert notation.import_object("json.dumps") is notation.import_object("json:dumps") is json.dumps
-    for name in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
-        with pytest.raises(ValueError, match=f"'{name}' cannot be imported"):
-            notation.import_object(name)
+    paths = {"dotted": "json.dumps", "colon": "json:dumps"}
+    assert notation.import_named("functions", paths, "__call__", "a function") == dict.fromkeys(paths, json.dumps)
+    for path in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
+        with pytest.raises(ConfigError, match=rf"functions\.f: '{path}' cannot be imported"):
+            notation.import_named("functions", {"f": path}, "__call__", "a function")
 
 
 def test_notations_are_types_of_fields() -> None:

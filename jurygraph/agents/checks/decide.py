@@ -35,9 +35,9 @@ class Unknowns:
 
     def run_tests(self, tests: Tests, item: Item, columns: Sequence[str] = ()) -> Truth:
         """Return the truth of tests that depends on these columns too, and record the values that the item lacks."""
-        result = run_tests(tests, item, columns)
-        self._unknown += ((item, column) for column in result.missing_columns)
-        return result.truth
+        truth, missing_columns = run_tests(tests, item, columns)
+        self._unknown += ((item, column) for column in missing_columns)
+        return truth
 
     def describe(self, why: Open) -> list[str]:
         """Return what is unknown for this reason, in words."""
@@ -178,27 +178,23 @@ Measure = Callable[[Counted], float | None]
 """A function that computes the measure, given what counts. None if there is nothing to measure, which satisfies any
 bound. Counting more never makes it smaller."""
 
-
-class _Interval(NamedTuple):
-    """The least and greatest value of a number."""
-
-    low: float
-    high: float
+_Interval = tuple[float, float]
+"""The least and greatest value of a number."""
 
 
 def _decide_bound(check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[Item]) -> CheckResult:
     """Decide a bound on a measure. Unshown values count as the worst case."""
-    bound = _Interval(*check.bound)
+    bound = low, high = check.bound
     worlds = [
         [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
         for unshown in (False, True)
     ]
     values = [value for world in worlds for value in world if value is not None]
-    span = _Interval(min(values), max(values))
+    span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
-    if all(_reaches(value, bound.low) and _is_at_most(value, bound.high) for value in values):
+    if all(_reaches(value, low) and _is_at_most(value, high) for value in values):
         return CheckResult(True, 1.0, f"{result}, as asked", at)
-    if _is_outside([span.low, span.high], bound) and len(values) == 4:
+    if _is_outside(span, bound) and len(values) == 4:
         return CheckResult(False, _closeness(span, bound), f"{result}, not {_describe_range(bound)}", at)
     reason = f"{result}, and {_describe_range(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
@@ -208,11 +204,9 @@ def _decide_bound(check: Check, measure: Measure, label: str, unknown: Unknowns,
 
 def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
     """Return true if every possible value of the measure lies on the same side of the bound."""
-    numbers = [value for value in values if value is not None]
-    if len(numbers) < len(values):
-        return False
-    is_below = not any(_reaches(value, bound.low) for value in numbers)
-    return is_below or not any(_is_at_most(value, bound.high) for value in numbers)
+    low, high = bound
+    is_below = all(value is not None and not _reaches(value, low) for value in values)
+    return is_below or all(value is not None and not _is_at_most(value, high) for value in values)
 
 
 def _reaches(value: float, limit: float) -> bool:
@@ -225,21 +219,21 @@ def _is_at_most(value: float, limit: float) -> bool:
 
 def _closeness(span: _Interval, bound: _Interval) -> float:
     """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
-    if not _is_at_most(span.low, bound.high):
-        if bound.high <= 0 or span.high == math.inf:
-            return 0.0
-        return max(0.0, 1.0 - (span.high - bound.high) / bound.high)
-    return span.low / bound.low  # measures are never negative, so the lower bound is above 0
+    (least, greatest), (low, high) = span, bound
+    if not _is_at_most(least, high):
+        return 0.0 if high <= 0 or greatest == math.inf else max(0.0, 1.0 - (greatest - high) / high)
+    return least / low  # measures are never negative, so the lower bound is above 0
 
 
 def _describe_range(span: _Interval, digits: int | None = None) -> str:
     """Return a range in words, its ends rounded to so many digits."""
-    low, high = (to_text(end if digits is None else round(end, digits)) for end in span)
-    if span.low == span.high:
-        return low
-    if span.high == math.inf:
-        return f"{low} or more"
-    return f"{high} or less" if span.low == -math.inf else f"{low} to {high}"
+    low, high = span
+    least, most = (to_text(end if digits is None else round(end, digits)) for end in span)
+    if low == high:
+        return least
+    if high == math.inf:
+        return f"{least} or more"
+    return f"{most} or less" if low == -math.inf else f"{least} to {most}"
 
 
 _ANYTHING = object()

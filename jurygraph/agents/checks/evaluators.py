@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from functools import lru_cache
 from typing import Any
@@ -15,16 +15,13 @@ from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
-from jurygraph.agents.facts.loader import Facts, load_facts
+from jurygraph.agents.facts.loader import Facts, load_facts, require_known
 from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
-from jurygraph.errors import ConfigError, PlanError
+from jurygraph.errors import PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
-
-_MAX_EVIDENCE = 10
-_MAX_CHARACTERS = 200
 
 
 class Constraints(Evaluator):
@@ -44,7 +41,7 @@ class Constraints(Evaluator):
     needs = (CLAIMS,)
 
     def __init__(self, functions: Mapping[str, str] | None = None) -> None:
-        self._functions = {name: _load_function(name, path) for name, path in (functions or {}).items()}
+        self._functions = notation.import_named("checks.constraints: functions", functions, "__call__", "a function")
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
         self.version = " ".join(["1", *versions])
         self.runs_inline = not self._functions  # functions of the config may be slow
@@ -72,7 +69,9 @@ class Constraints(Evaluator):
             if check.function is not None:
                 self._check_call(where, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
-                marks, needs = self._check_sources(where, view, check), self.needs
+                facts = load_facts(view)
+                _check_sources(where, facts, check)
+                marks, needs = facts.marks, self.needs
         standby = constraint.check is None
         return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
 
@@ -86,19 +85,6 @@ class Constraints(Evaluator):
         except TypeError as error:
             called = f"{quote(name)} is called as (task, response, **params): {error}"
             raise PlanError(f"{where}, field check.params: {called}; change the params, or the function") from error
-
-    def _check_sources(self, where: str, view: TaskView, check: Check) -> Mapping[str, Any]:
-        """Raise PlanError for kinds and columns that no claim has; return the marks of the facts."""
-        facts = load_facts(view)
-        for kind, columns in check.items:
-            if kind.startswith("$"):
-                continue
-            if kind not in facts.claims:
-                hint = did_you_mean(kind, facts.claims) or f"there are {', '.join(facts.claims) or 'none'}"
-                raise PlanError(f"{where}, field check.{check.measure}: facts.claims has no {quote(kind)}; {hint}")
-            for column in sorted(columns):
-                _check_column(where, facts, kind, column)
-        return facts.marks
 
     def answer(self, inputs: EvaluatorInput) -> Answer | Any:
         assert isinstance(inputs.task.about, Stakeholder)
@@ -116,19 +102,9 @@ class Constraints(Evaluator):
         if decided.holds is None:
             return Verdict.abstain(reason)
         score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-        at = [] if decided.holds else decided.items[:_MAX_EVIDENCE]
+        at = [] if decided.holds else decided.items[:10]
         evidence = tuple(part for item in at for part in _evidence(item))
         return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
-
-
-def _load_function(name: str, path: str) -> Callable[..., Any]:
-    try:
-        target = notation.import_object(path)
-    except ValueError as error:
-        raise ConfigError(f"checks.constraints: functions.{name}: {error}") from error
-    if not callable(target):
-        raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is not a function")
-    return target  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=4096)
@@ -143,15 +119,18 @@ def _parse_check(where: str, text: str) -> Check:
         raise PlanError(f"{where}, field {field}: {problem}") from error
 
 
-def _check_column(where: str, facts: Facts, kind: str, column: str) -> None:
-    claim_kind = facts.claims[kind]
-    tables = [facts.tables[form.table] for form in claim_kind.forms]
-    known = {*claim_kind.beside, *([claim_kind.merged] if claim_kind.merged else [])}
-    known |= {name for form in claim_kind.forms for name in form.states}
-    known |= {name for table in tables for name in table.columns or ()}
-    if column not in known and all(table.columns is not None for table in tables):
-        hint = did_you_mean(column, sorted(known)) or f"there are {', '.join(sorted(known))}"
-        raise PlanError(f"{where}, field check: {kind} have no column {quote(column)}; {hint}")
+def _check_sources(where: str, facts: Facts, check: Check) -> None:
+    """Raise PlanError for kinds and columns that no claim has."""
+    for kind, columns in check.items:
+        if kind.startswith("$"):
+            continue
+        require_known(f"{where}, field check.{check.measure}: facts.claims", [kind], facts.claims, "kind")
+        claims = facts.claims[kind]
+        table_columns = [facts.tables[form.table].columns for form in claims.forms]
+        if all(known is not None for known in table_columns):
+            known = {*claims.beside, *filter(None, [claims.merged])}
+            known.update(*filter(None, table_columns), *(form.states for form in claims.forms))
+            require_known(f"{where}, field check: {kind}", sorted(columns), known)
 
 
 def _is_empty(data: JsonValue) -> bool:
@@ -206,4 +185,4 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
 def _evidence(item: Item) -> list[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
-    return [Evidence(quote=to_text(dict(item.values))[:_MAX_CHARACTERS], source=f"data {item.text}", verified=True)]
+    return [Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)]

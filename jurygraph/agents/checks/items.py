@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
@@ -59,29 +60,22 @@ ITEM_ITSELF = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
-class TestResult(NamedTuple):
-    """The truth of tests on an item, and the columns that it depends on."""
+def run_tests(tests: Tests, item: Item, columns: Sequence[str] = ()) -> tuple[Truth, Sequence[str]]:
+    """Test if an item exists and passes all tests; return the truth, and the missing columns that it depends on.
 
-    truth: Truth
-    missing_columns: Sequence[str] = ()
-
-
-def run_tests(tests: Tests, item: Item, columns: Sequence[str] = ()) -> TestResult:
-    """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown.
-
-    `columns` are others that the result depends on, and that the item lacks.
+    A single failed test decides, whatever is unknown. `columns` are others that the item lacks and the truth needs.
     """
     lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
         test_lacking = _lacking_columns(column, test, item)
         if test_lacking is None:
-            return TestResult("no")
+            return "no", ()
         lacking += test_lacking
     lacking += columns
     if not lacking:
-        return TestResult("yes")
+        return "yes", ()
     is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking)
-    return TestResult("unshown" if is_unshown else "untold", lacking)
+    return "unshown" if is_unshown else "untold", lacking
 
 
 def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
@@ -108,14 +102,10 @@ def _words_in_text(words: str, text: str) -> bool:
     return bool(words) and notation.compile_pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
 
 
-def _is_at_least(value: Any, end: Any) -> bool | None:
-    order = compare(value, end)
-    return None if order is None else order >= 0
-
-
-def _is_between(value: Any, low: Any, high: Any) -> bool | None:
-    is_above, is_below = _is_at_least(value, low), _is_at_least(high, value)
-    return None if is_above is None or is_below is None else is_above and is_below
+def _is_ascending(*values: Any) -> bool | None:
+    """Return true if no value is less than the one before it; None if two of them cannot be compared."""
+    orders = [compare(value, after) for value, after in pairwise(values)]
+    return None if None in orders else 1 not in orders
 
 
 _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
@@ -126,9 +116,9 @@ _TEST_FUNCTIONS: Mapping[str, Callable[[Any, Any, str | None], bool | None]] = {
     "has": lambda value, expected, separator: is_one_of(expected, split_list(value, separator)),
     "has_not": lambda value, expected, separator: not is_one_of(expected, split_list(value, separator)),
     "names": lambda value, expected, _: _words_in_text(normalise(expected), normalise(value)),
-    "at_least": lambda value, expected, _: _is_at_least(value, expected),
-    "at_most": lambda value, expected, _: _is_at_least(expected, value),
-    "between": lambda value, expected, _: _is_between(value, *expected),
+    "at_least": lambda value, expected, _: _is_ascending(expected, value),
+    "at_most": lambda value, expected, _: _is_ascending(value, expected),
+    "between": lambda value, expected, _: _is_ascending(expected[0], value, expected[1]),
     "matches": lambda value, expected, _: notation.compile_pattern(expected).search(to_text(value)) is not None,
 }
 """The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that

@@ -20,14 +20,13 @@ from jurygraph.schema import Constraint, Stakeholder
 
 def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    pairs = product(_read_checks(first.constraints), _read_checks(second.constraints))
-    return [tension for pair in pairs if (tension := _find_pair_tension(*pair))]
+    return _tensions(product(_read_checks(first.constraints), _read_checks(second.constraints)))
 
 
 def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
     pairs = combinations(_read_checks(c for c in constraints if c.kind == "hard"), 2)
-    return [tension for pair in pairs if (tension := _find_pair_tension(*pair)) and tension.strength == 1.0]
+    return [tension for tension in _tensions(pairs) if tension.strength == 1.0]
 
 
 def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -40,9 +39,10 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     return checks
 
 
-def _find_pair_tension(first: tuple[str, Check], second: tuple[str, Check]) -> ConstraintTension | None:
-    tension = _find_tension(first[1], second[1])
-    return None if tension is None else ConstraintTension(first[0], second[0], *tension)
+def _tensions(pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]]) -> list[ConstraintTension]:
+    """Return the tensions between pairs of checks with their constraints' ids."""
+    found = ((first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs)
+    return [ConstraintTension(first, second, *tension) for first, second, tension in found if tension]
 
 
 def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
@@ -100,18 +100,13 @@ def _normalise_measure(check: Check) -> Check:
 
 
 def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
-    (low, high), (other_low, other_high) = _undivided_bound(first), _undivided_bound(second)
+    undivided = ([end * (check.per or 1.0) for end in check.bound] for check in (first, second))
+    (low, high), (other_low, other_high) = undivided
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
         return _gap(first, sorted((high, other_high)))
     return _gap(first, sorted((low, other_low))) if high == other_high == math.inf else None
-
-
-def _undivided_bound(check: Check) -> tuple[float, float]:
-    """Return the bound of the measure; for a divided sum, multiplied by the divisor."""
-    low, high = check.bound
-    return low * (check.per or 1.0), high * (check.per or 1.0)
 
 
 def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
@@ -130,12 +125,13 @@ def _conflicting_column(first: Tests, second: Tests) -> str | None:
 
 def _is_barred(first: Test, second: Test) -> bool:
     """Return true if the second test fails for all that the first allows, or requires of a list."""
-    (low, _), (least, most) = _ends(first), _ends(second)
+    low, _ = first.between or (first.at_least, first.at_most)
+    least, most = second.between or (second.at_least, second.at_most)
     if _is_less(most, low):
         return True
     if first.has is not None and second.has_not is not None and are_equal(first.has, second.has_not):
         return True
-    allowed, others_allowed = _allowed_values(first), _allowed_values(second)
+    allowed, others_allowed = (_constants(test.equals) or test.one_of for test in (first, second))
     if allowed is None:
         return False
     barred = [*(second.none_of or ()), *_constants(second.is_not)]
@@ -149,14 +145,6 @@ def _is_barred(first: Test, second: Test) -> bool:
 def _is_less(value: Any, other: Any) -> bool:
     """Return true if a value is less than the other; false if they do not compare: None and columns never do."""
     return compare(value, other) == -1
-
-
-def _ends(test: Test) -> tuple[Any, Any]:
-    return test.between or (test.at_least, test.at_most)
-
-
-def _allowed_values(test: Test) -> Sequence[Any] | None:
-    return _constants(test.equals) or test.one_of
 
 
 def _constants(value: Any) -> list[Any]:

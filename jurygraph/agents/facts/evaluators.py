@@ -1,14 +1,14 @@
 """The deriver that looks up claims, and the evaluator that scores the share confirmed."""
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, get_args
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.facts.loader import load_facts, require_known
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
 from jurygraph.agents.facts.tables import ToolTable
+from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.messages import did_you_mean, quote
@@ -31,7 +31,8 @@ class Claims(Deriver):
     reads_data = True
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
-        self._tools = {name: _load_tool(name, path) for name, path in (tools or {}).items()}
+        tool = "a langchain-core tool, such as one made with @tool"
+        self._tools = notation.import_named("facts.claims: tools", tools, "ainvoke", tool)
 
     def params_for(self, view: TaskView) -> Params:
         if view.facts is None:
@@ -56,17 +57,6 @@ class Claims(Deriver):
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
 
 
-def _load_tool(name: str, path: str) -> Any:
-    try:
-        tool = notation.import_object(path)
-    except ValueError as error:
-        raise ConfigError(f"facts.claims: tools.{name}: {error}") from error
-    if not hasattr(tool, "ainvoke"):
-        problem = f"{path!r} is a {type(tool).__name__}; name a langchain-core tool, such as one made with @tool"
-        raise ConfigError(f"facts.claims: tools.{name}: {problem}")
-    return tool
-
-
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     """Return the looked-up claims by kind.
 
@@ -81,10 +71,8 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     return material.data  # type: ignore[no-any-return]
 
 
-_MAX_WRONG, _MAX_RIGHT = 20, 1
-"""The largest numbers of claims shown in a verdict with their evidence; the material has all of them."""
-
-_ROW = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
+_MAX_WRONG = 20
+"""The largest number of claims that a verdict shows with their evidence; the material has all of them."""
 
 
 class Confirmed(Evaluator):
@@ -114,10 +102,7 @@ class Confirmed(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         facts = load_facts(view)
         kinds = sorted(facts.claims) if self._kinds is None else self._kinds
-        for kind in kinds:
-            if kind not in facts.claims:
-                hint = did_you_mean(kind, facts.claims) or f"there are {', '.join(facts.claims) or 'none'}"
-                raise PlanError(f"task {view.id!r}: facts.claims has no kind {quote(kind)} to confirm; {hint}")
+        require_known(f"task {view.id!r}: facts.claims", kinds, facts.claims, "kind")
         return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in kinds]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
@@ -160,7 +145,7 @@ def _verdict_on_kind(claims: IdentityKey[Material], kind: str) -> Verdict:
         native=right,
         scale=(0, len(findings)),
         reason="; ".join(reasons),
-        evidence=tuple(part for finding in shown or findings[:_MAX_RIGHT] for part in claim_evidence(finding)),
+        evidence=tuple(part for finding in shown or findings[:1] for part in claim_evidence(finding)),
     )
 
 
@@ -169,5 +154,5 @@ def claim_evidence(finding: Finding) -> list[Evidence]:
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:
         return [claim]
-    row = _ROW.encode({column: value for column, value in finding["values"].items() if column not in finding["own"]})
+    row = to_text({column: value for column, value in finding["values"].items() if column not in finding["own"]})
     return [claim, Evidence(quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True)]

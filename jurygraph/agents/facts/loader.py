@@ -1,7 +1,7 @@
 """Read a task's facts once for all evaluators, with its tables opened."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -34,6 +34,14 @@ class Facts(NamedTuple):
     def is_fresh(self) -> bool:
         """Return true if the files of the tables are unchanged since they were read."""
         return all(table.is_fresh for table in self.tables.values())
+
+
+def require_known(where: str, names: Iterable[str], known: Collection[str] | None, kind: str = "column") -> None:
+    """Raise PlanError for the first name that is not known; if nothing is known of them (None), any may exist."""
+    for name in names:
+        if known is not None and name not in known:
+            hint = did_you_mean(name, sorted(known)) or f"there are {', '.join(sorted(known)) or 'none'}"
+            raise PlanError(f"{where}: there is no {kind} {quote(name)}; {hint}")
 
 
 def load_facts(view: TaskView) -> Facts:
@@ -83,6 +91,7 @@ def _open_facts(view: TaskView) -> Facts:
     for name, kind in facts.claims.items():
         where = f"task {view.id!r}: facts.claims.{name}"
         for place, form in enumerate(kind.forms):
+            require_known(f"{where}.forms[{place}].table", [form.table], tables, "table")
             if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
                 clash = f"is {quote(kind.merged)}, which is a column of {form.table}"
                 raise PlanError(f"{where}.merged: {clash}; give the number another name")
@@ -103,18 +112,9 @@ def _open_table(name: str, spec: TableSpec) -> Table:
             raise PlanError(f"facts.tables.{name}.file: {error}") from error
     else:
         table = InlineTable(name, spec)
-    _check_columns(f"facts.tables.{name}.key", spec.key, table)
-    _check_columns(f"facts.tables.{name}.lists", spec.lists, table)
-    _check_columns(f"facts.tables.{name}.order", [spec.order] if spec.order else [], table)
+    for field, columns in (("key", spec.key), ("lists", spec.lists), ("order", [spec.order] if spec.order else [])):
+        require_known(f"facts.tables.{name}.{field}", columns, table.columns)
     return table
-
-
-def _check_columns(where: str, columns: Iterable[str], table: Table) -> None:
-    for column in columns:
-        if table.columns is not None and column not in table.columns:
-            known = sorted(table.columns)
-            hint = did_you_mean(column, known) or "there are " + ", ".join(known)
-            raise PlanError(f"{where}: there is no column {quote(column)}; {hint}")
 
 
 def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
@@ -126,8 +126,5 @@ def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
         if column not in claimed_columns:
             problem = f"has no value for {quote(column)}, which is part of the key of {table.name}"
             raise PlanError(f"{where}: {problem}; name a group of the pattern so, or set it in `beside` or `states`")
-    _check_columns(f"{where}.pattern", sorted(groups), table)
-    for column in form.within:
-        if column not in claimed_columns:
-            hint = did_you_mean(column, claimed_columns) or "leave it out"
-            raise PlanError(f"{where}.within: nothing is claimed of {quote(column)}; {hint}")
+    require_known(f"{where}.pattern", sorted(groups), table.columns)
+    require_known(f"{where}.within", form.within, claimed_columns, "claimed column")

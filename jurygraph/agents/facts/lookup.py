@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 from jurygraph.agents import notation
 from jurygraph.agents.facts.spec import ClaimsSpec, Form
 from jurygraph.agents.facts.tables import Key, Table
-from jurygraph.agents.facts.values import nearest_name, normalise, to_text, value_sort_key, values_agree
+from jurygraph.agents.facts.values import nearest_name, normalise, split_list, to_text, value_sort_key, values_agree
 from jurygraph.messages import shorten
 
 _MAX_CLAIM_CHARACTERS = 1000
@@ -39,7 +39,8 @@ def read_claims(kind: ClaimsSpec, data: Any) -> list[Claim]:
         rank = value_sort_key(None if kind.order is None else record.get(kind.order))
         path, steps = _path_and_sort_key(location)
         record_values = dict(_record_values(kind, record))
-        for number, text in enumerate(_texts(kind, node.value)):
+        parts = map(str.strip, split_list(to_text(node.value), kind.split))
+        for number, text in enumerate(part for part in parts if part and part not in kind.none):
             form, values = kind.form_of(text)
             claims.append(Claim(path, text, form, values, record_values, (*rank, steps, number)))
     return sorted(claims, key=lambda claim: claim.order)
@@ -71,14 +72,6 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
         if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _MAX_CLAIM_CHARACTERS):
             value = None
         yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
-
-
-def _texts(kind: ClaimsSpec, value: Any) -> Iterator[str]:
-    whole = to_text(value)
-    for part in whole.split(kind.split) if kind.split else (whole,):
-        text = part.strip()
-        if text and text not in kind.none:
-            yield text
 
 
 Found = Literal["confirmed", "differs", "elsewhere", "near", "unknown", "unread"]

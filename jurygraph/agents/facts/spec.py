@@ -7,7 +7,6 @@ from typing import Any, Self
 from pydantic import Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.messages import quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, Unit
 
@@ -131,13 +130,3 @@ class FactsSpec(FrozenModel):
 
     tables: dict[Id, TableSpec]
     claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _check_tables(self) -> Self:
-        for name, kind in self.claims.items():
-            for place, form in enumerate(kind.forms):
-                if form.table not in self.tables:
-                    known = ", ".join(self.tables) or "none"
-                    problem = f"`claims.{name}.forms[{place}].table` names {quote(form.table)}"
-                    raise ValueError(f"{problem}, which is not a table; there are {known}")
-        return self

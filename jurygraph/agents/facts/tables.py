@@ -192,8 +192,7 @@ class FileTable(Table):
 
 def _index_key(key: Key) -> tuple[str, str]:
     """Return a key as stored in the index of a file."""
-    name, *rest = key
-    return name, json.dumps(rest)
+    return key[0], json.dumps(key[1:])
 
 
 def _state(path: Path) -> tuple[int, ...] | None:

@@ -54,10 +54,8 @@ def _find_answer(text: str) -> Span | None:
     if tagged is None:
         return _find_untagged(text)
     start, end = tagged
-    narrowed = _find_untagged(text[start:end])
-    if narrowed is None:
-        return Span(text[start:end], start, end)
-    return Span(narrowed.text, start + narrowed.start, start + narrowed.end)
+    found = _find_untagged(text[start:end]) or Span(text[start:end], 0, end - start)
+    return Span(found.text, start + found.start, start + found.end)
 
 
 _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
@@ -100,29 +98,24 @@ def _find_untagged(text: str) -> Span | None:
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Narrow a range by blanks, emphasis and a last full stop; return None if nothing is left."""
-    while end > start and text[end - 1] in _ORNAMENT:
-        end -= 1
-    if end > start and text[end - 1] == ".":
-        end -= 1
-    while end > start and text[end - 1] in _ORNAMENT:
-        end -= 1
-    while start < end and text[start] in _ORNAMENT:
-        start += 1
-    return (start, end) if start < end else None
+    passage = text[start:end].rstrip(_ORNAMENT).removesuffix(".").rstrip(_ORNAMENT)
+    trimmed = passage.lstrip(_ORNAMENT)
+    start += len(passage) - len(trimmed)
+    return (start, start + len(trimmed)) if trimmed else None
 
 
 def _find_boxed(text: str) -> tuple[int, int] | None:
     stack: list[int] = []  # the start of each open brace's content; negative: not a box
-    box = None
+    boxes: list[tuple[int, int]] = []
     for token in _BRACES.finditer(text):
         mark = token.group()
         if mark == "}":
             content_start = stack.pop() if stack else -1
             if content_start >= 0:
-                box = _trim(text, content_start, token.start()) or box
+                boxes.append((content_start, token.start()))
         elif mark[-1] == "{" and len(mark) != 2:
             stack.append(token.end() if len(mark) > 1 else -1)
-    return box
+    return next(filter(None, (_trim(text, *box) for box in reversed(boxes))), None)
 
 
 def _find_after_hashes(text: str) -> tuple[int, int] | None:

@@ -140,16 +140,11 @@ _CHANGES_LEFT = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One written equality.
+    """One written equality: `quote` is `text[start:end]`, and `expression` its left side as written.
 
-    Attributes:
-        quote: the equality as written, `text[start:end]`.
-        start, end: its offsets in the text.
-        expression: its left side as written.
-        claimed: the value of its right side.
-        value: the exact value of its left side; None if that divides by zero.
-        how: the deciding rule: `exact` (up to floating-point noise), `rounded` (to the decimals shown), `whole` (to a
-            whole number), `wrong`, or `division by zero`, which is wrong too.
+    `claimed` is the value of the right side, `value` the exact value of the left one; None if that divides by zero.
+    `how` is the deciding rule: `exact` (up to floating-point noise), `rounded` (to the decimals shown), `whole` (to a
+    whole number), `wrong`, or `division by zero`, which is wrong too.
     """
 
     quote: str

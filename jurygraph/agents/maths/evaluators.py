@@ -4,12 +4,14 @@ Each score is in [0, 1]. If a response contains nothing to evaluate, it scores 0
 """
 
 import asyncio
+import re
 from importlib.metadata import version
+from math import cos, pi
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
-from jurygraph.agents.maths.structure import cosine_factor, format_parts, ordered_steps, repetition
+from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.messages import quote
@@ -104,11 +106,12 @@ class Format(Evaluator):
     runs_inline = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        parts = format_parts(inputs.response.text)
+        text = inputs.response.text
+        parts = {tag: tag in text for tag in TAGS} | {"in order with nothing outside": is_in_order(text)}
         missing = [name for name, is_present in parts.items() if not is_present]
-        count, present = len(parts), len(parts) - len(missing)
+        present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
-        return Verdict(score=present / count, met=not missing, native=present, scale=(0, count), reason=reason)
+        return Verdict(score=present / 5, met=not missing, native=present, scale=(0, 5), reason=reason)
 
 
 class Steps(Evaluator):
@@ -123,7 +126,7 @@ class Steps(Evaluator):
 
 
 class Repetition(Evaluator):
-    """R_rep: 1 - distinct / total n-grams of words. Give it a negative weight.
+    """R_rep: 1 - distinct / total n-grams of lower-cased words; 0 for fewer than n words. Give it a negative weight.
 
     Args:
         n: the number of words in an n-gram.
@@ -138,7 +141,9 @@ class Repetition(Evaluator):
         self._n = n
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        share = repetition(inputs.response.text, self._n)
+        words = re.findall(r"\w+", inputs.response.text.lower())
+        grams = list(zip(*(words[start:] for start in range(self._n)), strict=False))
+        share = 1 - len(set(grams)) / len(grams) if grams else 0.0
         return Verdict(score=share, reason=f"{share:.1%} of the {self._n}-grams stood there before")
 
 
@@ -162,5 +167,5 @@ class Length(Evaluator):
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         length = len(inputs.response.text)
-        factor = cosine_factor(length, self._limit)
+        factor = 0.75 + 0.25 * cos(pi * min(1.0, length / self._limit))
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")

@@ -33,19 +33,15 @@ TEXT_LIMIT = 10_000  # characters of an answer or a reference
 START_LIMIT = 60.0  # seconds for a worker to import math-verify
 _BATCH_ITEMS, _BATCH_BYTES = 64, 32_768
 _MAX_CACHED = 4096
-_CHUNK_BYTES = 65_536
 _ROOT = Path(__file__).resolve().parents[3]
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
-
-
-class ChannelEnded(Exception):
-    """The worker is gone, or violates the protocol."""
 
 
 class Channel:
     """A worker process and the socket to it. Use it from one thread at a time.
 
-    The constructor does not wait for the start of the process: the first reply reports if it is ready.
+    The constructor does not wait for the start of the process: the first reply reports if it is ready. To send and to
+    receive raise TimeoutError, any other OSError if the worker is gone, and ValueError if it violates the protocol.
     """
 
     def __init__(self, time_limit: float) -> None:
@@ -70,36 +66,23 @@ class Channel:
             workers_end.close()
 
     def send(self, data: bytes, seconds: float) -> None:
-        """Send all of `data`. Raises ChannelEnded, or TimeoutError if the worker does not read it in time."""
-        try:
-            self._socket.settimeout(seconds)
-            self._socket.sendall(data)
-        except TimeoutError:
-            raise
-        except OSError as error:
-            raise ChannelEnded from error
+        """Send all of `data`; raise TimeoutError if the worker does not read it within `seconds`."""
+        self._socket.settimeout(seconds)
+        self._socket.sendall(data)
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """Return the next message; one that has arrived already is never overdue, however late the call.
-
-        Raises ChannelEnded, or TimeoutError if there is none within `seconds`.
-        """
+        """Return the next message; one that has arrived already is never overdue, however late the call."""
         deadline = time.monotonic() + seconds
-        try:
-            while b"\n" not in self._buffer:
-                self._socket.settimeout(max(0.001, deadline - time.monotonic()))
-                chunk = self._socket.recv(_CHUNK_BYTES)
-                if not chunk:
-                    raise ChannelEnded
-                self._buffer += chunk
-            line, _, self._buffer = self._buffer.partition(b"\n")
-            message = json.loads(line)
-        except TimeoutError:
-            raise
-        except (OSError, ValueError) as error:
-            raise ChannelEnded from error
+        while b"\n" not in self._buffer:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            chunk = self._socket.recv(65_536)
+            if not chunk:
+                raise ConnectionError("the worker is gone")
+            self._buffer += chunk
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        message = json.loads(line)
         if not isinstance(message, dict):
-            raise ChannelEnded
+            raise ValueError("a message is a JSON object")
         return message
 
     def close(self) -> None:
@@ -127,13 +110,11 @@ class PoolClosed(JurygraphError):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of one comparison.
+    """The result of one comparison, and as its `detail` the deciding rule.
 
-    Attributes:
-        status: `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not
-            read as one mathematical value; the reference is checked first. `error`: the worker's comparison failed, and
-            `detail` is the exception type (`RecursionError`, `MemoryError`).
-        detail: the deciding rule or error.
+    `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not read as one
+    mathematical value; the reference is checked first. `error`: the worker's comparison failed, and `detail` is the
+    exception type (`RecursionError`, `MemoryError`).
     """
 
     status: Status
@@ -248,12 +229,6 @@ class EquivalencePool:
             if thread is not threading.current_thread() and self._shared.process_id == os.getpid():
                 thread.join()
 
-    def __enter__(self) -> Self:
-        return self.open()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
 
 def _shut_down(shared: _Shared) -> None:
     """Close the pool. Also runs when the pool is collected and when the interpreter ends."""
@@ -321,7 +296,7 @@ class _Dispatcher:
             return
         except TimeoutError:
             failure = TimeLimitExceeded(f"the comparison ran past its time limit of {limit:g} s")
-        except (ChannelEnded, KeyError):
+        except (OSError, ValueError, KeyError):
             batch[0].deaths += 1  # a first death may not be the item's fault
             if batch[0].deaths > 1:
                 failure = WorkerDied("two maths workers in a row died over this comparison")
@@ -341,7 +316,7 @@ class _Dispatcher:
             except TimeoutError:
                 self._stop()
                 raise WorkerNotStarted(f"the maths worker did not start within {START_LIMIT:g} s") from None
-            except ChannelEnded:
+            except (OSError, ValueError):
                 self._stop()
                 continue
             if first.get("ready"):

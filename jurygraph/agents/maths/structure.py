@@ -1,13 +1,12 @@
-"""The format, steps, length and repetition of a response (MACRM, §3: R_fmt, R_step, R_cs, R_rep), in linear time."""
+"""The tags and steps of a response (MACRM, §3: R_fmt, R_step), read in linear time."""
 
 import re
 from collections.abc import Iterable
-from math import cos, pi
 from typing import NamedTuple
 
 from jurygraph.agents.maths.answer import final_answer
 
-_TAGS = ("<think>", "</think>", "<answer>", "</answer>")
+TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 _MARKER = re.compile(
     r"^[ \t>*_#-]{0,8}(?i:step[ \t]{0,3}(?P<step>[0-9]{1,4})(?![0-9.]*[0-9])"  # "Step 1:", "### Step 1"
@@ -25,9 +24,10 @@ class Marker(NamedTuple):
     in_words: bool
 
 
-def format_parts(text: str) -> dict[str, bool]:
-    """Return the five parts, true if present: each of the four tags, and all four once, in order, nothing outside."""
-    return {tag: tag in text for tag in _TAGS} | {"in order with nothing outside": _is_in_order(text)}
+def is_in_order(text: str) -> bool:
+    """Return true if there is one of each tag, in order, with only blanks outside."""
+    pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
+    return all(text.count(tag) == 1 for tag in TAGS) and re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
 def ordered_steps(text: str) -> int:
@@ -49,9 +49,9 @@ def ordered_steps(text: str) -> int:
 
 def reasoning_range(text: str) -> tuple[int, int]:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
-    start = text.find(_TAGS[0])
-    end = text.find(_TAGS[1], start) if start >= 0 else -1
-    return (start + len(_TAGS[0]), end) if end >= 0 else (0, len(text))
+    start = text.find(TAGS[0])
+    end = text.find(TAGS[1], start) if start >= 0 else -1
+    return (start + len(TAGS[0]), end) if end >= 0 else (0, len(text))
 
 
 def step_markers(text: str) -> list[Marker]:
@@ -72,31 +72,3 @@ def longest_run(step_markers: Iterable[Marker]) -> int:
             run = marker.number
         longest = max(longest, run)
     return longest
-
-
-def _is_in_order(text: str) -> bool:
-    """Return true if there is one of each tag, in order, with only blanks outside; takes linear time."""
-    pattern = r"\s*<think>.*</think>\s*<answer>.*</answer>\s*"
-    return all(text.count(tag) == 1 for tag in _TAGS) and re.fullmatch(pattern, text, re.DOTALL) is not None
-
-
-def cosine_factor(length: float, limit: float) -> float:
-    """Return 0.75 + 0.25·cos(π·min(1, length / limit)): 1 at length 0, falling to 0.5 at `limit` and beyond.
-
-    Raises ValueError if `length` is negative, or `limit` is not above 0.
-    """
-    if not (length >= 0 and limit > 0):
-        raise ValueError(f"length >= 0 and limit > 0 are needed, not {length} and {limit}")
-    return 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
-
-
-def repetition(text: str, n: int = 3) -> float:
-    """Return 1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, always below 1.
-
-    A text of fewer than `n` words has no n-gram and scores 0. Raises ValueError if `n` is below 1.
-    """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, not {n}")
-    words = re.findall(r"\w+", text.lower())
-    grams = list(zip(*(words[i:] for i in range(n)), strict=False))
-    return 1 - len(set(grams)) / len(grams) if grams else 0.0

@@ -45,45 +45,36 @@ _read = lru_cache(maxsize=1024)(parse_answer)
 
 
 def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
+    from math_verify import verify
+
     gold = _parse(reference)
     if gold is None:
         return "unparsed-reference", "math-verify cannot parse the reference"
     claims = [_parse(expression) for expression in claimed_expressions(answer, reference) or ()]
     if not claims or any(claim is None for claim in claims):
         return "unparsed-answer", "math-verify cannot parse the answer"
-    return ("equal" if all(_verify(gold, claim) for claim in claims) else "different"), "expressions"
-
-
-def _verify(gold: Any, answer: Any) -> bool:
-    from math_verify import verify
-
     try:
-        return bool(verify(gold, answer, timeout_seconds=None, raise_on_error=True))
+        is_equal = all(verify(gold, claim, timeout_seconds=None, raise_on_error=True) for claim in claims)
     except (MemoryError, RecursionError):
         raise
     except Exception:  # noqa: BLE001 - sympy raises anything if two objects are not comparable: then they differ
-        return False
+        is_equal = False
+    return ("equal" if is_equal else "different"), "expressions"
 
 
 @lru_cache(maxsize=256)
 def _parse(latex: str) -> Any:
     """Return the one sympy object that `latex` as a whole represents; None if it represents none, or no number."""
-    from math_verify import parse
+    from latex2sympy2_extended import NormalizationConfig
+    from math_verify import LatexExtractionConfig, parse
     from math_verify.grader import nan, zoo
 
-    expressions = parse(f"${latex}$", _extraction(), fallback_mode="no_fallback", parsing_timeout=None)
+    # Without math-verify's removal of units, which reads "5t" as 5: `parse_answer` removes them.
+    options = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
+    extraction = [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=options)]
+    expressions = parse(f"${latex}$", extraction, fallback_mode="no_fallback", parsing_timeout=None)
     is_value = len(expressions) == 1 and expressions[0] is not nan and expressions[0] is not zoo
     return expressions[0] if is_value else None
-
-
-@lru_cache(maxsize=1)
-def _extraction() -> list[Any]:
-    """Return LaTeX extraction without math-verify's unit removal, which reads "5t" as 5; `parse_answer` does that."""
-    from latex2sympy2_extended import NormalizationConfig
-    from math_verify import LatexExtractionConfig
-
-    options = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
-    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=options)]
 
 
 def main() -> int:

@@ -52,7 +52,7 @@ REFUSED = {
     ),
     "an unknown table": (
         with_form(table="palces"),
-        "facts.claims.meals.forms[0].table: names 'palces', which is not a table; there are places",
+        "facts.claims.meals.forms[0].table: there is no table 'palces'; did you mean places?",
     ),
     "no RE2": (
         with_form(pattern="(?P<name>.+"),
@@ -78,7 +78,7 @@ REFUSED = {
     ),
     "a share of what is not claimed": (
         with_form(within={"coast": 0.1}),
-        "facts.claims.meals.forms[0].within: nothing is claimed of 'coast'; did you mean cost?",
+        "facts.claims.meals.forms[0].within: there is no claimed column 'coast'; did you mean cost?",
     ),
     "an unknown column in the key": (
         make_facts(key=["name", "town"]),

@@ -7,7 +7,6 @@ from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
 from jurygraph.messages import describe_validation_error
-from tests.agents.facts.examples import make_facts
 
 
 def refusal(model: type[BaseModel], **fields: Any) -> str:
@@ -78,12 +77,6 @@ def test_an_invalid_jsonpath_is_refused(path: str) -> None:
 @pytest.mark.parametrize("fields", [{"at": (), "forms": ({"table": "t"},)}, {"at": ("$.a",), "forms": ()}])
 def test_claims_need_a_path_and_a_form(fields: dict[str, Any]) -> None:
     assert "has 0 entries; give it at least 1" in refusal(ClaimsSpec, **fields)
-
-
-def test_claims_of_an_unknown_table_are_refused() -> None:
-    facts = make_facts(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
-    message = refusal(FactsSpec, **facts)
-    assert message == "claims.meals.forms[1].table: names 'palces', which is not a table; there are places"
 
 
 def test_facts_may_have_tables_without_claims() -> None:

@@ -4,12 +4,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.maths.structure import (
-    cosine_factor,
-    format_parts,
-    ordered_steps,
-    repetition,
-)
+from jurygraph import Response, Verdict
+from jurygraph.agents.maths.evaluators import Format, Length, Repetition
+from jurygraph.agents.maths.structure import ordered_steps
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.schema import TaskView
+
+
+def score_of(evaluator: Evaluator, text: str) -> float:
+    view = TaskView(id="sum", query="What is 17 + 25?")
+    (question,) = evaluator.questions(view)
+    verdict = evaluator.answer(EvaluatorInput(question, view, (Response(id="r", text=text),), ({},)))
+    assert isinstance(verdict, Verdict)
+    assert verdict.score is not None
+    return verdict.score
+
+
+def repetition(text: str, n: int = 3) -> float:
+    return score_of(Repetition(n), text)
+
 
 FULL = "<think>because</think>\n<answer>18</answer>\n"
 
@@ -28,9 +41,7 @@ FORMATS = {
 
 @pytest.mark.parametrize(("text", "score"), FORMATS.items())
 def test_format(text: str, score: float) -> None:
-    parts = format_parts(text)
-    assert sum(parts.values()) / len(parts) == score
-    assert len(parts) == 5
+    assert score_of(Format(), text) == score
 
 
 STEPS = {
@@ -68,8 +79,6 @@ def test_repetition() -> None:
     assert repetition("A b c a B c") == 0.25
     assert isclose(repetition("no " * 100), 1 - 1 / 98)
     assert repetition("a a", n=1) == 0.5
-    with pytest.raises(ValueError, match="at least 1"):
-        repetition("a", n=0)
 
 
 @given(st.text(alphabet="ab \n", max_size=200), st.integers(1, 6))
@@ -77,17 +86,18 @@ def test_repetition_is_below_one(text: str, n: int) -> None:
     assert 0 <= repetition(text, n) < 1
 
 
-def test_cosine_factor() -> None:
-    assert cosine_factor(0, 100) == 1
-    assert isclose(cosine_factor(50, 100), 0.75)
-    assert isclose(cosine_factor(100, 100), 0.5)
-    assert cosine_factor(101, 100) == cosine_factor(100, 100)
-    for length, limit in ((-1, 10), (1, 0), (1, -1), (float("nan"), 1)):
-        with pytest.raises(ValueError, match="are needed"):
-            cosine_factor(length, limit)
+def length_factor(length: int, limit: int) -> float:
+    return score_of(Length(limit), "x" * length)
 
 
-@given(st.floats(0, 1e6), st.floats(0, 1e6), st.floats(1e-3, 1e6))
-def test_cosine_factor_falls_from_1_to_a_half(a: float, b: float, limit: float) -> None:
-    shorter, longer = cosine_factor(min(a, b), limit), cosine_factor(max(a, b), limit)
+def test_length() -> None:
+    assert length_factor(0, 100) == 1
+    assert isclose(length_factor(50, 100), 0.75)
+    assert isclose(length_factor(100, 100), 0.5)
+    assert length_factor(101, 100) == length_factor(100, 100)
+
+
+@given(st.integers(0, 1000), st.integers(0, 1000), st.integers(1, 1000))
+def test_the_factor_of_length_falls_from_1_to_a_half(a: int, b: int, limit: int) -> None:
+    shorter, longer = length_factor(min(a, b), limit), length_factor(max(a, b), limit)
     assert 0.5 <= longer <= shorter <= 1

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, wait
+from contextlib import closing
 from itertools import count
 from pathlib import Path
 
@@ -27,13 +28,13 @@ BOMB = "9^{9^{9^{9}}}"
 
 @pytest.fixture(scope="module")
 def shared_pool() -> Iterator[EquivalencePool]:
-    with EquivalencePool(time_limit=20) as opened:
+    with closing(EquivalencePool(time_limit=20).open()) as opened:
         yield opened
 
 
 @pytest.fixture(scope="module")
 def half_second_pool() -> Iterator[EquivalencePool]:
-    with EquivalencePool(time_limit=0.5) as opened:
+    with closing(EquivalencePool(time_limit=0.5).open()) as opened:
         yield opened
 
 
@@ -258,7 +259,7 @@ def test_a_comparison_that_kills_two_workers_fails(
     def dying(self: pool.Channel, seconds: float) -> dict[str, object]:
         if not self.ready:
             return receive(self, seconds)
-        raise pool.ChannelEnded
+        raise ConnectionError
 
     receive = pool.Channel.receive
     monkeypatch.setattr(pool.Channel, "receive", dying)
@@ -270,7 +271,7 @@ def test_a_comparison_that_kills_two_workers_fails(
 
 def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool.sys, "executable", "/nonexistent/python")
-    with EquivalencePool() as opened:
+    with closing(EquivalencePool().open()) as opened:
         for _ in range(2):
             with pytest.raises(pool.WorkerNotStarted, match="cannot start"):
                 opened.submit("1", "2").result(PATIENCE)
@@ -279,7 +280,7 @@ def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.Monke
 def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
     monkeypatch.setattr(pool, "_ROOT", f"{tmp_path}{os.pathsep}{pool._ROOT}")
-    with EquivalencePool() as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
+    with closing(EquivalencePool().open()) as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
         opened.submit("1", "2").result(PATIENCE)
 
 
@@ -288,7 +289,7 @@ def test_two_event_loops() -> None:
         waiting = [asyncio.wrap_future(used.submit(f"{i}+1", "18")) for i in range(30)]
         return [comparison.status for comparison in await asyncio.gather(*waiting)]
 
-    with EquivalencePool(workers=2, time_limit=20) as opened:
+    with closing(EquivalencePool(workers=2, time_limit=20).open()) as opened:
         for _ in range(2):
             assert asyncio.run(compare(opened)).count("equal") == 1
 
