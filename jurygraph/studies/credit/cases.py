@@ -87,17 +87,14 @@ def leakage(
 ) -> float | None:
     """Return the mean of (|w_child| / Σ_{w>0} w) · s_child over the leakage cases of all examples: Eq. 15 of GEAR.
 
+    At least 0, lower is better; None without a case. Raises `GraphError` for scores that are NaN, outside [0, 1] or not
+    one for each edge.
+
     Args:
         cases: the edges of all examples, [E].
         scores: s, each child's score under a rule, in [0, 1], [E].
         kinds: the kinds of edges that count.
         threshold: t.
-
-    Returns:
-        A number of at least 0, lower is better; None without a case.
-
-    Raises:
-        GraphError: scores that are NaN, outside [0, 1] or not one for each edge.
     """
     leaked = cases.leaked_shares(scores)[cases.violated_mask(kinds, threshold)]
     return fmean(leaked) if len(leaked) else None
@@ -115,7 +112,7 @@ def preservation(
 
 
 class Interval(NamedTuple):
-    """A 95 % percentile interval, and the number of resamples that had no case and were left out.
+    """A 95 % percentile interval, and the number of `empty_resamples`, which had no case and were left out.
 
     The ends are None if no resample had a case, or with fewer than two examples: then the variation between examples is
     unknown.
@@ -123,23 +120,18 @@ class Interval(NamedTuple):
 
     low: float | None
     high: float | None
-    empty: int
+    empty_resamples: int
 
 
 def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: int = 0) -> list[Interval]:
     """Return intervals of K means, each Σ sums / Σ counts over n examples that are drawn with replacement.
 
-    All means use the same resamples. The draws are NumPy's PCG64 from `seed`, so the same arguments give the same
-    interval.
+    All means use the same resamples, drawn by NumPy's PCG64 from `seed`.
 
     Args:
-        sums: sum over the cases of each example, [K, n].
-        counts: number of cases of each example, [K, n].
+        sums, counts: sum over the cases of each example, and their number, [K, n].
         resamples: number of resamples of n examples, at least 1.
         seed: at least 0.
-
-    Returns:
-        One interval for each mean, in their order.
 
     Raises:
         GraphError: shapes that differ or are not [K, n], or a value that is not finite.

@@ -152,30 +152,23 @@ def diagnoses(
     All intervals use the same resamples, so that rules are compared on the same draws.
     """
     figures = [
-        (rule, name, figure, mask, values)
-        for rule, rule_scores in scores.items()
-        for name, kinds in filters.items()
-        for figure, mask, values in (
-            ("leakage", cases.violated_mask(kinds), cases.leaked_shares(rule_scores)),
-            ("preservation", cases.satisfied_mask(kinds), cases.preserved_shares(rule_scores)),
+        figure
+        for rule_scores in scores.values()
+        for kinds in filters.values()
+        for figure in (
+            (cases.violated_mask(kinds), cases.leaked_shares(rule_scores)),
+            (cases.satisfied_mask(kinds), cases.preserved_shares(rule_scores)),
         )
     ]
-    sums = [_sum_by_example(cases, mask, values) for *_, mask, values in figures]
-    counts = [_sum_by_example(cases, mask) for *_, mask, _ in figures]
+    sums = [_sum_by_example(cases, mask, values) for mask, values in figures]
+    counts = [_sum_by_example(cases, mask) for mask, _ in figures]
     found = intervals(sums, counts, settings.resamples, settings.seed)
-    estimates: dict[tuple[str, str, str], models.Estimate] = {}
-    for (rule, name, figure, mask, values), (low, high, empty) in zip(figures, found, strict=True):
-        value = fmean(values[mask]) if mask.any() else None
-        estimates[rule, name, figure] = models.Estimate(
-            value=value, low=low, high=high, cases=int(mask.sum()), empty_resamples=empty
-        )
+    estimates = (
+        models.Estimate(value=fmean(values[mask]) if mask.any() else None, cases=int(mask.sum()), **ends._asdict())
+        for (mask, values), ends in zip(figures, found, strict=True)
+    )
     return {
-        rule: {
-            name: models.Diagnosis(
-                leakage=estimates[rule, name, "leakage"], preservation=estimates[rule, name, "preservation"]
-            )
-            for name in filters
-        }
+        rule: {name: models.Diagnosis(leakage=next(estimates), preservation=next(estimates)) for name in filters}
         for rule in scores
     }
 
