@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -27,9 +26,8 @@ Wait = Callable[[], None]
 class WatchReport(FrozenModel):
     """The result of watching: all alerts in their order, and every series over the whole stream.
 
-    `arl` is the average run length without change for which the limits were computed; `drift` are the limits of the
-    CUSUMs by their reference value, `jump` is the limit for a single step's normal score. Without a step there are
-    none.
+    `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs by
+    their reference value, and `jump`, that of a single step's normal score. Without a step there are none.
     """
 
     steps: Count
@@ -98,22 +96,8 @@ class Watch:
         )
 
 
-@dataclass
-class ErasedCounter:
-    """Counter of erased responses in the groups that passed so far."""
-
-    erased: int = 0
-
-    def count(self, stream: Iterable[Group]) -> Iterator[Group]:
-        """Yield the groups unchanged, and count their erased responses."""
-        for group in stream:
-            self.erased += sum(one.response is None for one in group)
-            yield group
-
-
 def _open_run(folder: Path, wait: Wait | None) -> Run:
-    """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
-    planning.
+    """Open the run in a folder. With `wait`, wait for one that has not begun yet or is still being planned.
 
     Raises `InputError` if there is none, or if none can appear: at a file, or in a folder of something else.
     """

@@ -85,7 +85,7 @@ def attack(
         table = format_table(["to judge", ""], list(counts.items()))
         print_report(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
         return
-    content = {"suite": suite, **report.to_json(), "requests": summary.requests_json(requests)}
+    content = {"suite": suite, **report.model_dump(mode="json"), "requests": summary.requests_json(requests)}
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")

@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -83,7 +84,7 @@ def _verify_snapshot(
     path = run.folder / place.CONFIG
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
-    if place.sha256_hex(path.read_bytes()) != run.header.config_file:
+    if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None:
         chain.expect(expected)

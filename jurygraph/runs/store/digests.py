@@ -3,12 +3,12 @@
 from array import array
 from collections.abc import Iterable
 
-_MASK = (1 << 64) - 1
-"""64 bits of each digest are compared; the probability of a collision among a million digests is 1 in 37 million."""
-
 
 class Digests:
-    """A set of digests, compared by 64 bits; only adding and membership tests are possible."""
+    """A set of digests; only adding and membership tests are possible.
+
+    64 bits of each are compared; the probability of a collision among a million digests is 1 in 37 million.
+    """
 
     def __init__(self, digests: Iterable[str] = ()) -> None:
         self._slots = array("Q", bytes(8 * 1024))
@@ -34,10 +34,7 @@ class Digests:
                 self._slots[self._find_slot(stored)] = stored
 
     def _find_slot(self, number: int) -> int:
-        """Return the index of the slot that holds a number, or of the free slot for it.
-
-        The search begins at the slot that follows from the number.
-        """
+        """Return the index of the slot that holds a number, or of the free slot for it."""
         slots, place = self._slots, number % len(self._slots)
         while slots[place] not in (0, number):
             place = (place + 1) % len(slots)
@@ -46,4 +43,4 @@ class Digests:
 
 def _number(digest: str) -> int:
     """Return 64 bits of a digest; 1 instead of 0, which marks a free slot."""
-    return hash(digest) & _MASK or 1
+    return hash(digest) & 0xFFFF_FFFF_FFFF_FFFF or 1

@@ -6,7 +6,6 @@ process that writes into that folder or opens the run in it.
 
 import fcntl
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from pathlib import Path
 PRIVATE = 0o600
 _CREATE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NAME = re.compile(r"\.jurygraph-[0-9a-f]{16}\.draft")
+_NAMES = f".jurygraph-{16 * '[0-9a-f]'}.draft"
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
@@ -55,13 +54,10 @@ def open_draft(path: Path, private: bool = True) -> Iterator[Path]:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the drafts of killed writers in a folder."""
-    names: list[str] = []
     with suppress(OSError):  # in an unreadable folder there is nothing that we could remove
-        names = sorted(os.listdir(folder))
-    for name in names:
-        if _NAME.fullmatch(name):
+        for draft in sorted(folder.glob(_NAMES)):
             with suppress(OSError):  # a link or folder of that name is not a draft and is ignored
-                _remove_unlocked(folder / name)
+                _remove_unlocked(draft)
 
 
 def _create_locked_draft(folder: Path) -> tuple[Path, int]:

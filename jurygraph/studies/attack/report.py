@@ -3,9 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.runs.canary import Proportion
@@ -97,15 +96,12 @@ class AttackReport(FrozenModel):
     attacks: dict[str, AttackKind]
     arms: dict[str, ArmReport]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
-        return {**self.model_dump(mode="json"), "error_rate": self.error_rate}
-
     @property
     def configured_arm(self) -> ArmReport:
         """Return the arm with the config's own defences."""
         return self.arms[self.configured]
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed for infrastructure reasons."""

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
+from jurygraph.aggregation.consensus import Agreement
 from jurygraph.aggregation.consensus.resampling import Method
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Flag, Id, LongId, Number, Unit
@@ -77,13 +78,6 @@ class Counts(FrozenModel):
     gold: Count
 
 
-class AgreementShares(FrozenModel):
-    """The share of items whose rows all agree, and the mean share of pairs of rows that agree."""
-
-    unanimous: Unit
-    pairwise: Unit
-
-
 class Ties(FrozenModel):
     """Items for which several classes lead in the majority vote, and the rule that decides them."""
 
@@ -132,7 +126,7 @@ class ConsensusReport(FrozenModel):
     values: tuple[Number, ...]
     prior: tuple[Unit, ...]
     counts: Counts
-    agreement: AgreementShares
+    agreement: Agreement
     agents: dict[Id, Agent]
     intervals: IntervalSource
     annotators: dict[Id, Annotator]

@@ -195,7 +195,7 @@ def report(
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
     ballots, model, majority = reached.ballots, reached.model, reached.majority
     credited = reached.items_by_method(reached.method)
-    agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
+    comparison = _comparison(reached)
     scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
     items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
     return models.ConsensusReport(
@@ -205,7 +205,7 @@ def report(
         values=reached.values,
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
-        agreement=models.AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
+        agreement=consensus.agreement(model.votes),
         agents={
             name: models.Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()
         },
