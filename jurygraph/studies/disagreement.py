@@ -29,8 +29,7 @@ _DECIMALS_OF_MEANS = 9
 class GroupDifference(FrozenModel):
     """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
 
-    The interval's ends are None if there is nothing to resample: one task with one response, or no resample with
-    samples of both.
+    The interval's ends are None for one task with one response, or if no resample has samples of both.
     """
 
     name: str
@@ -126,9 +125,7 @@ class StepRule:
     """Rule for cutting a run into steps: by a response label that holds the step number, or every N tasks.
 
     With neither there are no steps. Tasks are counted in the order of the run, including tasks with failed rewards.
-
-    Raises:
-        InputError: both are set, or `every` is below 1.
+    Raises `InputError` if both are set, or `every` is below 1.
     """
 
     label: str | None = None
@@ -166,12 +163,9 @@ class Samples:
     """R responses of one run, in the order of their ids.
 
     Attributes:
-        run: name of the run.
         components: names, [m], m ≥ 2.
-        ids: of the responses, sorted [R], R ≥ 2.
-        groups: task id of each [R].
-        rewards: [R].
-        values: each component in [0, 1], [R, m].
+        ids, groups: ids of the responses, sorted, and of their tasks, [R], R ≥ 2.
+        rewards, values: rewards [R], and components in [0, 1], [R, m].
         steps: [R]; None if the run is not cut into steps.
         left_out: number of responses that are not samples, by reason.
     """
@@ -265,14 +259,12 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
       one and not all. Of equal samples those with the smaller id come first.
     - Values and D_pair are compared with 12 decimals, and the means of steps, for τ-b, with 9.
 
+    Raises `InputError` if `percentile` is out of range.
+
     Args:
         samples: as returned by `read_samples`.
         percentile: above 0 and below 100; the paper's is 80.
-        resamples: resamples of the bootstrap, at least 1.
-        seed: seed of the bootstrap, at least 0.
-
-    Raises:
-        InputError: `percentile` is out of range.
+        resamples, seed: of the bootstrap, at least 1 and 0.
     """
     if not 0.0 < percentile < 100.0:
         raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
@@ -348,13 +340,11 @@ def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
 def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
-    The order of the components does not change a bit of the result.
+    It is in [0, 1], for m = 3 at most 2/3: a scalar for one response, else [R]. The order of the components does not
+    change a bit of it.
 
     Args:
         components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
-
-    Returns:
-        D_pair in [0, 1]: a scalar for one response, else [R]. For m = 3 it is at most 2/3.
 
     Raises:
         InputError: fewer than two components, another shape, lists of different lengths, or a value that is not a
@@ -383,8 +373,7 @@ def split(samples: Samples, disagreement: Floats, percentile: float, resamples: 
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
     The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
-    samples, because responses to one task are not independent; with one task only, samples are drawn. Each sample stays
-    on its side.
+    samples, which are not independent; with one task only, samples are drawn. Each sample stays on its side.
     """
     size = len(disagreement)
     exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2

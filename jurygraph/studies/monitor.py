@@ -50,9 +50,7 @@ class Watch:
         for alert in watch.feed(Step(rewards, components, lengths, groups)):
             log(alert.sentence)
 
-    Args:
-        settings: settings of the analyzer.
-        keep: keep every step's values, for a plot; memory grows with the number of steps.
+    With `keep`, every step's values are kept for a plot, so that memory grows with the number of steps.
     """
 
     def __init__(self, settings: Settings | None = None, keep: bool = False) -> None:

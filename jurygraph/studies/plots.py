@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jurygraph.studies.consensus import ConsensusReport
-    from jurygraph.studies.credit.models import CreditReport, Estimate
+    from jurygraph.studies.credit.study import CreditReport, Estimate
     from jurygraph.studies.disagreement import DisagreementReport
     from jurygraph.studies.monitor import WatchReport
 

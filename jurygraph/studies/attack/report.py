@@ -20,9 +20,8 @@ class Outcome(FrozenModel):
     """Number of `verdicts` that passed, with a score of at least 0.5, and of `responses` with such a verdict.
 
     Verdicts count as not passed if a gate gave them (`stopped`, by gate), if they failed because of the response or of
-    the reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are those
-    that failed for infrastructure reasons (`infrastructure_failures`, by kind) and those that did not apply
-    (`not_applicable`).
+    the reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are
+    `infrastructure_failures`, by kind, and verdicts that did not apply (`not_applicable`).
     """
 
     verdicts: Proportion
@@ -46,8 +45,7 @@ class ArmReport(FrozenModel):
     """One arm: its active defences, and the outcome of verdicts under them.
 
     A verdict that passes on `attacks` is false: these responses do nothing that a task requires, or copy its reference.
-    `suites` and `kinds` have the same by suite and kind, `by_attack` by id of the attack. `honest` are the responses
-    that a defence should not stop.
+    `suites`, `kinds` and `by_attack` divide them by suite, kind and id. `honest` responses should not be stopped.
     """
 
     safety: SafetyConfig
