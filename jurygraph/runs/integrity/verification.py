@@ -35,9 +35,8 @@ _REPORT_STEP = 100
 class VerificationResult(NamedTuple):
     """The numbers of verified records, traces and texts, up to the head.
 
-    `erased` is the number of texts whose erasure is recorded. `sealed` is the public key that signed the run, None
-    without a seal, and `unsigned` is the number of erasures after the seal. `base` is the folder of the run whose
-    verdicts this one refers to, which was verified as well.
+    `erased` is the number of texts whose erasure is recorded, `sealed` the public key of the seal, and `unsigned` the
+    number of erasures after it. `base` is the folder of the run whose verdicts this one refers to, verified as well.
     """
 
     records: int

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PRIVATE = 0o600
 _CREATE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAMES = f".jurygraph-{16 * '[0-9a-f]'}.draft"
@@ -21,8 +20,7 @@ _NAMES = f".jurygraph-{16 * '[0-9a-f]'}.draft"
 def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
     """Write a file so that it is never visible half-written. Raises `OSError` with the name of the file.
 
-    A `private` file can be read by its owner only. Any other keeps the mode of the file that it replaces, or gets the
-    default mode.
+    A `private` file can be read by its owner only; any other has the mode of the file it replaces, or the default.
     """
     with open_draft(path, private) as draft, draft.open("r+b") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
@@ -63,7 +61,7 @@ def remove_leftovers(folder: Path) -> None:
 def _create_locked_draft(folder: Path) -> tuple[Path, int]:
     while True:
         draft = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
-        descriptor = os.open(draft, _CREATE_FLAGS, PRIVATE)
+        descriptor = os.open(draft, _CREATE_FLAGS, 0o600)
         with suppress(OSError):  # without file locks, no process removes drafts either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if draft.exists():
