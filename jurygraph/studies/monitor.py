@@ -68,11 +68,6 @@ class Watch:
         return alerts
 
     @property
-    def has_reward(self) -> bool:
-        """Return True if the reward had a value in any step."""
-        return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
-
-    @property
     def history(self) -> dict[str, Floats]:
         """Return the values of each series by step; NaN if there was none. Empty unless values are kept."""
         if not self._values:

@@ -185,9 +185,8 @@ def _attack_lines(report: AttackReport) -> Iterator[str]:
     yield f"with the defences of the config, {len(by_attack) - len(passed)} of {len(by_attack)} attacks never pass"
     if passed:
         rows = [
-            [name, attack.suite, attack.kind, attack.language, verdicts.n, _percentage(verdicts)]
+            [name, *report.attacks[name].values(), verdicts.n, _percentage(verdicts)]
             for name, verdicts in passed[:_MAX_ATTACKS]
-            for attack in [report.attacks[name]]
         ]
         header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
         yield from format_table(header, rows, left=4)

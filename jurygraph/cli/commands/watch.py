@@ -65,9 +65,9 @@ def watch(
         steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
         advice = "score more" if step_label is not None else "choose smaller steps with --every N"
         raise InputError(f"{run}: has {steps}; the tests need at least {MIN_STEPS}; {advice}")
-    if completed and not analysis.has_reward:
-        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
     report = analysis.report()
+    if completed and not any(row.series == "reward" and row.steps for row in report.series):
+        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
     print_report(json, {"report": report.model_dump(mode="json")}, _report_lines(report))
     if plot is not None and report.steps:
         write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))

@@ -54,7 +54,7 @@ def remove_leftovers(folder: Path) -> None:
     """Remove the drafts of killed writers in a folder."""
     with suppress(OSError):  # in an unreadable folder there is nothing that we could remove
         for draft in sorted(folder.glob(_NAMES)):
-            with suppress(OSError):  # a link or folder of that name is not a draft and is ignored
+            with suppress(OSError):  # a link or folder of that name, or the draft of a running writer, is kept
                 _remove_unlocked(draft)
 
 
@@ -74,10 +74,8 @@ def _remove_unlocked(draft: Path) -> None:
     try:
         state = os.fstat(descriptor)
         if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer is running
             draft.unlink()
-    except BlockingIOError:
-        return  # its writer is still running
     finally:
         os.close(descriptor)
 

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Literal
 
 from pydantic import Field, computed_field
 
@@ -10,10 +11,9 @@ from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.runs.canary import Proportion
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import FrozenModel, RecordedVerdict, SafetyConfig
-from jurygraph.schema.frozen_model import Count, Id, Unit
+from jurygraph.schema.frozen_model import Count, Unit
 
 Verdicts = Sequence[RecordedVerdict]
-_UNCOUNTED = ("lost", "not asked")
 
 
 class Outcome(FrozenModel):
@@ -31,14 +31,6 @@ class Outcome(FrozenModel):
     abstained: Count
     infrastructure_failures: dict[str, Count]
     not_applicable: Count
-
-
-class AttackKind(FrozenModel):
-    """Suite, kind and language of an attack, without its text."""
-
-    suite: Id
-    kind: Id
-    language: str
 
 
 class ArmReport(FrozenModel):
@@ -81,8 +73,8 @@ class Figures(FrozenModel):
 class AttackReport(FrozenModel):
     """The study: `responses` by attacks to `tasks` tasks, and `honest` responses, judged in every arm.
 
-    `configured` names the arm with the config's own defences. `left_out` are the evaluators that the study does not
-    run. `lost` counts the verdicts that failed for infrastructure reasons, by kind.
+    `configured` names the arm with the config's own defences, `attacks` are by id. `left_out` are the evaluators
+    that the study does not run. `lost` counts the verdicts that failed for infrastructure reasons, by kind.
     """
 
     configured: str
@@ -91,7 +83,7 @@ class AttackReport(FrozenModel):
     honest: Count
     left_out: tuple[str, ...]
     lost: dict[str, Count]
-    attacks: dict[str, AttackKind]
+    attacks: dict[str, dict[Literal["suite", "kind", "language"], str]]
     arms: dict[str, ArmReport]
 
     @property
@@ -142,7 +134,7 @@ def count_outcomes(responses: Iterable[Verdicts]) -> Outcome:
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome, kind in sorted(chain.from_iterable(classified)):
         kinds[outcome][kind] += 1
-    counted = [[outcome for outcome, _ in one if outcome not in _UNCOUNTED] for one in classified]
+    counted = [[outcome for outcome, _ in one if outcome not in ("lost", "not asked")] for one in classified]
     judged = list(filter(None, counted))
     return Outcome(
         verdicts=Proportion.from_counts(kinds["passed"].total(), sum(map(len, judged))),

@@ -36,7 +36,7 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.safety import GATED_LAYERS
-from jurygraph.studies.attack.report import ArmReport, AttackKind, AttackReport, report_arm
+from jurygraph.studies.attack.report import ArmReport, AttackReport, report_arm
 
 Report = Callable[[int], None]
 MAX_GROUP_SIZE = 16
@@ -155,9 +155,7 @@ class AttackStudy:
             honest=honest,
             left_out=tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used),
             lost=dict(lost.most_common()),
-            attacks={
-                one.id: AttackKind(suite=one.suite, kind=one.kind, language=one.language) for one in self._attacks
-            },
+            attacks={one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
             arms=reports,
         )
 
