@@ -4,8 +4,7 @@ import numpy as np
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
 from jurygraph.studies.credit.cases import EDGE_KINDS, Cases
-from jurygraph.studies.credit.models import Estimate
-from jurygraph.studies.credit.study import Settings, diagnoses
+from jurygraph.studies.credit.study import Estimate, Settings, diagnoses
 
 EXAMPLES, EDGES, RESAMPLES = 5000, 11, 1000
 RULES = ("flat", "hard-local", "hard-transitive", "gear")

@@ -15,7 +15,6 @@ from pydantic_core import to_json
 from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.digests import Digests
 from jurygraph.runs.store.folder import PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.writer import Writer
@@ -40,7 +39,7 @@ class CallStore:
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; None where there is none, or where its texts were erased."""
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
-            record = ledger.find("call", key) if key in keys else None
+            record = ledger.find("call", key) if hash(key) in keys else None
             if record is not None and (reply := ledger.texts_of(record).get(1)) is not None:
                 return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(record.content["call"]))
         return None
@@ -52,13 +51,13 @@ class CallStore:
         body = {"call": answered.call.model_dump(mode="json")}
         texts = [to_json(request.to_dict()), answered.reply.model_dump_json().encode()]
         appended = self._append([Draft("call", answered.call.id, body, texts)])
-        self._keys[0].add(answered.call.id)
+        self._keys[0].add(hash(answered.call.id))
         await asyncio.wrap_future(appended)
 
     @cached_property
-    def _keys(self) -> list[Digests]:
-        """Digests of all calls, kept in memory: most requests are new, and a lookup in the file costs more."""
-        return [Digests(ledger.keys("call")) for ledger in self._ledgers]
+    def _keys(self) -> list[set[int]]:
+        """Hashes of the digests of all calls: most requests are new, and a lookup in the file costs more."""
+        return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
 
 
 class PlanningCalls(CallStore):
@@ -95,7 +94,7 @@ class PlanningCalls(CallStore):
             record = self._ledger.require("call", key)
             body, texts = {"call": record.content["call"]}, self._ledger.stored_texts(record.seq, record.seq)
             self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
-            self._keys[0].add(key)
+            self._keys[0].add(hash(key))
         return call
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:

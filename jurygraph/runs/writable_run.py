@@ -1,6 +1,7 @@
 """Write a run: create or lock it, append plans and traces, and close it."""
 
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -11,7 +12,6 @@ from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.lock import acquire, release
 from jurygraph.runs.store.packing import Body, Shape, pack_reward, pack_trace, shared_lists, task_text
 from jurygraph.schema import Plan, Response, Task, Trace
 
@@ -33,15 +33,15 @@ class WritableRun(Run):
         if not (folder / place.LEDGER).exists():
             place.refuse_foreign(folder)
             return None
-        lock = acquire(folder / place.LOCK)
+        lock = place.acquire_lock(folder / place.LOCK)
         try:
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
                 return cls(folder, ledger, read_header(ledger), lock)
         except BaseException:
-            release(lock)
+            place.release_lock(lock)
             raise
-        release(lock)  # stopped before its plans were committed
+        place.release_lock(lock)  # stopped before its plans were committed
         return None
 
     @classmethod
@@ -59,15 +59,15 @@ class WritableRun(Run):
         folder = folder.resolve()
         created = place.create_folder(folder)
         place.refuse_links(folder)
-        lock = acquire(folder / place.LOCK)
+        lock = place.acquire_lock(folder / place.LOCK)
         try:
             ledger = Ledger.create(folder / place.LEDGER)
         except BaseException:
             place.remove_folder(folder, created)
-            release(lock)
+            place.release_lock(lock)
             raise
         text = place.config_text(header.config)
-        run = cls(folder, ledger, header.model_copy(update={"config_file": place.sha256_hex(text)}), lock)
+        run = cls(folder, ledger, header.model_copy(update={"config_file": sha256(text).hexdigest()}), lock)
         run._created_folders = created
         try:
             if ledger.count:
@@ -85,7 +85,7 @@ class WritableRun(Run):
             self.ledger.close_as_plain_file()
             if not self.ledger.count:
                 place.remove_folder(self.folder, self._created_folders)
-            release(self._lock)
+            place.release_lock(self._lock)
             self._lock = None
         super().close()
 

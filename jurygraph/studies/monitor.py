@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
@@ -27,9 +26,8 @@ Wait = Callable[[], None]
 class WatchReport(FrozenModel):
     """The result of watching: all alerts in their order, and every series over the whole stream.
 
-    `arl` is the average run length without change for which the limits were computed; `drift` are the limits of the
-    CUSUMs by their reference value, `jump` is the limit for a single step's normal score. Without a step there are
-    none.
+    `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs by
+    their reference value, and `jump`, that of a single step's normal score. Without a step there are none.
     """
 
     steps: Count
@@ -52,9 +50,7 @@ class Watch:
         for alert in watch.feed(Step(rewards, components, lengths, groups)):
             log(alert.sentence)
 
-    Args:
-        settings: settings of the analyzer.
-        keep: keep every step's values, for a plot; memory grows with the number of steps.
+    With `keep`, every step's values are kept for a plot, so that memory grows with the number of steps.
     """
 
     def __init__(self, settings: Settings | None = None, keep: bool = False) -> None:
@@ -70,11 +66,6 @@ class Watch:
         if self._keep:
             self._values.append(self.analyzer.values)
         return alerts
-
-    @property
-    def has_reward(self) -> bool:
-        """Return True if the reward had a value in any step."""
-        return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
 
     @property
     def history(self) -> dict[str, Floats]:
@@ -98,22 +89,8 @@ class Watch:
         )
 
 
-@dataclass
-class ErasedCounter:
-    """Counter of erased responses in the groups that passed so far."""
-
-    erased: int = 0
-
-    def count(self, stream: Iterable[Group]) -> Iterator[Group]:
-        """Yield the groups unchanged, and count their erased responses."""
-        for group in stream:
-            self.erased += sum(one.response is None for one in group)
-            yield group
-
-
 def _open_run(folder: Path, wait: Wait | None) -> Run:
-    """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
-    planning.
+    """Open the run in a folder. With `wait`, wait for one that has not begun yet or is still being planned.
 
     Raises `InputError` if there is none, or if none can appear: at a file, or in a folder of something else.
     """

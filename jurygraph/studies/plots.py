@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from jurygraph.studies.consensus import ConsensusReport
-    from jurygraph.studies.credit import CreditReport
-    from jurygraph.studies.credit.models import Estimate
+    from jurygraph.studies.credit.study import CreditReport, Estimate
     from jurygraph.studies.disagreement import DisagreementReport
     from jurygraph.studies.monitor import WatchReport
 
@@ -159,13 +158,11 @@ def draw_credit(report: "CreditReport", file: Path, form: str) -> None:
     with open_figure(file, form, (9.0, 6.5)) as figure:
         (sweep_axes, reward_axes), (leakage_axes, preservation_axes) = figure.subplots(2, 2)
         _draw_sweep(sweep_axes, report, [("leakage", "o", "-")], "leakage")
-        _draw_sweep(
-            reward_axes, report, [("preservation", "s", "-"), ("reward", "^", "--")], "preservation, mean reward"
-        )
-        _draw_estimates(leakage_axes, "leakage (95 %)", {name: one.leakage for name, one in report.methods.items()})
-        _draw_estimates(
-            preservation_axes, "preservation (95 %)", {name: one.preservation for name, one in report.methods.items()}
-        )
+        lines = [("preservation", "s", "-"), ("reward", "^", "--")]
+        _draw_sweep(reward_axes, report, lines, "preservation, mean reward")
+        for axes, name in ((leakage_axes, "leakage"), (preservation_axes, "preservation")):
+            estimates = {rule: getattr(one, name) for rule, one in report.methods.items()}
+            _draw_estimates(axes, f"{name} (95 %)", estimates)
 
 
 def _draw_sweep(axes: "Axes", report: "CreditReport", figures: Sequence[tuple[str, str, str]], title: str) -> None:

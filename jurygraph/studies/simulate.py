@@ -6,7 +6,7 @@ Items have a known ambiguity, and agents a known quality. Seeds are explicit.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import numpy as np
 from pydantic import Field, ValidationError, model_validator
@@ -17,7 +17,7 @@ from jurygraph.messages import first_validation_error
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
-KINDS: tuple[Kind, ...] = ("normal", "strict", "lenient", "adversarial")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
     {
         "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
@@ -87,7 +87,6 @@ class SimulatedEvaluation:
     """A simulated evaluation with its true values.
 
     Attributes:
-        setting: the simulated setting.
         item, agent, annotator, label: codes, row by row, [N·labels]; the rows of an item are contiguous, and so are the
             items of an agent.
         kinds: kind of each annotator, [A].
@@ -117,14 +116,9 @@ class SimulatedEvaluation:
 
 
 def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
-    """Simulate an evaluation; the same setting and seed give the same labels.
+    """Simulate an evaluation; the same setting and seed (of `numpy.random.default_rng`) give the same labels.
 
-    Args:
-        setting: agents, annotators and items.
-        seed: seed of `numpy.random.default_rng`.
-
-    Raises:
-        PlanError: the seed is not a whole number of at least 0.
+    Raises `PlanError` if the seed is not a whole number of at least 0.
     """
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise PlanError(f"seed is {seed!r}: a whole number of at least 0 is needed")

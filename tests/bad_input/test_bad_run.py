@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.lock import acquire, release
+from jurygraph.runs.store.folder import acquire_lock, release_lock
 from tests.bad_input.conftest import Command, listing, unprivileged_user
 from tests.bad_input.test_bad_input import open_project, project, score
 from tests.command_server import run_forked
@@ -42,10 +42,10 @@ def without_lock(project: Path) -> dict[Path, tuple[int, int] | None]:
 
 
 def test_a_run_that_another_process_writes_is_refused(run: Command, scored_project: Path) -> None:
-    held = acquire(scored_project / "run" / "run.lock")
+    held = acquire_lock(scored_project / "run" / "run.lock")
     message = rf"is being written by process {os.getpid()} on \S+ since \S+; wait until it ends, or end it"
     refuse_run(run, scored_project, f"{scored_project}/run: {message}")
-    release(held)
+    release_lock(held)
 
 
 def test_a_run_of_a_newer_version_is_refused(run: Command, scored_project: Path) -> None:

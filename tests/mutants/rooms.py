@@ -12,7 +12,6 @@ class Room(NamedTuple):
 
 _STORE = (
     "chain",
-    "digests",
     "drafts",
     "folder",
     "folder_making",

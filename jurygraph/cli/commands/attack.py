@@ -85,7 +85,7 @@ def attack(
         table = format_table(["to judge", ""], list(counts.items()))
         print_report(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
         return
-    content = {"suite": suite, **report.to_json(), "requests": summary.requests_json(requests)}
+    content = {"suite": suite, **report.model_dump(mode="json"), "requests": summary.requests_json(requests)}
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
@@ -186,9 +186,8 @@ def _attack_lines(report: AttackReport) -> Iterator[str]:
     yield f"with the defences of the config, {len(by_attack) - len(passed)} of {len(by_attack)} attacks never pass"
     if passed:
         rows = [
-            [name, attack.suite, attack.kind, attack.language, verdicts.n, _percentage(verdicts)]
+            [name, *report.attacks[name].values(), verdicts.n, _percentage(verdicts)]
             for name, verdicts in passed[:_MAX_ATTACKS]
-            for attack in [report.attacks[name]]
         ]
         header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
         yield from format_table(header, rows, left=4)

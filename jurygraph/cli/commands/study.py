@@ -27,7 +27,7 @@ from jurygraph.studies.disagreement import report as measure
 from jurygraph.studies.plots import draw_credit, draw_disagreement
 
 if TYPE_CHECKING:
-    from jurygraph.studies.credit.models import CreditReport, Estimate, Variant
+    from jurygraph.studies.credit.study import CreditReport, Estimate, Variant
 
 study = typer.Typer(help="Apply the measurements of the papers to runs.", no_args_is_help=True, rich_markup_mode=None)
 

@@ -65,9 +65,9 @@ def watch(
         steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
         advice = "score more" if step_label is not None else "choose smaller steps with --every N"
         raise InputError(f"{run}: has {steps}; the tests need at least {MIN_STEPS}; {advice}")
-    if completed and not analysis.has_reward:
-        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
     report = analysis.report()
+    if completed and not any(row.series == "reward" and row.steps for row in report.series):
+        raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
     print_report(json, {"report": report.model_dump(mode="json")}, _report_lines(report))
     if plot is not None and report.steps:
         write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
@@ -95,20 +95,20 @@ def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Wa
 
 def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
     """Return the run's steps; at the end, print how many of its responses were erased."""
-    from jurygraph.studies.monitor import (
-        ErasedCounter,
-        analyzer_steps,
-        read_groups,
-        steps_by_label,
-        steps_by_number,
-    )
+    from jurygraph.studies.monitor import Group, analyzer_steps, read_groups, steps_by_label, steps_by_number
 
-    counter = ErasedCounter()
-    stream = counter.count(read_groups(run, wait))
-    yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
-    if counter.erased:
-        subject = "response was" if counter.erased == 1 else "responses were"
-        print_message(f"{counter.erased} {subject} erased; their rewards are used, their lengths and labels are gone")
+    erased = 0
+
+    def groups() -> Iterator[Group]:
+        nonlocal erased
+        for group in read_groups(run, wait):
+            erased += sum(response is None for _, response in group)
+            yield group
+
+    yield from analyzer_steps(steps_by_number(groups(), every) if label is None else steps_by_label(groups(), label))
+    if erased:
+        subject = "response was" if erased == 1 else "responses were"
+        print_message(f"{erased} {subject} erased; their rewards are used, their lengths and labels are gone")
 
 
 def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:

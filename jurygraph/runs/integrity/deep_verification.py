@@ -42,9 +42,8 @@ _DERIVED = "status data variants evidence failure note".split()
 class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
-    `quotations` are those of verdicts and material. Skipped are the verdicts `needing_model`, which would need a model,
-    `infrastructure_failures`, which failed for an infrastructure reason or at a time limit, so that they may not fail
-    again, and `erased`.
+    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, that failed for an
+    infrastructure reason or at a time limit, so that they may not fail again, or that were erased.
     """
 
     recomputed: int = 0
@@ -176,27 +175,25 @@ class _Verifier:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
             return "erased"
-        if self._has_no_call_to_compare(stored, new_verdict) or self._has_external_call(label, stored, new_verdict):
+        if self._needs_model(label, stored, new_verdict):
             return "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
             return "infrastructure_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
-    def _has_no_call_to_compare(self, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-        """Return whether a verdict of an evaluator with a model has no call, so that there is nothing to compare.
+    def _needs_model(self, label: str, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
+        """Return whether a model's verdict has no call, or one that was erased or is in the run branched from.
 
         Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
         versions and have no version of their own.
         """
-        is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
-        is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
-        return stored.call is None and not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
-
-    def _has_external_call(self, label: str, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-        """Return whether the call of a verdict was erased, or is in the run that this one was branched from."""
+        if stored.call is None:
+            is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
+            is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
+            return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
         is_unrecorded = recomputed.failure is not None and recomputed.failure.kind == "unrecorded"
-        if stored.call is None or _is_excused(stored) or not is_unrecorded:
+        if _is_excused(stored) or not is_unrecorded:
             return False
         self._check_external(label, stored.call)
         return True

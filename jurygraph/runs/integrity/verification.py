@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -34,9 +35,8 @@ _REPORT_STEP = 100
 class VerificationResult(NamedTuple):
     """The numbers of verified records, traces and texts, up to the head.
 
-    `erased` is the number of texts whose erasure is recorded. `sealed` is the public key that signed the run, None
-    without a seal, and `unsigned` is the number of erasures after the seal. `base` is the folder of the run whose
-    verdicts this one refers to, which was verified as well.
+    `erased` is the number of texts whose erasure is recorded, `sealed` the public key of the seal, and `unsigned` the
+    number of erasures after it. `base` is the folder of the run whose verdicts this one refers to, verified as well.
     """
 
     records: int
@@ -83,7 +83,7 @@ def _verify_snapshot(
     path = run.folder / place.CONFIG
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
-    if place.sha256_hex(path.read_bytes()) != run.header.config_file:
+    if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
     if expected is not None:
         chain.expect(expected)

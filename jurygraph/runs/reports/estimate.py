@@ -17,7 +17,6 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.models.budget import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.gateway import Gateway, request_size, size_of_messages
 from jurygraph.models.request import CallSink, Request
-from jurygraph.runs.store.digests import Digests
 from jurygraph.schema import Call, Plan, Question, RecordedVerdict
 
 if TYPE_CHECKING:
@@ -57,16 +56,16 @@ class Estimator:
     def __init__(self, gateway: Gateway, sink: CallSink | None = None) -> None:
         self._gateway = gateway
         self._sink = sink
-        self._seen = Digests()
+        self._seen: set[int] = set()  # 64-bit hashes, which take less memory than millions of digests
         self._sums = [[0, 0, 0] for _ in range(3)]
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
         for request in requests:
-            if request.digest not in self._seen and not self._gateway.is_stored(request, self._sink):
+            if hash(request.digest) not in self._seen and not self._gateway.is_stored(request, self._sink):
                 loads = _loads(request, self._gateway.limits.max_tokens)
                 self._sums = [list(map(operator.add, *pair)) for pair in zip(self._sums, loads, strict=True)]
-            self._seen.add(request.digest)
+            self._seen.add(hash(request.digest))
 
     def estimate(self) -> CallEstimate:
         """Return the sum of all requests so far, with its cost."""
@@ -120,12 +119,12 @@ class Bill:
     """
 
     tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})
-    _seen: Digests = field(default_factory=Digests, repr=False, compare=False)
+    _seen: set[int] = field(default_factory=set, repr=False, compare=False)
 
     def add(self, call: Call, source: ReplySource) -> None:
         """Count a call, unless it was counted already."""
-        if call.id not in self._seen:
-            self._seen.add(call.id)
+        if hash(call.id) not in self._seen:
+            self._seen.add(hash(call.id))
             self.tallies[source].add(call.cost)
 
     def to_json(self) -> dict[str, Any]:

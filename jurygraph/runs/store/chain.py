@@ -19,7 +19,6 @@ FIRST_LINK = bytes(32)
 MAX_TEXTS = 1 << 20
 """Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
 
-_SALT_BYTES = 16
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
@@ -76,8 +75,7 @@ def commitment(salt: bytes, content: bytes) -> str:
 
 def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
-    contents = enumerate(draft.texts, start=seq * MAX_TEXTS)
-    texts = [Text(number, os.urandom(_SALT_BYTES), content) for number, content in contents]
-    commitments = {"texts": [commitment(text.salt, text.content) for text in texts]} if texts else {}
-    body = _JSON.encode({**draft.body, **commitments} if commitments else draft.body)
+    texts = [Text(number, os.urandom(16), content) for number, content in enumerate(draft.texts, seq * MAX_TEXTS)]
+    commitments = [commitment(text.salt, text.content) for text in texts]
+    body = _JSON.encode({**draft.body, "texts": commitments} if texts else draft.body)
     return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts

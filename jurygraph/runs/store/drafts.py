@@ -6,24 +6,21 @@ process that writes into that folder or opens the run in it.
 
 import fcntl
 import os
-import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-PRIVATE = 0o600
 _CREATE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NAME = re.compile(r"\.jurygraph-[0-9a-f]{16}\.draft")
+_NAMES = f".jurygraph-{16 * '[0-9a-f]'}.draft"
 
 
 def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
     """Write a file so that it is never visible half-written. Raises `OSError` with the name of the file.
 
-    A `private` file can be read by its owner only. Any other keeps the mode of the file that it replaces, or gets the
-    default mode.
+    A `private` file can be read by its owner only; any other has the mode of the file it replaces, or the default.
     """
     with open_draft(path, private) as draft, draft.open("r+b") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
@@ -55,19 +52,16 @@ def open_draft(path: Path, private: bool = True) -> Iterator[Path]:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove the drafts of killed writers in a folder."""
-    names: list[str] = []
     with suppress(OSError):  # in an unreadable folder there is nothing that we could remove
-        names = sorted(os.listdir(folder))
-    for name in names:
-        if _NAME.fullmatch(name):
-            with suppress(OSError):  # a link or folder of that name is not a draft and is ignored
-                _remove_unlocked(folder / name)
+        for draft in sorted(folder.glob(_NAMES)):
+            with suppress(OSError):  # a link or folder of that name, or the draft of a running writer, is kept
+                _remove_unlocked(draft)
 
 
 def _create_locked_draft(folder: Path) -> tuple[Path, int]:
     while True:
         draft = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
-        descriptor = os.open(draft, _CREATE_FLAGS, PRIVATE)
+        descriptor = os.open(draft, _CREATE_FLAGS, 0o600)
         with suppress(OSError):  # without file locks, no process removes drafts either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if draft.exists():
@@ -80,10 +74,8 @@ def _remove_unlocked(draft: Path) -> None:
     try:
         state = os.fstat(descriptor)
         if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer is running
             draft.unlink()
-    except BlockingIOError:
-        return  # its writer is still running
     finally:
         os.close(descriptor)
 

@@ -38,8 +38,7 @@ class Origin(FrozenModel):
 class ModelIdentity(FrozenModel):
     """A model as requests name it, and how it replies: with another identity, the same questions are other requests.
 
-    `top_logprobs` is the number of alternative tokens that it returns with the log probability of each token; None if
-    it returns no log probabilities.
+    `top_logprobs` is the number of alternatives that it returns to each token; None without log probabilities.
     """
 
     provider: str

@@ -40,9 +40,6 @@ TABLES = {
 }
 _DURABLE = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000")
 _SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
-_SIZE_OFFSET = 28
-"""Offset of the number of pages in the header of the file."""
-
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
 
@@ -318,22 +315,16 @@ class Ledger:
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
             yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
+            pages, size = _page_numbers(self._connection)
+        with self.path.open("rb") as file:
+            recorded = int.from_bytes(file.read(32)[28:], "big")  # the header may record fewer or more than the log
+            extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
+        if extra > 0:  # SQLite ignores them
+            yield f"{extra} bytes follow the end of the database"
         expected = sorted(TABLES.items())
-        yield from self._find_appended_bytes()
         if schema != expected:
             wrong = [item[0] for item in schema if item not in expected] + sorted(TABLES.keys() - dict(schema).keys())
             yield f"table or index {(wrong or ['of a name that is taken'])[0]!r} is not as jurygraph made it"
-
-    def _find_appended_bytes(self) -> Iterator[str]:
-        """Yield a message if the file has bytes after its last page, which SQLite ignores."""
-        with _translate_errors(self.path):
-            pages, size = _page_numbers(self._connection)
-        with self.path.open("rb") as file:
-            # the header may record fewer or more pages than the log
-            recorded = int.from_bytes(file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big")
-            extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
-        if extra > 0:
-            yield f"{extra} bytes follow the end of the database"
 
     def close(self) -> None:
         """Close the file; uncommitted records are discarded."""
@@ -422,8 +413,7 @@ _JOURNAL = bytes.fromhex("d9d505f920a163d7")
 def check_log_files(path: Path) -> None:
     """Raise `TraceMismatch` if the log or the journal of a ledger belongs to another database or state.
 
-    Logs a warning if the ledger needs a log and there is none: it was copied without it, so its last records may be
-    missing.
+    Logs a warning if the ledger was copied without the log that it needs, so that its last records may be missing.
     """
     log, journal = (path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal"))
     if _size(journal):

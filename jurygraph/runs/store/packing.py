@@ -166,18 +166,14 @@ class Texts(list[bytes]):
 
 ResponseIds = tuple[str, ...]
 """Ids of the responses that a verdict is about, in the order in which they were shown."""
-_MAX_INLINE = 2
 
 
 def shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     """Return the lists of more than two responses that the verdicts of a group name, each with its number.
 
-    A group stores each list once, and its verdicts store the number: lists in every verdict would take space quadratic
-    in the size of the group.
+    A group stores each list once, and its verdicts store the number: otherwise they would take quadratic space.
     """
-    shown = (
-        verdict.responses for trace in traces for verdict in trace.verdicts if len(verdict.responses) > _MAX_INLINE
-    )
+    shown = (verdict.responses for trace in traces for verdict in trace.verdicts if len(verdict.responses) > 2)
     return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
 
 
@@ -227,7 +223,8 @@ def _pack_verdict(
     defaults = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    body |= {name: fields[name] for name in defaults if name not in _SPECIAL_FIELDS and fields[name] != defaults[name]}
+    packed = {"reason", "evidence", "failure", "examples", "shrinkage"}  # below, each in its own way
+    body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
     if verdict.responses in shared:
         body["responses"] = shared[verdict.responses]
     if verdict.examples:
@@ -246,10 +243,6 @@ def _pack_verdict(
     if text:
         body["text"] = texts.place(_to_json(text))
     return body
-
-
-_SPECIAL_FIELDS = {"reason", "evidence", "failure", "examples", "shrinkage"}
-"""Fields that `_pack_verdict` packs individually."""
 
 
 def _written_text(verdict: RecordedVerdict) -> Body:

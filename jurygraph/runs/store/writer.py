@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
@@ -46,31 +47,22 @@ class Writer:
             raise self._error
 
     def _write(self) -> None:
-        ended = False
-        while not ended:
-            batches, ended = self._gather()
-            if batches:
-                self._commit(batches)
+        batches: list[_Batch | None] = []
+        while None not in batches:
+            batches = self._gather()
+            self._commit([batch for batch in batches if batch is not None])
 
-    def _gather(self) -> tuple[list[_Batch], bool]:
-        """Return the batches that are waiting or arrive within `_MAX_WAIT` seconds, and whether they are the last."""
-        first = self._batches.get()
-        if first is None:
-            return [], True
-        batches, until = [first], time.monotonic() + _MAX_WAIT
-        while len(batches) < _MAX_BATCHES:
-            try:
-                batch = self._batches.get(timeout=max(0.0, until - time.monotonic()))
-            except queue.Empty:
-                break
-            if batch is None:
-                return batches, True
-            batches.append(batch)
-        return batches, False
+    def _gather(self) -> list[_Batch | None]:
+        """Return the batches that are waiting or arrive within `_MAX_WAIT` seconds; None is the end."""
+        batches, until = [self._batches.get()], time.monotonic() + _MAX_WAIT
+        with suppress(queue.Empty):
+            while batches[-1] is not None and len(batches) < _MAX_BATCHES:
+                batches.append(self._batches.get(timeout=max(0.0, until - time.monotonic())))
+        return batches
 
     def _commit(self, batches: Sequence[_Batch]) -> None:
         try:
-            if self._error is None:
+            if batches and self._error is None:
                 self._ledger.append(*(draft for drafts, _ in batches for draft in drafts))
                 self._ledger.commit()
         except BaseException as error:  # noqa: BLE001 - it is raised by the next append

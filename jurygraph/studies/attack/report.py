@@ -3,27 +3,25 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.runs.canary import Proportion
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import FrozenModel, RecordedVerdict, SafetyConfig
-from jurygraph.schema.frozen_model import Count, Id, Unit
+from jurygraph.schema.frozen_model import Count, Unit
 
 Verdicts = Sequence[RecordedVerdict]
-_UNCOUNTED = ("lost", "not asked")
 
 
 class Outcome(FrozenModel):
     """Number of `verdicts` that passed, with a score of at least 0.5, and of `responses` with such a verdict.
 
     Verdicts count as not passed if a gate gave them (`stopped`, by gate), if they failed because of the response or of
-    the reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are those
-    that failed for infrastructure reasons (`infrastructure_failures`, by kind) and those that did not apply
-    (`not_applicable`).
+    the reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are
+    `infrastructure_failures`, by kind, and verdicts that did not apply (`not_applicable`).
     """
 
     verdicts: Proportion
@@ -35,20 +33,11 @@ class Outcome(FrozenModel):
     not_applicable: Count
 
 
-class AttackKind(FrozenModel):
-    """Suite, kind and language of an attack, without its text."""
-
-    suite: Id
-    kind: Id
-    language: str
-
-
 class ArmReport(FrozenModel):
     """One arm: its active defences, and the outcome of verdicts under them.
 
     A verdict that passes on `attacks` is false: these responses do nothing that a task requires, or copy its reference.
-    `suites` and `kinds` have the same by suite and kind, `by_attack` by id of the attack. `honest` are the responses
-    that a defence should not stop.
+    `suites`, `kinds` and `by_attack` divide them by suite, kind and id. `honest` responses should not be stopped.
     """
 
     safety: SafetyConfig
@@ -84,8 +73,8 @@ class Figures(FrozenModel):
 class AttackReport(FrozenModel):
     """The study: `responses` by attacks to `tasks` tasks, and `honest` responses, judged in every arm.
 
-    `configured` names the arm with the config's own defences. `left_out` are the evaluators that the study does not
-    run. `lost` counts the verdicts that failed for infrastructure reasons, by kind.
+    `configured` names the arm with the config's own defences, `attacks` are by id. `left_out` are the evaluators
+    that the study does not run. `lost` counts the verdicts that failed for infrastructure reasons, by kind.
     """
 
     configured: str
@@ -94,18 +83,15 @@ class AttackReport(FrozenModel):
     honest: Count
     left_out: tuple[str, ...]
     lost: dict[str, Count]
-    attacks: dict[str, AttackKind]
+    attacks: dict[str, dict[Literal["suite", "kind", "language"], str]]
     arms: dict[str, ArmReport]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the report as JSON."""
-        return {**self.model_dump(mode="json"), "error_rate": self.error_rate}
 
     @property
     def configured_arm(self) -> ArmReport:
         """Return the arm with the config's own defences."""
         return self.arms[self.configured]
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed for infrastructure reasons."""
@@ -148,7 +134,7 @@ def count_outcomes(responses: Iterable[Verdicts]) -> Outcome:
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome, kind in sorted(chain.from_iterable(classified)):
         kinds[outcome][kind] += 1
-    counted = [[outcome for outcome, _ in one if outcome not in _UNCOUNTED] for one in classified]
+    counted = [[outcome for outcome, _ in one if outcome not in ("lost", "not asked")] for one in classified]
     judged = list(filter(None, counted))
     return Outcome(
         verdicts=Proportion.from_counts(kinds["passed"].total(), sum(map(len, judged))),

@@ -36,7 +36,7 @@ from jurygraph.schema import (
     Trace,
 )
 from jurygraph.schema.safety import GATED_LAYERS
-from jurygraph.studies.attack.report import ArmReport, AttackKind, AttackReport, report_arm
+from jurygraph.studies.attack.report import ArmReport, AttackReport, report_arm
 
 Report = Callable[[int], None]
 MAX_GROUP_SIZE = 16
@@ -45,10 +45,7 @@ MAX_GROUP_SIZE = 16
 NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence=False, gates=())
 _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
-    "fence": {"fence": True},
-    "reminder": {"reminder": True},
-    "whole-reply": {"whole_reply": True},
-    "evidence": {"evidence": True},
+    **{name.replace("_", "-"): {name: True} for name in ("fence", "reminder", "whole_reply", "evidence")},
     "gates": {"gates": RESPONSE_GATES},
     **{gate: {"gates": (gate,)} for gate in RESPONSE_GATES},
 }
@@ -110,8 +107,7 @@ class AttackStudy:
         return sum(len(group.responses) for group in self._groups)
 
     async def forecast(self, report: Report) -> CallEstimate:
-        """Estimate the requests to the model in all arms together; nothing is sent. Without a model the estimate is
-        empty.
+        """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
         """
@@ -159,9 +155,7 @@ class AttackStudy:
             honest=honest,
             left_out=tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used),
             lost=dict(lost.most_common()),
-            attacks={
-                one.id: AttackKind(suite=one.suite, kind=one.kind, language=one.language) for one in self._attacks
-            },
+            attacks={one.id: one.model_dump(include={"suite", "kind", "language"}) for one in self._attacks},
             arms=reports,
         )
 
@@ -196,8 +190,7 @@ class AttackStudy:
 class _Memory:
     """Verdicts of earlier arms that also hold in this one: a gate changes which questions are sent, not their answers.
 
-    Verdicts of evaluators that bring their own model hold in every arm, others in arms with the same defences except
-    gates.
+    Verdicts of evaluators with their own model hold in every arm, others where only the gates differ.
     """
 
     def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, RecordedVerdict]], jury: Jury) -> None:

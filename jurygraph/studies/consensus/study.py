@@ -1,26 +1,156 @@
 """Fit a consensus to votes, choose the method that scores, and report its figures."""
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
+from jurygraph.aggregation.consensus import AgentScore, Agreement, Consensus, Credited, MajorityVote, Refits, Stability
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
-from jurygraph.studies.consensus import models
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Count, Flag, Id, LongId, Number, Unit
+from jurygraph.schema.rating import Label
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 
 MAX_CREDIT = 1e9
 """Maximum credit: beyond it, squares of sums exceed the precision of floats."""
 
-_ROUNDING = 12
-"""Scores are rounded to this number of decimals before ties are found."""
-
 Report = Callable[[int], None]
+
+Preset = Literal["converged", "paper"]
+
+
+def _finite_or_none(value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
+    """Return None for NaN, for an infinity, and for an interval with such an end."""
+    numbers = value if isinstance(value, tuple) else (value,)
+    return value if all(one is not None and math.isfinite(one) for one in numbers) else None
+
+
+FiniteOrNone = Annotated[Number | None, BeforeValidator(_finite_or_none)]
+Interval = Annotated[tuple[Number, Number] | None, BeforeValidator(_finite_or_none)]
+
+
+class Agent(FrozenModel):
+    """An agent's mean credit, its 95 % interval (None if it cannot be estimated), and its number of items."""
+
+    score: Number
+    low: FiniteOrNone
+    high: FiniteOrNone
+    items: Count
+
+
+class Annotator(FrozenModel):
+    """An annotator's error rates by the fitted model, with 95 % intervals; None for an annotator without labels."""
+
+    accuracy: Unit
+    leniency: Unit
+    strictness: Unit
+    labels: Count
+    accuracy_interval: Interval
+    leniency_interval: Interval
+    strictness_interval: Interval
+
+
+class Item(FrozenModel):
+    """The posterior probability of each class, [K], and the ambiguity: 1 minus the greatest."""
+
+    posterior: tuple[Unit, ...]
+    ambiguity: Unit
+
+
+class MethodStability(FrozenModel):
+    """Stability of a method, as in `aggregation.consensus.Stability`; None if no subset gives a value."""
+
+    tau_b: FiniteOrNone
+    rank_sd: FiniteOrNone
+    rank_range: FiniteOrNone
+    score_shift: FiniteOrNone
+    subsets: Count
+
+
+class Counts(FrozenModel):
+    """Sizes of the data. `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items
+    have only abstentions.
+    """
+
+    rows: Count
+    repeated: Count
+    abstained: Count
+    items: Count
+    unlabelled: Count
+    annotators: Count
+    agents: Count
+    gold: Count
+
+
+class Ties(FrozenModel):
+    """Items for which several classes lead in the majority vote, and the rule that decides them."""
+
+    rule: Literal["shared", "first"]
+    items: tuple[LongId, ...]
+
+
+class AgentComparison(FrozenModel):
+    """An agent's score by each method, the change by the posterior, and its rank by each method, 1 for the greatest."""
+
+    majority: Number
+    dawid_skene: Number
+    stableval: Number
+    change: Number
+    items: Count
+    ranks: dict[Method, Number]
+
+
+class KeyFindings(FrozenModel):
+    """The figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and
+    ambiguity of items by the posterior.
+
+    `correlation` (Pearson, over agents) is None with fewer than two agents, or if one method scores all agents equally.
+    """
+
+    correlation: Number | None
+    greatest_change: Number | None
+    rank_changes: Count
+    mean_ambiguity: Unit
+    highly_ambiguous: Count
+    highly_ambiguous_share: Unit
+
+
+class ConsensusReport(FrozenModel):
+    """A consensus. `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and
+    `converged` belong to the fitted model, whatever the method.
+
+    `intervals` names the source of the agents' intervals: resampled items, resampled prompts, or refits.
+    `decided_by_one` are the items whose majority depends on a single vote (Proposition 1). `stability` is None if it
+    was not measured.
+    """
+
+    method: Method
+    preset: Preset
+    classes: tuple[Label, ...]
+    values: tuple[Number, ...]
+    prior: tuple[Unit, ...]
+    counts: Counts
+    agreement: Agreement
+    agents: dict[Id, Agent]
+    intervals: Literal["items", "prompts", "refits"]
+    annotators: dict[Id, Annotator]
+    items: dict[LongId, Item] = Field(min_length=1)
+    stability: dict[Method, MethodStability] | None
+    comparison: dict[Id, AgentComparison]
+    findings: KeyFindings
+    decided_by_one: tuple[LongId, ...]
+    ties: Ties
+    log_likelihood: Number
+    converged: Flag
+    iterations: Count
+    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -39,7 +169,7 @@ class Settings:
         jobs: number of processes.
     """
 
-    preset: models.Preset | None = None
+    preset: Preset | None = None
     method: Method | None = None
     values: Sequence[float] | None = None
     bootstrap: int = 1000
@@ -50,7 +180,7 @@ class Settings:
     jobs: int = 1
 
     @property
-    def fit_preset(self) -> models.Preset:
+    def fit_preset(self) -> Preset:
         """Return the preset of the fit: the one set, else `converged`."""
         return self.preset or "converged"
 
@@ -191,32 +321,30 @@ def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
 
 def report(
     reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
-) -> models.ConsensusReport:
+) -> ConsensusReport:
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
     ballots, model, majority = reached.ballots, reached.model, reached.majority
     credited = reached.items_by_method(reached.method)
-    agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
+    comparison = _comparison(reached)
     scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
     items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
-    return models.ConsensusReport(
+    return ConsensusReport(
         method=reached.method,
         preset=reached.settings.fit_preset,
         classes=ballots.classes,
         values=reached.values,
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
-        agreement=models.AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
-        agents={
-            name: models.Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()
-        },
+        agreement=consensus.agreement(model.votes),
+        agents={name: Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()},
         intervals="refits" if refits else "items" if ballots.prompt is None else "prompts",
         annotators=_annotators(reached, refits),
-        items={str(name): models.Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
-        stability=stability and {method: models.MethodStability(**one._asdict()) for method, one in stability.items()},
+        items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
+        stability=stability and {method: MethodStability(**one._asdict()) for method, one in stability.items()},
         comparison=comparison,
         findings=_findings(model.ambiguity(), comparison.values()),
         decided_by_one=tuple(map(str, majority.items_with_margin_one())),
-        ties=models.Ties(
+        ties=Ties(
             rule=reached.settings.tie_rule,
             items=tuple(str(majority.items[index]) for index in np.flatnonzero(majority.tied).tolist()),
         ),
@@ -227,9 +355,9 @@ def report(
     )
 
 
-def _counts(reached: FittedConsensus) -> models.Counts:
+def _counts(reached: FittedConsensus) -> Counts:
     votes = reached.model.votes
-    return models.Counts(
+    return Counts(
         rows=len(votes.item_of_row),
         repeated=votes.repeated_rows,
         abstained=votes.abstentions,
@@ -241,26 +369,26 @@ def _counts(reached: FittedConsensus) -> models.Counts:
     )
 
 
-def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, models.Annotator]:
+def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
     """Return the quality of each annotator, with the intervals of the refits if there are any."""
     annotators = {}
     names = ("accuracy_interval", "leniency_interval", "strictness_interval")
     for annotator, quality in reached.model.annotators().items():
         intervals = dict(zip(names, refits.annotators[annotator], strict=True)) if refits else {}
-        annotators[str(annotator)] = models.Annotator(**quality._asdict() | intervals)
+        annotators[str(annotator)] = Annotator(**quality._asdict() | intervals)
     return annotators
 
 
-def _comparison(reached: FittedConsensus) -> dict[str, models.AgentComparison]:
+def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
     from scipy.stats import rankdata
 
     scores = {method: reached.scores(method) for method in METHODS}
     ranks = {}  # 1 for the greatest score; ties share the mean of their ranks
     for method, by_agent in scores.items():
-        negated = np.array([round(-one.score, _ROUNDING) for one in by_agent.values()])
+        negated = np.array([round(-one.score, 12) for one in by_agent.values()])  # ties can differ in their last bits
         ranks[method] = dict(zip(by_agent, rankdata(negated).tolist(), strict=True))
     return {
-        name: models.AgentComparison(
+        name: AgentComparison(
             majority=scores["majority"][name].score,
             dawid_skene=scores["dawid-skene"][name].score,
             stableval=one.score,
@@ -272,11 +400,11 @@ def _comparison(reached: FittedConsensus) -> dict[str, models.AgentComparison]:
     }
 
 
-def _findings(ambiguity: Floats, comparison: Collection[models.AgentComparison]) -> models.KeyFindings:
+def _findings(ambiguity: Floats, comparison: Collection[AgentComparison]) -> KeyFindings:
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
     scores = np.array([(one.majority, one.stableval) for one in comparison])
     has_spread = len(scores) > 1 and (np.ptp(scores, axis=0) > 0.0).all()
-    return models.KeyFindings(
+    return KeyFindings(
         correlation=float(np.corrcoef(*scores.T)[0, 1]) if has_spread else None,
         greatest_change=max((abs(one.change) for one in comparison), default=None),
         rank_changes=sum(one.ranks["majority"] != one.ranks["stableval"] for one in comparison),

@@ -22,8 +22,7 @@ class VoteColumns:
         annotator: [rows].
         label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
-        agent: [rows]; None if no vote names an agent.
-        prompt: the group that items share, [rows]; None if no vote names a group.
+        agent, prompt: the agent, and the group that items share, [rows]; None if no vote names one.
         gold: the class of items for which it is known, by key.
     """
 

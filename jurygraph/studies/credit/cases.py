@@ -29,8 +29,7 @@ class Cases:
     """E edges, of all examples: one entry for each edge and response.
 
     Attributes:
-        p_parent: local event score of the parent, in [0, 1], [E].
-        p_child: local event score of the child, in [0, 1], [E].
+        p_parent, p_child: local event scores of the ends, in [0, 1], [E].
         share: |w_child| / Σ_{w>0} w, at least 0, [E].
         kind: "weak", "strong" or "activation", [E].
         example: index of the example of each edge, in 0..examples-1, [E].
@@ -87,17 +86,14 @@ def leakage(
 ) -> float | None:
     """Return the mean of (|w_child| / Σ_{w>0} w) · s_child over the leakage cases of all examples: Eq. 15 of GEAR.
 
+    At least 0, lower is better; None without a case. Raises `GraphError` for scores that are NaN, outside [0, 1] or not
+    one for each edge.
+
     Args:
         cases: the edges of all examples, [E].
         scores: s, each child's score under a rule, in [0, 1], [E].
         kinds: the kinds of edges that count.
         threshold: t.
-
-    Returns:
-        A number of at least 0, lower is better; None without a case.
-
-    Raises:
-        GraphError: scores that are NaN, outside [0, 1] or not one for each edge.
     """
     leaked = cases.leaked_shares(scores)[cases.violated_mask(kinds, threshold)]
     return fmean(leaked) if len(leaked) else None
@@ -115,34 +111,25 @@ def preservation(
 
 
 class Interval(NamedTuple):
-    """A 95 % percentile interval, and the number of resamples that had no case and were left out.
+    """A 95 % percentile interval, and the number of `empty_resamples`, which had no case and were left out.
 
-    The ends are None if no resample had a case, or with fewer than two examples: then the variation between examples is
-    unknown.
+    The ends are None if no resample had a case, or if there are fewer than two examples to draw from.
     """
 
     low: float | None
     high: float | None
-    empty: int
+    empty_resamples: int
 
 
 def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: int = 0) -> list[Interval]:
     """Return intervals of K means, each Σ sums / Σ counts over n examples that are drawn with replacement.
 
-    All means use the same resamples. The draws are NumPy's PCG64 from `seed`, so the same arguments give the same
-    interval.
+    All means use the same resamples, drawn by NumPy's PCG64 from `seed`. Raises `GraphError` for shapes that differ or
+    are not [K, n], or a value that is not finite.
 
     Args:
-        sums: sum over the cases of each example, [K, n].
-        counts: number of cases of each example, [K, n].
-        resamples: number of resamples of n examples, at least 1.
-        seed: at least 0.
-
-    Returns:
-        One interval for each mean, in their order.
-
-    Raises:
-        GraphError: shapes that differ or are not [K, n], or a value that is not finite.
+        sums, counts: sum over the cases of each example, and their number, [K, n].
+        resamples, seed: number of resamples of n examples, at least 1, and the seed, at least 0.
     """
     case_sums, case_counts = as_finite("sums", sums, GraphError), as_finite("counts", counts, GraphError)
     if case_sums.ndim != 2 or case_sums.shape != case_counts.shape:

@@ -39,18 +39,15 @@ class RubricSheet:
     """One task: R responses, C criteria, E edges.
 
     Attributes:
-        task: id of the task.
         responses: ids of the responses that have a reward, sorted [R].
         criteria: ids, sorted [C].
         edges: the rubric's edges in the order of their ends [E].
-        parents: index of the parent of each edge [E].
-        children: index of the child of each edge [E].
+        parents, children: indices of the ends of each edge [E].
         graph: the same graph, compiled.
         base: λ of each edge at κ = 1 [E].
         p: local event scores [R, C]; missing ones are filled by the run's failure rule.
         is_judged: True where a score was judged [R, C].
-        weights: signed weights [C].
-        applied_weights: the weights per response [R, C], 0 where a criterion does not apply to a response.
+        weights, applied_weights: signed weights [C], and per response [R, C]: 0 where a criterion does not apply.
         hard: scores under hard gating [R, C], by the name of the rule.
     """
 
@@ -108,8 +105,7 @@ class Sheets:
 
 
 def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
-    """Return the sheets of a run; those of a re-scored run follow its own decisions. `report` is called with 1 for each
-    task.
+    """Return the sheets of a run, re-scored ones by their own decisions; `report` is called with 1 for each task.
 
     The edges are the task's own, also under flat aggregation, and κ is the run's. Left out and counted are tasks whose
     texts were erased, because their edges are no longer known; tasks without a rubric, or with one whose edges form a

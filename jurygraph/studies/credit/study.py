@@ -7,13 +7,16 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
+from pydantic import Field
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
 from jurygraph.aggregation import gear
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.schema import digest_of
-from jurygraph.studies.credit import models
+from jurygraph.schema import FrozenModel, digest_of
+from jurygraph.schema.frozen_model import Count, Id, Number, Unit
+from jurygraph.schema.rubric import Kind
+from jurygraph.schema.task import NonNegative
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, intervals, leakage, preservation
 from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
@@ -26,6 +29,148 @@ MAX_EXACT_CRITERIA = 20
 Report = Callable[[int], None]
 Scoring = Callable[[RubricSheet], Floats]
 """A function that returns the scores [R, C] of a sheet under a rule."""
+
+
+class Estimate(FrozenModel):
+    """A mean over `cases`, and its 95 % bootstrap interval over examples.
+
+    `value` is None without a case, the ends also with fewer than two examples. `empty_resamples` had no case and were
+    left out of the interval.
+    """
+
+    value: Number | None
+    low: Number | None
+    high: Number | None
+    cases: Count
+    empty_resamples: Count
+
+
+class Diagnosis(FrozenModel):
+    """Leakage (GEAR Eq. 15, over leakage cases) and preservation (Eq. 16, over satisfied cases)."""
+
+    leakage: Estimate
+    preservation: Estimate
+
+
+class Method(Diagnosis):
+    """One aggregation rule: over all edges that count, by kind of edge, and the mean reward of the rubric.
+
+    `change` is the mean change of the reward against flat aggregation.
+    """
+
+    kinds: dict[Id, Diagnosis]
+    reward: Number
+    change: Number
+
+
+class Variant(FrozenModel):
+    """One ablation, without intervals. The cases are those of the annotated graph, whatever graph the scores use."""
+
+    leakage: Number | None
+    preservation: Number | None
+    reward: Number
+    change: Number
+
+
+class RandomGraphs(FrozenModel):
+    """Random graphs: the mean over seeds, and the figures by seed.
+
+    Of the `graphs` drawn, one for each seed and rubric with an edge, `unchanged` equal the graph they replace: the
+    smaller the rubrics, the less a random graph differs.
+    """
+
+    mean: Variant
+    by_seed: dict[str, Variant] = Field(min_length=1)
+    graphs: Count
+    unchanged: Count
+
+
+class Untyped(Variant):
+    """The annotated graph with the same λ for all edges."""
+
+    retention: Unit
+
+
+class Ablations(FrozenModel):
+    """The ablations: random graphs (None without seeds), one λ for all edges, and GEAR by κ."""
+
+    random: RandomGraphs | None
+    untyped: Untyped
+    kappas: dict[str, Variant]
+
+
+class Census(FrozenModel):
+    """Sizes of the data.
+
+    `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge. Of the
+    `edges` (counted once for each example), `unjudged` are no cases, because an end was not judged or does not apply.
+    `left_out` counts tasks and responses by reason.
+    """
+
+    tasks: Count
+    responses: Count
+    rubrics: Count
+    graphs: Count
+    examples: Count
+    edges: Count
+    unjudged: Count
+    left_out: dict[str, Count]
+
+
+class Agreement(FrozenModel):
+    """Exact against approximate marginals, and the resulting rewards, over pairs of a graph and a response.
+
+    `pairs` were compared. Left out were `too_large` pairs, of rubrics with more than 20 criteria, and `unjudged` pairs,
+    in which a criterion was not judged or does not apply: its replacement score is not part of the model. Responses to
+    rubrics without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None
+    also if either kind of reward is constant.
+    """
+
+    pairs: Count
+    too_large: Count
+    unjudged: Count
+    criteria: Number | None
+    marginal_mae: Number | None
+    reward_mae: Number | None
+    reward_correlation: Number | None
+
+
+class Loss(FrozenModel):
+    """The loss of a criterion: (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction
+    avoided.
+
+    `mean_loss` is the mean over the `responses` in which it was judged, `most` the greatest loss, of response
+    `max_loss_response`. `parent` is the one that takes most over these responses: for q = p Π f, the mean of
+    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f; `kind`, `retention` (λ at the run's κ) and `reason`
+    are those of its edge.
+    """
+
+    task: Id
+    criterion: Id
+    weight: Number
+    responses: Count
+    mean_loss: Number
+    most: Number
+    max_loss_response: Id
+    parent: Id
+    kind: Kind
+    retention: Unit
+    reason: str
+
+
+class CreditReport(FrozenModel):
+    """The study of one run; `kappa` is the run's, used for `gear` and for the untyped and random graphs."""
+
+    kappa: NonNegative
+    threshold: Unit
+    kinds: tuple[Id, ...]
+    resamples: Count
+    seed: Count
+    census: Census
+    methods: dict[Id, Method]
+    ablations: Ablations
+    exact: Agreement
+    losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,19 +206,19 @@ class CreditStudy:
         }
         self.size = len(sheets.sheets) * (len(self._rules) + settings.seeds + len(KAPPAS) + 2)
 
-    def run(self, report: Report) -> models.CreditReport:
+    def run(self, report: Report) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
         sheets, settings = self._sheets, self._settings
         cases = collect_cases(sheets.sheets)
         scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
-        return models.CreditReport(
+        return CreditReport(
             kappa=sheets.kappa,
             threshold=THRESHOLD,
             kinds=settings.kinds,
             resamples=settings.resamples,
             seed=settings.seed,
-            census=models.Census(
+            census=Census(
                 tasks=sheets.tasks,
                 responses=sheets.responses,
                 rubrics=len(sheets.sheets),
@@ -89,12 +234,12 @@ class CreditStudy:
             losses=losses(sheets.sheets, sheets.kappa),
         )
 
-    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, models.Method]:
+    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
         kinds, kinds_present = self._settings.kinds, set(cases.kind.tolist())
         filters = {"": kinds, **{kind: (kind,) for kind in kinds if kind in kinds_present}}
         by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, self._settings)
         return {
-            name: models.Method(
+            name: Method(
                 **dict(by_rule[name].pop("")),
                 kinds=by_rule[name],
                 reward=fmean(one.rewards),
@@ -103,12 +248,12 @@ class CreditStudy:
             for name, one in scores.items()
         }
 
-    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> models.Ablations:
+    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> Ablations:
         sheets, settings = self._sheets, self._settings
 
-        def variant(rule: Scoring) -> models.Variant:
+        def variant(rule: Scoring) -> Variant:
             scores = score_sheets(sheets.sheets, rule, report)
-            return models.Variant(
+            return Variant(
                 leakage=leakage(cases, scores.children, settings.kinds),
                 preservation=preservation(cases, scores.children, settings.kinds),
                 reward=fmean(scores.rewards),
@@ -119,20 +264,20 @@ class CreditStudy:
         retention = fmean(factor for sheet in sheets.sheets for factor in sheet.retention(sheets.kappa))
         untyped = variant(lambda sheet: sheet.gated_scores([retention] * len(sheet.edges)))
         seeds = range(settings.seed, settings.seed + settings.seeds)
-        return models.Ablations(
+        return Ablations(
             random=self._summarize_random({seed: variant(random_rule(seed, sheets.kappa)) for seed in seeds}),
-            untyped=models.Untyped(**dict(untyped), retention=retention),
+            untyped=Untyped(**dict(untyped), retention=retention),
             kappas={f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
         )
 
-    def _summarize_random(self, by_seed: Mapping[int, models.Variant]) -> models.RandomGraphs | None:
+    def _summarize_random(self, by_seed: Mapping[int, Variant]) -> RandomGraphs | None:
         if not by_seed:
             return None
         graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
-        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in models.Variant.model_fields}
+        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return models.RandomGraphs(
-            mean=models.Variant.model_validate(mean),
+        return RandomGraphs(
+            mean=Variant.model_validate(mean),
             by_seed={str(seed): one for seed, one in by_seed.items()},
             graphs=len(graphs) * len(by_seed),
             unchanged=sum(is_unchanged(sheet, seed) for sheet in graphs for seed in by_seed),
@@ -146,36 +291,29 @@ def _soft_rule(kappa: float) -> Scoring:
 
 def diagnoses(
     cases: Cases, scores: Mapping[str, Floats], filters: Mapping[str, Collection[str]], settings: Settings
-) -> dict[str, dict[str, models.Diagnosis]]:
+) -> dict[str, dict[str, Diagnosis]]:
     """Return leakage and preservation with their intervals, by name of a rule, then by name of a filter of kinds.
 
     All intervals use the same resamples, so that rules are compared on the same draws.
     """
     figures = [
-        (rule, name, figure, mask, values)
-        for rule, rule_scores in scores.items()
-        for name, kinds in filters.items()
-        for figure, mask, values in (
-            ("leakage", cases.violated_mask(kinds), cases.leaked_shares(rule_scores)),
-            ("preservation", cases.satisfied_mask(kinds), cases.preserved_shares(rule_scores)),
+        figure
+        for rule_scores in scores.values()
+        for kinds in filters.values()
+        for figure in (
+            (cases.violated_mask(kinds), cases.leaked_shares(rule_scores)),
+            (cases.satisfied_mask(kinds), cases.preserved_shares(rule_scores)),
         )
     ]
-    sums = [_sum_by_example(cases, mask, values) for *_, mask, values in figures]
-    counts = [_sum_by_example(cases, mask) for *_, mask, _ in figures]
+    sums = [_sum_by_example(cases, mask, values) for mask, values in figures]
+    counts = [_sum_by_example(cases, mask) for mask, _ in figures]
     found = intervals(sums, counts, settings.resamples, settings.seed)
-    estimates: dict[tuple[str, str, str], models.Estimate] = {}
-    for (rule, name, figure, mask, values), (low, high, empty) in zip(figures, found, strict=True):
-        value = fmean(values[mask]) if mask.any() else None
-        estimates[rule, name, figure] = models.Estimate(
-            value=value, low=low, high=high, cases=int(mask.sum()), empty_resamples=empty
-        )
+    estimates = (
+        Estimate(value=fmean(values[mask]) if mask.any() else None, cases=int(mask.sum()), **ends._asdict())
+        for (mask, values), ends in zip(figures, found, strict=True)
+    )
     return {
-        rule: {
-            name: models.Diagnosis(
-                leakage=estimates[rule, name, "leakage"], preservation=estimates[rule, name, "preservation"]
-            )
-            for name in filters
-        }
+        rule: {name: Diagnosis(leakage=next(estimates), preservation=next(estimates)) for name in filters}
         for rule in scores
     }
 
@@ -186,13 +324,13 @@ def _sum_by_example(cases: Cases, mask: Bools, values: Floats | None = None) -> 
     return np.bincount(cases.example[mask], weights, minlength=cases.examples).astype(np.float64)
 
 
-def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[models.Loss, ...]:
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
     unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
     return tuple(sorted(unsorted, key=lambda one: (-one.mean_loss, one.task, one.criterion)))
 
 
-def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[models.Loss]:
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
     retention, shares = sheet.retention(kappa), sheet.shares()
     q = sheet.gated_scores(retention)
     # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
@@ -207,7 +345,7 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[models.Loss]:
             continue
         incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
         edge = max(incoming, key=lambda edge: fmean(share * p * reductions[rows, edge]))
-        yield models.Loss(
+        yield Loss(
             task=sheet.task,
             criterion=sheet.criteria[child],
             weight=float(sheet.weights[child]),
@@ -222,7 +360,7 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[models.Loss]:
         )
 
 
-def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> models.Agreement:
+def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> Agreement:
     """Return the error of the topological update against exact inference at this κ (GEAR, appendix B.2).
 
     `report` is called with 1 for each sheet.
@@ -244,7 +382,7 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> mo
         exact_rewards.append(np.asarray(gear.reward(exact, sheet.weights)))
         updated_rewards.append(np.asarray(gear.reward(updated, sheet.weights)))
     error, exact, updated = map(np.concatenate, (errors, exact_rewards, updated_rewards))
-    return models.Agreement(
+    return Agreement(
         pairs=len(exact),
         too_large=too_large,
         unjudged=unjudged,
@@ -333,18 +471,13 @@ def random_rule(seed: int, kappa: float) -> Scoring:
 
 
 def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
-    """Return a random acyclic graph over the same criteria with as many edges, each with the kind and λ of another
-    edge.
+    """Return a random acyclic graph over the same criteria with as many edges, each with the kind and λ of another.
 
     The draws are an order of the criteria, then as many of its forward pairs as there are edges, then the edge whose
     kind and λ each pair takes. So there are no self-loops, no duplicate edges and no cycles. Such a graph always
     exists, since the annotated one is one; with two criteria the result is often the annotated graph. Roles are ignored
-    (GEAR, 4.6: "rewires dependencies between criteria").
-
-    Args:
-        graph: the annotated graph, over C criteria with E edges.
-        seed: at least 0.
-        task: the task's id; the draw depends on the seed and on it only, not on the other tasks.
+    (GEAR, 4.6: "rewires dependencies between criteria"). The draw depends on the seed, at least 0, and on the id of the
+    task only, not on the other tasks.
     """
     rng = np.random.Generator(np.random.PCG64([seed, int(digest_of(task), 16)]))
     order = rng.permutation(graph.n)

@@ -10,10 +10,9 @@ _LINE_WIDTH, _MAX_LINES = 150.0, 4
 breaks lines by itself from 200 pixels."""
 _ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
 _SAFE = frozenset(" ,.-()")
-_WORD_JOINER = "\u2060"
-_REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + _WORD_JOINER for letter in "¶$:\\"}})
+_REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
 """Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
-between "$$", "fa:fa-car", and a backslash before "n" as a line break."""
+between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
 _CLASSES = (
     ("penalty", "stroke:#8a1c2b", "k4"),
     ("suppressed", "fill:#fff0c2,stroke-width:4px", "k6"),

@@ -18,8 +18,7 @@ from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, T
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The scores of a criterion for one response, both in [0, 1]: p (`judged_score`), and q (`remaining`), what remains
-    of it.
+    """The scores of a criterion for one response, in [0, 1]: p (`judged_score`), and the rest of it, q (`remaining`).
 
     `missing` describes the missing part of its judgement, such as "unjudged"; `reason` is the judges' reason. If it is
     not `judged` at all, `judged_score` is the value that it counts as by the run's rule.
@@ -41,8 +40,7 @@ class Score:
 class Scores:
     """The scores of one response by criterion, and the effect of edges.
 
-    `aggregation` is that of the run, and `retention` is λ by (parent, child) if that is `gear`. `failed` is True if the
-    response has no reward.
+    `aggregation` is the run's; `retention` is λ by (parent, child) if that is `gear`. If `failed`, it has no reward.
     """
 
     response: str
@@ -110,8 +108,7 @@ class Link:
 class Picture:
     """The content of a picture of a rubric, or of the `scores` of one response on it.
 
-    Nodes and links are in the rubric's order; `order` is an order of the nodes in which each parent comes before its
-    children, except for links that close a cycle.
+    Nodes and links are in the rubric's order; in `order`, parents precede children, but for links that close a cycle.
     """
 
     title: str
@@ -135,8 +132,7 @@ class Picture:
 def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Picture:
     """Return the picture of a task's rubric, with the `scores` of a response if they are given.
 
-    With scores, edges may form a cycle, as in a run that does not use them. Raises `GraphCycleError` if they form one
-    without scores.
+    With scores, edges may form a cycle, as in a run that does not use them; without, this raises `GraphCycleError`.
     """
     names = [criterion.id for criterion in rubric.criteria]
     place = {name: index for index, name in enumerate(names)}

@@ -25,8 +25,7 @@ _LABEL_LETTER = (6.0, 13.0)
 """Approximate width and height of a letter of a label."""
 _LABEL_SHARES = (0.5, 0.35, 0.65, 0.22, 0.78)
 """Places of a label on its line, as shares of the gap that the line crosses; the first is the best."""
-LabelPosition = tuple[float, float, float]
-"""Position of a label: x and y of its middle, and its width."""
+LabelPosition = tuple[float, float, float]  # x and y of the middle of a label, and its width
 _KINDS = {
     "weak": "helps to support what is below",
     "strong": "needed by what is below",

@@ -11,38 +11,38 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.lock import acquire, release
+from jurygraph.runs.store.folder import acquire_lock, release_lock
 
 
 def test_a_second_writer_is_refused_and_the_holder_named(tmp_path: Path) -> None:
-    lock_file = acquire(tmp_path / "run.lock")
+    lock_file = acquire_lock(tmp_path / "run.lock")
     holder = f"process {os.getpid()} on {socket.gethostname()} since "
     message = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d"
     with pytest.raises(InputError, match=message):
-        acquire(tmp_path / "run.lock")
-    release(lock_file)
-    release(acquire(tmp_path / "run.lock"))
+        acquire_lock(tmp_path / "run.lock")
+    release_lock(lock_file)
+    release_lock(acquire_lock(tmp_path / "run.lock"))
 
 
 def test_a_released_lock_names_no_holder(tmp_path: Path) -> None:
-    release(acquire(tmp_path / "run.lock"))
+    release_lock(acquire_lock(tmp_path / "run.lock"))
     assert (tmp_path / "run.lock").read_text() == ""
 
 
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
-    script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.lock import acquire\n"
-    script += "held = acquire(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.folder import acquire_lock\n"
+    script += "held = acquire_lock(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
     subprocess.run([sys.executable, "-c", script, str(tmp_path / "run.lock")], check=False)
     assert "pid" in (tmp_path / "run.lock").read_text(), "it had been held"
-    release(acquire(tmp_path / "run.lock"))
+    release_lock(acquire_lock(tmp_path / "run.lock"))
 
 
 def test_a_lock_without_a_holder_names_another_process(tmp_path: Path) -> None:
-    lock_file = acquire(tmp_path / "run.lock")
+    lock_file = acquire_lock(tmp_path / "run.lock")
     lock_file.truncate(0)
     with pytest.raises(InputError, match="is being written by another process"):
-        acquire(tmp_path / "run.lock")
-    release(lock_file)
+        acquire_lock(tmp_path / "run.lock")
+    release_lock(lock_file)
 
 
 @pytest.mark.parametrize("kind", ["symlink", "dangling", "hard link", "file", "folder", "pipe"])
@@ -59,7 +59,7 @@ def test_a_foreign_file_is_refused_and_unchanged(tmp_path: Path, kind: str) -> N
         "pipe": lambda: os.mkfifo(lock),
     }[kind]()
     with pytest.raises(InputError, match=rf"^{re.escape(str(lock))}: .*, so it is not the lock of a run; move it away"):
-        acquire(lock)
+        acquire_lock(lock)
     assert mine.exists() == (kind != "dangling")
     assert kind == "dangling" or mine.read_text() == "my thesis"
     assert kind != "file" or lock.read_text() == "my notes"
@@ -69,7 +69,7 @@ def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeyp
     missing = tmp_path / "missing"
     wrong = f"{missing}: cannot be written (No such file or directory); name a folder that you may write to with --out"
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
-        acquire(missing / "run.lock")
+        acquire_lock(missing / "run.lock")
 
     def refuse(file: object, how: int) -> None:
         raise OSError(errno.ENOLCK, "No locks available")
@@ -77,13 +77,13 @@ def test_a_folder_without_write_access_or_locks_is_named(tmp_path: Path, monkeyp
     monkeypatch.setattr("fcntl.flock", refuse)
     wrong = f"{tmp_path}: cannot be locked there (No locks available); name a folder on a local disk with --out"
     with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
-        acquire(tmp_path / "run.lock")
+        acquire_lock(tmp_path / "run.lock")
 
 
 def test_a_lock_is_private(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
-        release(acquire(tmp_path / "run.lock"))
+        release_lock(acquire_lock(tmp_path / "run.lock"))
     finally:
         os.umask(before)
     assert (tmp_path / "run.lock").stat().st_mode & 0o777 == 0o600

@@ -35,7 +35,7 @@ def test_intervals_equal_those_of_a_plain_loop_over_resamples(drawn: list[tuple[
     sums, counts = [mean * count for mean, count in drawn], [count for _, count in drawn]
     low, high, empty = plain_interval(sums, counts, 40, seed)
     (found,) = intervals([sums], [counts], resamples=40, seed=seed)
-    assert found.empty == empty
+    assert found.empty_resamples == empty
     assert (found.low, found.high) == ((None, None) if low is None else (pytest.approx(low), pytest.approx(high)))
 
 
@@ -44,7 +44,11 @@ def test_the_batch_size_does_not_change_the_intervals(monkeypatch: pytest.Monkey
     whole = intervals(sums, counts, 200, seed=7)
     monkeypatch.setattr(bootstrap, "DRAWS_PER_BATCH", 333)
     for one, other in zip(intervals(sums, counts, 200, seed=7), whole, strict=True):
-        assert (one.low, one.high, one.empty) == (pytest.approx(other.low), pytest.approx(other.high), other.empty)
+        assert (one.low, one.high, one.empty_resamples) == (
+            pytest.approx(other.low),
+            pytest.approx(other.high),
+            other.empty_resamples,
+        )
 
 
 def test_intervals_depend_on_the_seed_only() -> None:
@@ -62,7 +66,7 @@ def test_an_example_is_drawn_with_all_its_cases() -> None:
 def test_resamples_without_a_case_are_omitted_and_counted() -> None:
     (one, none) = intervals([[0.5, 0.0], [0.0, 0.0]], [[1, 0], [0, 0]], 400)
     assert (one.low, one.high) == (0.5, 0.5)
-    assert 60 < one.empty < 140
+    assert 60 < one.empty_resamples < 140
     assert none == (None, None, 400)
 
 

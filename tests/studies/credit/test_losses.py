@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.studies.credit.models import Loss
-from jurygraph.studies.credit.study import losses
+from jurygraph.studies.credit.study import Loss, losses
 from tests.studies.credit.reference import Example, Link, sheet_of
 
 ALL = [True] * 3

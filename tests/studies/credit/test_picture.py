@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.studies.credit import CreditReport, CreditStudy, Settings
+from jurygraph.studies.credit import CreditStudy, Settings
+from jurygraph.studies.credit.study import CreditReport
 from jurygraph.studies.plots import draw_credit, require_drawable
 from tests.studies.credit.reference import Example, Link, sheets_of
 

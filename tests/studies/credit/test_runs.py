@@ -12,8 +12,9 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.studies.credit import EDGE_KINDS, CreditReport, CreditStudy, Settings, read_sheets
+from jurygraph.studies.credit import EDGE_KINDS, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
+from jurygraph.studies.credit.study import CreditReport
 from tests.graphs.scripted import evaluator_use
 from tests.runs.sample_runs import score, write_tasks
 from tests.studies.credit import reference

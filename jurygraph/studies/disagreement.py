@@ -1,0 +1,428 @@
+"""Disagreement of the components of a reward, measured from stored runs (MACRM, section 4.5)."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation import fusion
+from jurygraph.aggregation.arrays import Bools, Floats, as_unit_interval
+from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
+from jurygraph.errors import InputError, PlanError
+from jurygraph.runs.run import Run
+from jurygraph.schema import FrozenModel, Trace
+from jurygraph.schema.frozen_model import Count, Number, Unit
+
+PAPER = ("accuracy", "format", "steps")
+"""r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
+
+_ROUNDING = 1e-9
+# Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
+_DECIMALS = 12
+_DECIMALS_OF_MEANS = 9
+
+
+class GroupDifference(FrozenModel):
+    """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
+
+    The interval's ends are None for one task with one response, or if no resample has samples of both.
+    """
+
+    name: str
+    high: Number
+    low: Number
+    difference: Number
+    difference_low: Number | None
+    difference_high: Number | None
+
+
+class Split(FrozenModel):
+    """Samples by disagreement: the `high` samples with the greatest D_pair, and the rest.
+
+    `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
+    value; the id decided between them. `empty` resamples of the intervals had samples of only one side, and were left
+    out. `rows` are the reward, then the components.
+    """
+
+    high: Count
+    low: Count
+    cut: Unit
+    tied_high: Count
+    tied_low: Count
+    resamples: Count
+    empty: Count
+    seed: Count
+    rows: tuple[GroupDifference, ...]
+
+
+class Correlation(FrozenModel):
+    """Two components over all samples; without coefficients if one is constant, and `why` gives that reason."""
+
+    first: str
+    second: str
+    pearson: Number | None
+    spearman: Number | None
+    why: str | None = None
+
+
+class StepMeans(FrozenModel):
+    """One step of MACRM's Fig. 3: its samples, (a) mean reward, (b) mean D_pair, (c) conflict rate (Eq. 7)."""
+
+    step: Number
+    samples: Count
+    reward: Number
+    disagreement: Unit
+    conflict_rate: Unit
+
+
+class Trend(FrozenModel):
+    """Trend of a series over the steps.
+
+    `slope` is the slope of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p`
+    its two-sided test (Mann-Kendall), None if the series is constant. `fluctuation` is the mean absolute change from
+    one step to the next.
+    """
+
+    name: str
+    first: Number
+    last: Number
+    slope: Number
+    kendall: Number | None
+    p: Number | None
+    fluctuation: Number
+
+
+class DisagreementReport(FrozenModel):
+    """One run: D_pair over `components` of `samples` responses in `tasks` tasks.
+
+    `threshold` is the percentile of all D_pair, by linear interpolation; a sample above it is a conflict. `steps` and
+    `trends` are empty if the run is not cut into steps, `trends` also with one step. `left_out` counts responses by
+    reason.
+    """
+
+    run: str
+    components: tuple[str, ...]
+    tasks: Count
+    samples: Count
+    percentile: Number
+    threshold: Unit
+    disagreement: Unit
+    conflicts: Count
+    conflict_rate: Unit
+    split: Split
+    correlations: tuple[Correlation, ...]
+    steps: tuple[StepMeans, ...]
+    trends: tuple[Trend, ...]
+    left_out: dict[str, Count]
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """Rule for cutting a run into steps: by a response label that holds the step number, or every N tasks.
+
+    With neither there are no steps. Tasks are counted in the order of the run, including tasks with failed rewards.
+    Raises `InputError` if both are set, or `every` is below 1.
+    """
+
+    label: str | None = None
+    every: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.label is not None and self.every is not None:
+            raise InputError("steps are cut by a label or every N tasks, not both; leave one of them out")
+        if self.every is not None and self.every < 1:
+            raise InputError(f"steps cannot be cut every {self.every} tasks; name a number from 1")
+
+    @property
+    def has_steps(self) -> bool:
+        """Return True if the run is cut into steps."""
+        return self.label is not None or self.every is not None
+
+    def step_of(self, trace: Trace, task_index: int) -> float | None:
+        """Return the step of a response: its label's number, or 1, 2, … for every N tasks; None if it has none.
+
+        Raises `InputError` if the label is not a finite number.
+        """
+        if self.every is not None:
+            return float(task_index // self.every + 1)
+        if self.label is None or self.label not in trace.labels:
+            return None
+        value = trace.labels[self.label]
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            problem = f"label {self.label!r} of response {trace.response_id!r} is {value!r}"
+            raise InputError(f"{problem}, which is no step; name a label that holds a number, such as 12")
+        return float(value)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Samples:
+    """R responses of one run, in the order of their ids.
+
+    Attributes:
+        components: names, [m], m ≥ 2.
+        ids, groups: ids of the responses, sorted, and of their tasks, [R], R ≥ 2.
+        rewards, values: rewards [R], and components in [0, 1], [R, m].
+        steps: [R]; None if the run is not cut into steps.
+        left_out: number of responses that are not samples, by reason.
+    """
+
+    run: str
+    components: tuple[str, ...]
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    rewards: Floats
+    values: Floats
+    steps: Floats | None
+    left_out: Mapping[str, int]
+
+
+def read_samples(
+    run: Run, cut: StepRule, components: Sequence[str] = (), report: Callable[[int], None] = lambda tasks: None
+) -> Samples:
+    """Return the samples of a run; `report` is called with 1 for each task.
+
+    A re-scored run gives its own rewards and components. Without `components`, these are the paper's accuracy, format
+    and steps if all three count in the run with a positive weight, else all that do. Left out and counted are responses
+    whose reward failed, those with a missing component, and those without the label of the step.
+
+    Raises:
+        InputError: an unknown component or fewer than two, a component outside [0, 1], a label that is not a number, or
+            fewer than two samples.
+        TraceMismatch: a record of the run has been changed.
+    """
+    chosen = _choose_components(run, components)
+    left_out: Counter[str] = Counter()
+    samples: list[tuple[Trace, list[float], float | None]] = []
+    for index, group in enumerate(run.source.ledger.records("group", up_to=run.last_base_record)):
+        for trace, _ in run.group(group):
+            step = cut.step_of(trace, index)
+            missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)
+            if trace.reward.value is None:
+                left_out["responses whose reward failed"] += 1
+            elif missing is not None:
+                left_out[f"responses without the component {missing}"] += 1
+            elif cut.has_steps and step is None:
+                left_out[f"responses without the label {cut.label}"] += 1
+            else:
+                samples.append((trace, [_unit_component(trace, name) for name in chosen], step))
+        report(1)
+    if len(samples) < 2:
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
+        problem = f"{len(samples)} of its responses have a reward and {', '.join(chosen)}"
+        raise InputError(f"{run.folder}: {problem}{f' ({reasons})' if reasons else ''}; at least 2 are needed")
+    samples.sort(key=lambda one: one[0].response_id)
+    return Samples(
+        run=str(run.folder),
+        components=chosen,
+        ids=tuple(trace.response_id for trace, _, _ in samples),
+        groups=tuple(trace.task_id for trace, _, _ in samples),
+        rewards=np.array([trace.reward.value for trace, _, _ in samples], dtype=np.float64),
+        values=np.array([values for _, values, _ in samples]),
+        steps=np.array([step for _, _, step in samples], dtype=np.float64) if cut.has_steps else None,
+        left_out=dict(sorted(left_out.items())),
+    )
+
+
+def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
+    specs = [spec for record in run.ledger.records("decision") for spec in run.decision(record.key).specs]
+    known = dict.fromkeys(spec.name for spec in specs)
+    positive = dict.fromkeys(spec.name for spec in specs if spec.weight > 0)
+    for name in requested:
+        if name not in known:
+            raise InputError(f"{run.folder}: has no component {name!r}; its components are {', '.join(known)}")
+    chosen = tuple(dict.fromkeys(requested)) or (PAPER if set(PAPER) <= positive.keys() else tuple(positive))
+    if len(chosen) < 2:
+        problem = f"only {chosen[0]} is there to compare" if chosen else "no component counts with a positive weight"
+        raise InputError(f"{run.folder}: {problem}; name 2 components or more of {', '.join(known)}")
+    return chosen
+
+
+def _unit_component(trace: Trace, name: str) -> float:
+    """Return a component without rounding error, in [0, 1]. Raises InputError outside that range."""
+    value = trace.reward.components[name]
+    if value is None or not -_ROUNDING <= value <= 1.0 + _ROUNDING:
+        problem = f"component {name} of response {trace.response_id!r} is {value}"
+        raise InputError(f"{problem}, and only those in [0, 1] can be compared; name others with --components")
+    return min(1.0, max(0.0, value))
+
+
+def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, seed: int = 0) -> DisagreementReport:
+    """Measure the disagreement of one run's components (MACRM, section 4.5).
+
+    - τ is the `percentile` of all D_pair of this run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
+      samples tie, fewer than 1 - percentile / 100 of them lie above it.
+    - High-div are the 1 - percentile / 100 of the samples with the greatest D_pair, by count: rounded half up, at least
+      one and not all. Of equal samples those with the smaller id come first.
+    - Values and D_pair are compared with 12 decimals, and the means of steps, for τ-b, with 9.
+
+    Raises `InputError` if `percentile` is out of range.
+
+    Args:
+        samples: as returned by `read_samples`.
+        percentile: above 0 and below 100; the paper's is 80.
+        resamples, seed: of the bootstrap, at least 1 and 0.
+    """
+    if not 0.0 < percentile < 100.0:
+        raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
+    exact = np.atleast_1d(pairwise(samples.values))
+    disagreement = np.round(exact, _DECIMALS)
+    threshold = round(float(np.percentile(disagreement, percentile, method="linear")), _DECIMALS)
+    conflict = disagreement > threshold
+    steps = tuple(_step_means(samples, exact, conflict))
+    return DisagreementReport(
+        run=samples.run,
+        components=samples.components,
+        tasks=len(set(samples.groups)),
+        samples=len(samples.ids),
+        percentile=percentile,
+        threshold=threshold,
+        disagreement=float(np.mean(exact)),
+        conflicts=int(conflict.sum()),
+        conflict_rate=float(np.mean(conflict)),
+        split=split(samples, disagreement, percentile, resamples, seed),
+        correlations=tuple(_correlations(samples)),
+        steps=steps,
+        trends=tuple(_trends(steps)),
+        left_out=dict(samples.left_out),
+    )
+
+
+def _correlations(samples: Samples) -> Iterator[Correlation]:
+    from scipy import stats
+
+    columns = dict(zip(samples.components, np.round(samples.values, _DECIMALS).T, strict=True))
+    for first, second in combinations(columns, 2):
+        constant = [name for name in (first, second) if np.ptp(columns[name]) == 0.0]
+        if constant:
+            why = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
+            yield Correlation(first=first, second=second, pearson=None, spearman=None, why=why)
+            continue
+        tests = stats.pearsonr, stats.spearmanr
+        pearson, spearman = (round(float(test(columns[first], columns[second]).statistic), _DECIMALS) for test in tests)
+        yield Correlation(first=first, second=second, pearson=pearson, spearman=spearman)
+
+
+def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iterator[StepMeans]:
+    if samples.steps is None:
+        return
+    steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
+    means = (np.bincount(places, column) / counts for column in (samples.rewards, disagreement, conflict))
+    for step, count, reward, mean, rate in zip(*(column.tolist() for column in (steps, counts, *means)), strict=True):
+        yield StepMeans(step=step, samples=count, reward=reward, disagreement=mean, conflict_rate=rate)
+
+
+def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
+    from scipy import stats
+
+    if len(steps) < 2:
+        return
+    numbers = np.array([one.step for one in steps])
+    centered = numbers - numbers.mean()
+    for name in ("reward", "disagreement", "conflict_rate"):
+        series = np.array([getattr(one, name) for one in steps])
+        ranked = series.round(_DECIMALS_OF_MEANS)
+        test = stats.kendalltau(numbers, ranked, variant="b") if np.ptp(ranked) else None
+        yield Trend(
+            name=name,
+            first=float(series[0]),
+            last=float(series[-1]),
+            slope=float(centered @ series / (centered @ centered)),
+            kendall=None if test is None else round(float(test.statistic), _DECIMALS),
+            p=None if test is None else float(test.pvalue),
+            fluctuation=float(np.mean(np.abs(np.diff(series)))),
+        )
+
+
+def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
+    """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
+
+    It is in [0, 1], for m = 3 at most 2/3: a scalar for one response, else [R]. The order of the components does not
+    change a bit of it.
+
+    Args:
+        components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
+
+    Raises:
+        InputError: fewer than two components, another shape, lists of different lengths, or a value that is not a
+            number in [0, 1] (such as NaN, booleans or text); the first such value is named.
+    """
+    try:
+        values = _to_matrix(components)
+        if values.ndim not in (1, 2):
+            raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
+        return np.minimum(fusion.disagreement(values), 1.0)
+    except PlanError as error:
+        raise InputError(str(error)) from None
+
+
+def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
+    if not isinstance(components, Mapping):
+        return as_unit_interval("components", components)
+    columns = {name: as_unit_interval(name, values) for name, values in components.items()}
+    if len({column.shape for column in columns.values()}) > 1:
+        shapes = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise InputError(f"components have different shapes ({shapes}); give each one value a response")
+    return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
+
+
+def split(samples: Samples, disagreement: Floats, percentile: float, resamples: int, seed: int) -> Split:
+    """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
+
+    The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
+    samples, which are not independent; with one task only, samples are drawn. Each sample stays on its side.
+    """
+    size = len(disagreement)
+    exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2
+    high_count = min(size - 1, max(1, math.floor(exact_count + 0.5)))
+    order = np.argsort(-disagreement, kind="stable")  # the samples are in the order of their ids
+    chosen = np.zeros(size, dtype=np.bool_)
+    chosen[order[:high_count]] = True
+    cut = disagreement[order[high_count - 1]]
+    columns = np.column_stack([samples.rewards, samples.values])
+    differences = _resampled_differences(columns, chosen, samples.groups, resamples, seed)
+    no_ends: list[float | None] = [None] * columns.shape[1]
+    ends = np.quantile(differences, QUANTILES, axis=0).tolist() if len(differences) else [no_ends, no_ends]
+    names, means = ("reward", *samples.components), (columns[side].mean(axis=0) for side in (chosen, ~chosen))
+    return Split(
+        high=high_count,
+        low=size - high_count,
+        cut=float(cut),
+        tied_high=int((chosen & (disagreement == cut)).sum()),
+        tied_low=int((~chosen & (disagreement == cut)).sum()),
+        resamples=resamples,
+        empty=resamples - len(differences),
+        seed=seed,
+        rows=tuple(
+            GroupDifference(
+                name=name,
+                high=float(high),
+                low=float(low),
+                difference=float(high - low),
+                difference_low=difference_low,
+                difference_high=difference_high,
+            )
+            for name, high, low, difference_low, difference_high in zip(names, *means, *ends, strict=True)
+        ),
+    )
+
+
+def _resampled_differences(columns: Floats, chosen: Bools, groups: Sequence[str], resamples: int, seed: int) -> Floats:
+    """Return the differences of means of columns [R, K], High-div minus Low-div, without resamples of one side only.
+
+    A sample is drawn with its group, or by itself if there is only one group.
+    """
+    tasks, clusters = np.unique(groups, return_inverse=True)
+    if len(tasks) == 1:
+        clusters = np.arange(len(groups))
+    sums = [
+        np.bincount(clusters, column * side)
+        for side in (chosen, ~chosen)
+        for column in (*columns.T, np.ones(len(columns)))
+    ]
+    high, low = np.hsplit(resample_sums(np.column_stack(sums), resamples, seed), 2)
+    both = (high[:, -1] > 0.0) & (low[:, -1] > 0.0)
+    return np.asarray(high[both, :-1] / high[both, -1:] - low[both, :-1] / low[both, -1:])
