@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Floats, as_finite, as_probability, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
-__all__ = ["collaborative", "disagreement", "format_gate", "precision_shaping", "repetition_control"]
-
 
 def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | Floats:
     """Return R = Σ_k w_k r_k, summed in the order of the components' sorted names: Eq. 3 of MACRM.

@@ -23,27 +23,16 @@ from jurygraph.aggregation.arrays import (
     Floats,
     Ints,
     as_booleans,
+    as_finite,
     as_floats,
     as_indices,
     as_probability,
     as_unit_interval,
     check_shape,
     check_vector_or_matrix,
+    total,
 )
-from jurygraph.aggregation.flat import normalised_utility
 from jurygraph.errors import GraphCycleError, GraphError
-
-__all__ = [
-    "BASE_RETENTION",
-    "Graph",
-    "compile",
-    "edges",
-    "exact_marginals",
-    "hard",
-    "marginals",
-    "retention",
-    "reward",
-]
 
 BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0.2, "activation": 0.0})
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
@@ -177,21 +166,43 @@ def hard(
     return compile(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
 
 
-def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
-    """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR.
+@np.errstate(over="ignore")
+def reward(q: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | Floats:
+    """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR; of local scores p, the flat baseline (Eq. 2).
 
     Args:
         q: event scores in [0, 1], [C] or [R, C].
         weights: signed weights [C]; a penalty's is negative.
+        live: booleans [C] or [R, C]; a criterion that is not live is left out of numerator and denominator, and its
+            score is not read.
 
     Returns:
         A scalar for [C], [R] for [R, C]; at most 1; penalties make it unbounded below, and nothing is clipped.
 
     Raises:
-        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no positive
-            weight.
+        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no (live)
+            criterion with a positive weight.
     """
-    return normalised_utility("q", q, weights)
+    w = as_finite("weights", weights, GraphError)
+    check_shape("weights", w, (w.size,), error=GraphError)
+    scores = as_floats("q", q, GraphError)
+    check_vector_or_matrix("q", scores, w.size, GraphError)
+    gains = np.maximum(w, 0.0)
+    if live is not None:
+        mask = as_booleans("live", live, GraphError)
+        check_shape("live", mask, w.shape, scores.shape, error=GraphError)
+        # Scores of criteria that are not live are not read, so NaN is allowed there.
+        scores, gains = np.where(mask, scores, 0.0), np.where(mask, gains, 0.0)
+    earned, denominator = as_unit_interval("q", scores, GraphError) * w, total(gains)
+    if np.equal(denominator, 0.0).any():
+        where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
+        raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
+    if np.isinf(denominator).any():
+        raise GraphError("the positive weights sum to infinity")
+    result: np.float64 | Floats = total(earned) / denominator
+    if not np.isfinite(result).all():
+        raise GraphError("the weights differ too much in size: the reward is not a finite number")
+    return result
 
 
 def _count_criteria(p: ArrayLike) -> int:

@@ -13,19 +13,6 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
-__all__ = [
-    "LEAST",
-    "MOST",
-    "MOST_ROUNDS",
-    "TOLERANCE",
-    "Position",
-    "Strengths",
-    "bradley_terry",
-    "flips",
-    "outcomes",
-    "position",
-]
-
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
 """Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""

@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Floats, as_finite, as_nonnegative, check_shape, check_vector_or_matrix, total
 from jurygraph.errors import PlanError
 
-__all__ = ["difficulty", "gini", "group_utility", "jain", "minimum", "reward", "sacrifice", "weights"]
-
 SUM_TOLERANCE = 1e-9
 
 Restrictiveness = Sequence[ArrayLike] | Floats

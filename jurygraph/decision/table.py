@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.aggregation.voting import strict_majority
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.safety import WORST_CASE_REASONS
