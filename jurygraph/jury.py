@@ -19,7 +19,7 @@ from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare_graph, score_graph
-from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolated_sync, start_isolated
+from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
@@ -132,7 +132,7 @@ class Jury:
         """
         start, context = PrepareState(task=task, profiles_line=profiles), self.context.with_model(self.gateway, sink)
         with redacted_errors(context.secrets):
-            state = await run_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
+            state = await start_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
 
@@ -150,7 +150,7 @@ class Jury:
         responses have the same id.
         """
         group = Group(task, responses, plan, reused_results)
-        return await run_isolated(partial(self._score_group, group, sink), self.config.langsmith)
+        return await start_isolated(partial(self._score_group, group, sink), self.config.langsmith)
 
     def ascore_all(self, groups: Iterable[Group], sink: "CallSink | None" = None) -> AsyncIterator[list[Trace]]:
         """Yield the traces of many groups, in the order of `groups`; several groups are scored concurrently.
