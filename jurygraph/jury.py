@@ -42,10 +42,7 @@ Their traces take memory. With 8, a group may take nine times as long as the oth
 
 
 class Group(NamedTuple):
-    """A task and all its responses, which are scored together.
-
-    Without a plan, one is made. Verdicts and material in `reused_results` are reused.
-    """
+    """A task and all its responses, which are scored together. Without a plan, one is made."""
 
     task: Task
     responses: Sequence[Response]

@@ -62,10 +62,8 @@ class Planner:
     async def aestimate_annotation(
         self, task: Task, reviewed: Rubric | None = None
     ) -> "tuple[Rubric | None, list[Request]]":
-        """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests.
-
-        Raises PlanError and ConfigError.
-        """
+        """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests. Raises
+        PlanError and ConfigError."""
         return await self._dry_run(lambda gateway: self._annotate_with(gateway, task, reviewed), None)
 
     async def aestimate_plan(

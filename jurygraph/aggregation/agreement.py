@@ -14,18 +14,11 @@ Labels = NDArray[np.generic]
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
-    """Return (p_o - p_e) / (1 - p_e): agreement p_o beyond that by chance, p_e (Cohen 1960).
+    """Return (p_o - p_e) / (1 - p_e) for labels [N] of two annotators: agreement beyond that by chance (Cohen 1960).
 
-    Args:
-        first: the labels of one annotator, [N].
-        second: the labels of the other annotator for the same items, [N].
-
-    Returns:
-        1 for full agreement, 0 for agreement by chance, down to -1. NaN if both annotators give the same label to every
-        item, where chance agrees fully, too.
-
-    Raises:
-        PlanError: lists of different lengths, empty lists, or numbers compared with strings.
+    It is 1 for full agreement, 0 for agreement by chance, down to -1; NaN if both annotators give the same label to
+    every item, where chance agrees fully, too. Raises PlanError for lists of different lengths, empty lists, or numbers
+    compared with strings.
     """
     labels, other_labels = _labels("first", first, "second", second)
     size = len(labels)

@@ -150,9 +150,7 @@ def hard(
     `transitive` (what λ = 0 gives), every parent's gate is open as well. The two differ from depth 2 on.
 
     Args:
-        p: local event scores in [0, 1], [C] or [R, C].
-        parents: parent of each edge, [E].
-        children: child of each edge, [E].
+        p, parents, children: as for `marginals`.
         mode: "local" or "transitive".
         met: the judge's own decisions, booleans of p's shape; without them a decision holds when p >= threshold.
         threshold: in [0, 1]; not used with `met`.
@@ -259,10 +257,7 @@ class Graph:
         return q.reshape(scores.shape)
 
     def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> Floats:
-        """Return P(z_i = 1) by enumerating the joint distribution: `gear.exact_marginals` (Eqs. 9, 10) for this graph.
-
-        It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`.
-        """
+        """Return `gear.exact_marginals` (Eqs. 9, 10) for this graph. Raises GraphError for more than 20 criteria."""
         if self.n > MAX_CRITERIA:
             raise GraphError(f"{self.n} criteria have too many states to enumerate: {MAX_CRITERIA} at most")
         scores, factors = self._check_scores(p), self._check_factors(retention)

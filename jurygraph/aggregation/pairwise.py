@@ -144,10 +144,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
 
 
 def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float) -> Floats:
-    """Return Newton's step in log p.
-
-    A step of at most 0.5 in each coordinate always leads uphill (self-concordance, Bach 2010).
-    """
+    """Return Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)."""
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
     slope = wins_with_prior - total(compared * share) - prior * strength
     pair_curvature = compared * share * share.T
@@ -156,10 +153,7 @@ def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, pr
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Return x with matrix x = right, by elimination row by row.
-
-    The matrix is diagonally dominant, so no rows are exchanged.
-    """
+    """Return x with matrix x = right, by elimination: the matrix is diagonally dominant, so no rows are exchanged."""
     matrix, x = matrix.copy(), right.copy()
     size = len(x)
     for row in range(size):

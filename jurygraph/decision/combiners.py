@@ -267,10 +267,8 @@ class _Welfare(Combiner):
 
 
 class Stakeholders(_Welfare):
-    """R = Σ w_i û_i (DecompR Eq. 2).
-
-    If all of a stakeholder's questions were gated out, the weights of the others are scaled up to sum to 1.
-    """
+    """R = Σ w_i û_i (DecompR Eq. 2). If all of a stakeholder's questions were gated out, the weights of the others are
+    scaled up to sum to 1."""
 
     name = "stakeholders"
 

@@ -90,10 +90,7 @@ def compute_rewards_batch(
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection.
-
-    Records and rewards contain no reference cycles, and searching for some takes longer than creating the records.
-    """
+    """Pause garbage collection: searching rewards for cycles, which they lack, takes longer than creating them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -220,10 +217,7 @@ def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> 
 def _spans(
     decision: Decision, table: Table, combiners: Combiners, components: Mapping[str, Component], missing: Bools
 ) -> dict[str, Interval]:
-    """Return the least and the greatest possible value of each component.
-
-    Both equal the component's value where nothing that it depends on is missing.
-    """
+    """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
     for spec in decision.specs:
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))

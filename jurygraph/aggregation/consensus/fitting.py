@@ -104,10 +104,7 @@ def dawid_skene(
 
 
 def settings_with(preset: Preset, **own: Any) -> Settings:
-    """Return a preset with the settings replaced that are not None.
-
-    Raises PlanError for an unknown preset or a value out of range.
-    """
+    """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
     settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
