@@ -231,24 +231,20 @@ def check_group(group: Group, context: RunContext) -> None:
 
     Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
     """
-    _check_responses(group.task, group.responses)
-    if group.plan is not None:
-        _check_plan(group.plan, group.task, context)
-        _check_unchanged_inputs(group.plan, context)
-
-
-def _check_responses(task: Task, responses: Sequence[Response]) -> None:
-    if not responses:
-        raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
+    if not group.responses:
+        raise InputError(f"task {group.task.id!r} has no responses: a group of none cannot be scored")
     ids: set[str] = set()
-    for response in responses:
+    for response in group.responses:
         if response.id in ids:
-            raise InputError(f"task {task.id!r} has two responses with the id {response.id!r}")
+            raise InputError(f"task {group.task.id!r} has two responses with the id {response.id!r}")
         ids.add(response.id)
         try:
             response.model_dump_json()
         except PydanticSerializationError as error:
             raise InputError(f"response {response.id!r} cannot be written as JSON: {error}") from error
+    if group.plan is not None:
+        _check_plan(group.plan, group.task, context)
+        _check_unchanged_inputs(group.plan, context)
 
 
 def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:

@@ -81,13 +81,9 @@ class Majority(NamedTuple):
 def strict_majority(value: Floats, has_vote: Bools, requested: Bools) -> Majority:
     """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
 
-    An abstaining judge still counts in the size: one vote left of three is no majority (our reading of the
-    majority over seeds in "Aggregate vs. Personalized Judges").
-
-    Args:
-        value: the votes, [R,K].
-        has_vote: where a vote was cast, [R,K].
-        requested: which judges were to vote, [R,K].
+    `value` [R,K] has the votes, where `has_vote` [R,K], of the judges that were `requested` [R,K] to vote. One that
+    abstains still counts in the size: one vote left of three is no majority (our reading of the majority over seeds in
+    "Aggregate vs. Personalized Judges").
     """
     voted = has_vote & requested
     half = np.asarray(total(np.where(requested, 0.5, 0.0)))

@@ -24,14 +24,8 @@ _TIE = 0.5
 def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return 1 where the response is preferred in both orders, 0 where the other one is, else 0.5.
 
-    So a flip counts as a tie, and so does a preference in one order with a tie in the other.
-
-    Args:
-        first: preferences where the response is shown first, in [0, 1], of any shape.
-        second: preferences of the same response where it is shown second, of that shape.
-
-    Raises:
-        PlanError: a preference outside [0, 1] or NaN, or shapes that do not fit.
+    `first` and `second` are the preferences for it where it is shown first and second, in [0, 1], of one shape; others
+    raise PlanError. So a flip counts as a tie, and so does a preference in one order with a tie in the other.
     """
     first, second = _check_preferences(first, second)
     is_win, is_loss = (first > _TIE) & (second > _TIE), (first < _TIE) & (second < _TIE)

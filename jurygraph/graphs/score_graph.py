@@ -17,7 +17,6 @@ from jurygraph.graphs.tracing import build_traces, group_statistics
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch, Plan, Response
 
-ScoreGraph = CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]
 Update = dict[str, Any]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
@@ -94,7 +93,7 @@ def _add(state: ScoreState, update: Update) -> None:
     state.update(cast(ScoreState, {**update, **added}))
 
 
-def build() -> ScoreGraph:
+def build() -> CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]:
     """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=RunContext, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
