@@ -216,17 +216,15 @@ class Graph:
 
     Attributes:
         n: number of criteria C.
-        parents: parent of each edge [E], edges sorted by child, then parent (read-only).
-        children: child of each edge [E], in the same order (read-only).
+        edge_count: number of edges E.
         order: the criteria in topological order, the smallest index first.
 
-    `retention` always has the order of the edges passed to `compile`, not of the sorted ones. The factors of a child's
+    `retention` has the order of the edges passed to `compile`. The factors of a child's
     parents are multiplied in ascending order of index, so that the order of the edges changes no bit.
     """
 
     n: int
-    parents: Ints
-    children: Ints
+    edge_count: int
     order: tuple[int, ...]
     # (criterion, ((parent, edge as passed to `compile`), ...)) in topological order
     _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
@@ -327,9 +325,9 @@ class Graph:
 
     def _check_factors(self, retention: ArrayLike) -> list[float]:
         factors = as_unit_interval("retention", retention, GraphError)
-        if factors.shape != self.parents.shape:
+        if factors.shape != (self.edge_count,):
             raise GraphError(
-                f"retention has shape {factors.shape} for {self.parents.size} edges: every edge needs its own factor"
+                f"retention has shape {factors.shape} for {self.edge_count} edges: every edge needs its own factor"
             )
         return [float(factor) for factor in factors]
 
@@ -373,14 +371,10 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     pairs = list(zip(heads.tolist(), tails.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)
-    canonical = sorted(range(len(pairs)), key=lambda edge: (pairs[edge][1], pairs[edge][0]))
     incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for edge in canonical:
-        parent, child = pairs[edge]
+    for edge, (parent, child) in enumerate(pairs):
         incoming[child].append((parent, edge))
-    ends = np.stack((heads, tails))[:, canonical]
-    ends.setflags(write=False)
-    return Graph(n, ends[0], ends[1], order, tuple((i, tuple(incoming[i])) for i in order))
+    return Graph(n, len(pairs), order, tuple((child, tuple(sorted(incoming[child]))) for child in order))
 
 
 def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:

@@ -185,11 +185,10 @@ def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
 class Panel(NamedTuple):
     """Size and connection of a panel of annotators.
 
-    Attributes:
-        parts: the part of each annotator [A]: annotators connected by shared items, directly or through others, are in
-            one part. The part with the most labels is 0; annotators without a label have -1.
-        depth: the number of labels for each free cell of all confusions, times the number of labels of an item beyond
-            two, since two labels carry no information about confusions. Repeated rows count once.
+    `parts` [A]: annotators connected by shared items, directly or through others, are in one part. The part with the
+    most labels is 0; annotators without a label have -1. `depth` is the number of labels for each free cell of all
+    confusions, times the number of labels of an item beyond two, since two labels carry no information about
+    confusions. Repeated rows count once.
     """
 
     parts: Ints
