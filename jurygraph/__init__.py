@@ -81,24 +81,13 @@ __all__ = [
 ]
 
 
-_HOMES = (
-    "errors",
-    "schema",
-    "decision.combiner",
-    "agents.roles",
-    "agents.functions",
-    "prompts",
-    "runs.run",
-    "agents.judging",
-    "jury",
-    "planner",
-)
+_HOMES = "errors schema decision.combiner agents.roles agents.functions prompts runs.run agents.judging jury planner"
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for home in _HOMES:
+        for home in _HOMES.split():
             module = import_module(f"{__name__}.{home}")
             if hasattr(module, name):
                 globals()[name] = getattr(module, name)

@@ -36,11 +36,7 @@ class GraphError(PlanError):
 
 
 class GraphCycleError(GraphError):
-    """The edges of a rubric graph form a cycle.
-
-    Attributes:
-        cycle: node indices in the order of the edges; the first is repeated at the end.
-    """
+    """A rubric graph has a cycle: `cycle`, the node indices in the order of the edges, the first again at the end."""
 
     def __init__(self, cycle: list[int], names: list[str] | None = None) -> None:
         self.cycle = cycle

@@ -19,7 +19,7 @@ from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare_graph, score_graph
-from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolated_sync, start_isolated
+from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
@@ -42,10 +42,7 @@ Their traces take memory. With 8, a group may take nine times as long as the oth
 
 
 class Group(NamedTuple):
-    """A task and all its responses, which are scored together.
-
-    Without a plan, one is made. Verdicts and material in `reused_results` are reused.
-    """
+    """A task and all its responses, which are scored together. Without a plan, one is made."""
 
     task: Task
     responses: Sequence[Response]
@@ -132,7 +129,7 @@ class Jury:
         """
         start, context = PrepareState(task=task, profiles_line=profiles), self.context.with_model(self.gateway, sink)
         with redacted_errors(context.secrets):
-            state = await run_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
+            state = await start_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
 
@@ -150,7 +147,7 @@ class Jury:
         responses have the same id.
         """
         group = Group(task, responses, plan, reused_results)
-        return await run_isolated(partial(self._score_group, group, sink), self.config.langsmith)
+        return await start_isolated(partial(self._score_group, group, sink), self.config.langsmith)
 
     def ascore_all(self, groups: Iterable[Group], sink: "CallSink | None" = None) -> AsyncIterator[list[Trace]]:
         """Yield the traces of many groups, in the order of `groups`; several groups are scored concurrently.
@@ -234,24 +231,20 @@ def check_group(group: Group, context: RunContext) -> None:
 
     Raises InputError, and whatever an evaluator's `check` raises for a question of the plan.
     """
-    _check_responses(group.task, group.responses)
-    if group.plan is not None:
-        _check_plan(group.plan, group.task, context)
-        _check_unchanged_inputs(group.plan, context)
-
-
-def _check_responses(task: Task, responses: Sequence[Response]) -> None:
-    if not responses:
-        raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
+    if not group.responses:
+        raise InputError(f"task {group.task.id!r} has no responses: a group of none cannot be scored")
     ids: set[str] = set()
-    for response in responses:
+    for response in group.responses:
         if response.id in ids:
-            raise InputError(f"task {task.id!r} has two responses with the id {response.id!r}")
+            raise InputError(f"task {group.task.id!r} has two responses with the id {response.id!r}")
         ids.add(response.id)
         try:
             response.model_dump_json()
         except PydanticSerializationError as error:
             raise InputError(f"response {response.id!r} cannot be written as JSON: {error}") from error
+    if group.plan is not None:
+        _check_plan(group.plan, group.task, context)
+        _check_unchanged_inputs(group.plan, context)
 
 
 def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:

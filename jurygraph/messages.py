@@ -52,10 +52,7 @@ def validate(model: type[M], value: Any) -> M | Problem:
 
 
 def describe_validation_error(error: ValidationError, model: type[BaseModel], value: Any) -> Problem:
-    """Describe why `value` does not validate as `model`.
-
-    An unknown key comes first: it often explains a missing field.
-    """
+    """Describe why `value` is no valid `model`. An unknown key comes first: it often explains a missing field."""
     errors = error.errors(include_url=False)
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     path, invalid = _locate(first, value)
@@ -147,10 +144,7 @@ _TEMPLATES = {
 
 
 def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
-    """Return the path of an error through the value itself, and the value there.
-
-    The path lacks pydantic's names for branches of a union.
-    """
+    """Return the path of an error in the value, without pydantic's names for parts of a union, and the value there."""
     path: list[str | int] = []
     for step in error["loc"]:
         in_list = isinstance(value, list | tuple) and isinstance(step, int) and step < len(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from jurygraph.agents.profile import read_profiles
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
-from jurygraph.graphs.execution import run_isolated
+from jurygraph.graphs.execution import start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Group, Jury, check_group
@@ -45,7 +45,7 @@ class Planner:
         if client is None:
             raise ConfigError("model: none reads no profiles; name one in the config or with --model")
         with redacted_errors(self._jury.context.secrets):
-            return await run_isolated(lambda: read_profiles(task, None, client), self._config.langsmith)
+            return await start_isolated(lambda: read_profiles(task, None, client), self._config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Return a task's rubric with its graph, annotated by the config's `annotation`; known edges are kept.
@@ -62,10 +62,8 @@ class Planner:
     async def aestimate_annotation(
         self, task: Task, reviewed: Rubric | None = None
     ) -> "tuple[Rubric | None, list[Request]]":
-        """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests.
-
-        Raises PlanError and ConfigError.
-        """
+        """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests. Raises
+        PlanError and ConfigError."""
         return await self._dry_run(lambda gateway: self._annotate_with(gateway, task, reviewed), None)
 
     async def aestimate_plan(
@@ -107,7 +105,7 @@ class Planner:
         group = Group(task, responses, plan, reused_results)
         backend, gateway = recording_gateway(self._jury.gateway, MAX_CONCURRENT_GROUPS)
         try:
-            await run_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
+            await start_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
         finally:
             await gateway.close()
         return [*first, *backend.requests.values()]
@@ -124,7 +122,7 @@ class Planner:
         start, context = AnnotateInput(task=task, reviewed=reviewed), self._jury.context.with_model(gateway)
         with redacted_errors(context.secrets):
             graph = annotate_graph.build()
-            state = await run_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
+            state = await start_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
         rubric: Rubric = state["rubric"]
         return rubric
 
@@ -150,4 +148,4 @@ class Planner:
 async def _plan_directly(start: PrepareState, context: RunContext) -> Plan:
     """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
     with redacted_errors(context.secrets):
-        return await run_isolated(lambda: prepare_graph.prepare_directly(start, context), context.config.langsmith)
+        return await start_isolated(lambda: prepare_graph.prepare_directly(start, context), context.config.langsmith)

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import classification, cohen_kappa
-from jurygraph.aggregation.voting import strict_majority
+from jurygraph.aggregation.agreement import classification, cohen_kappa, strict_majority
 
 RATINGS = Path(__file__).parent / "pandalm" / "ratings.csv.gz"
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")

@@ -1,12 +1,10 @@
 """Arithmetic of rewards: arrays in, arrays out, with NumPy only (fitting a consensus loads SciPy, too).
 
-    flat          weighted sum of local scores (GEAR's baseline)
-    gear          rubric graphs: the score of a criterion when its prerequisites fail (GEAR)
+    gear          rubric graphs: the score of a criterion when its prerequisites fail, and the weighted sum (GEAR)
     stakeholders  weights fixed by difficulty, and group statistics (DecompR)
     fusion        signed components of specialist agents, and rules on their sum (MACRM)
-    voting        the value with a strict majority of the votes
     pairwise      comparisons in both orders: outcomes, position bias, Bradley-Terry strengths
-    agreement     agreement of labels: kappa, accuracy, macro means
+    agreement     agreement of labels: kappa, accuracy, macro means, strict majority
     consensus     joint label of several annotators, and the error rates of each (STABLEVAL)
     total         the summation used everywhere: left to right, so that all machines give the same bits
 
@@ -16,7 +14,7 @@ of the edges. Four are exceptions: `gear.retention` and `stakeholders.weights`, 
 cannot be aggregated raises `PlanError`, which is a `ValueError`.
 """
 
-from jurygraph.aggregation import agreement, consensus, flat, fusion, gear, pairwise, stakeholders, voting
+from jurygraph.aggregation import agreement, consensus, fusion, gear, pairwise, stakeholders
 from jurygraph.aggregation.arrays import total
 
-__all__ = ["agreement", "consensus", "flat", "fusion", "gear", "pairwise", "stakeholders", "total", "voting"]
+__all__ = ["agreement", "consensus", "fusion", "gear", "pairwise", "stakeholders", "total"]

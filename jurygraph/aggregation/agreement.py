@@ -1,7 +1,5 @@
-"""Agreement of labels: of two annotators beyond chance (Cohen's kappa), and of predictions with the truth.
-
-Labels are numbers or strings. They are nominal: no label is closer to another.
-"""
+"""Agreement of nominal labels, numbers or strings: of two annotators beyond chance (Cohen's kappa), of predictions with
+the truth, and of a majority of votes."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -9,27 +7,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation.arrays import total
+from jurygraph.aggregation.arrays import Bools, Floats, total
 from jurygraph.errors import PlanError
-
-__all__ = ["Classification", "classification", "cohen_kappa"]
 
 Labels = NDArray[np.generic]
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
-    """Return (p_o - p_e) / (1 - p_e): agreement p_o beyond that by chance, p_e (Cohen 1960).
+    """Return (p_o - p_e) / (1 - p_e) for labels [N] of two annotators: agreement beyond that by chance (Cohen 1960).
 
-    Args:
-        first: the labels of one annotator, [N].
-        second: the labels of the other annotator for the same items, [N].
-
-    Returns:
-        1 for full agreement, 0 for agreement by chance, down to -1. NaN if both annotators give the same label to every
-        item, where chance agrees fully, too.
-
-    Raises:
-        PlanError: lists of different lengths, empty lists, or numbers compared with strings.
+    It is 1 for full agreement, 0 for agreement by chance, down to -1; NaN if both annotators give the same label to
+    every item, where chance agrees fully, too. Raises PlanError for lists of different lengths, empty lists, or numbers
+    compared with strings.
     """
     labels, other_labels = _labels("first", first, "second", second)
     size = len(labels)
@@ -80,6 +69,31 @@ def classification(
     f1 = 2.0 * hits / np.maximum(predicted_counts + true_counts, 1.0)
     accuracy = np.count_nonzero(predictions == true_labels) / len(predictions)
     return Classification(accuracy, *(float(total(each)) / len(averaged) for each in (precision, recall, f1)))
+
+
+class Majority(NamedTuple):
+    """The winning values [R] (0.0 where none won), and where a value won, [R]."""
+
+    value: Floats
+    decided: Bools
+
+
+def strict_majority(value: Floats, has_vote: Bools, requested: Bools) -> Majority:
+    """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
+
+    `value` [R,K] has the votes, where `has_vote` [R,K], of the judges that were `requested` [R,K] to vote. One that
+    abstains still counts in the size: one vote left of three is no majority (our reading of the majority over seeds in
+    "Aggregate vs. Personalized Judges").
+    """
+    voted = has_vote & requested
+    half = np.asarray(total(np.where(requested, 0.5, 0.0)))
+    winner, decided = np.zeros(len(value)), np.zeros(len(value), dtype=np.bool_)
+    for column in range(value.shape[1]):
+        vote = value[:, column]
+        votes = total(np.where(voted & (value == vote[:, None]), 1.0, 0.0))
+        wins = voted[:, column] & np.greater(votes, half)
+        winner, decided = np.where(wins, vote, winner), decided | wins
+    return Majority(winner, decided)
 
 
 def _labels(name: str, labels: ArrayLike, other_name: str, other_labels: ArrayLike) -> tuple[Labels, Labels]:

@@ -12,10 +12,8 @@ QUANTILES = (0.025, 0.975)
 
 
 def draw_clusters(clusters: int, resamples: int, seed: int | Sequence[int]) -> Iterator[Ints]:
-    """Yield the clusters that each resample draws, [b, clusters] for a batch of resamples.
-
-    The draws are NumPy's PCG64 from `seed`; the size of the batches changes none of them.
-    """
+    """Yield the clusters that each resample draws, [b, clusters] for a batch of resamples, by NumPy's PCG64 of `seed`;
+    the size of the batches changes none of them."""
     rng = np.random.default_rng(seed)
     batch = max(1, DRAWS_PER_BATCH // clusters)
     for start in range(0, resamples, batch):

@@ -15,8 +15,6 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Floats, as_finite, as_probability, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
-__all__ = ["collaborative", "disagreement", "format_gate", "precision_shaping", "repetition_control"]
-
 
 def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | Floats:
     """Return R = Σ_k w_k r_k, summed in the order of the components' sorted names: Eq. 3 of MACRM.
@@ -45,15 +43,11 @@ def precision_shaping(
     """Return Eq. 3 of MACRM with only a fraction of the auxiliary components where the answer is wrong (our reading).
 
     Args:
-        components: as for `collaborative`.
-        weights: as for `collaborative`.
+        components, weights: as for `collaborative`.
         accuracy: in [0, 1], of the components' shape; below `threshold` the answer is wrong.
         auxiliary: names of the components that are reduced (similarity, step, format).
         fraction: the factor that is applied to them, in [0, 1].
         threshold: in [0, 1].
-
-    Returns:
-        The new reward, a scalar or [R].
 
     Raises:
         PlanError: as for `collaborative`, an auxiliary name that is not a component, or a value outside [0, 1].
@@ -96,17 +90,10 @@ def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) ->
 def disagreement(components: ArrayLike) -> np.float64 | Floats:
     """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
+    components [..., m], m ≥ 2 (PlanError for fewer) -> [...]; a response with a NaN has no disagreement (NaN).
+
     The sum over pairs is computed from the gaps between neighbours in sorted order: the k-th gap separates k values
     from m - k, so it is part of k (m - k) pairs. The order of the components changes no bit, and equal ones give 0.
-
-    Args:
-        components: m values for each response, [..., m], m ≥ 2; a response with a NaN has no disagreement (NaN).
-
-    Returns:
-        D_pair, [...].
-
-    Raises:
-        PlanError: fewer than two components.
     """
     values = np.asarray(components, dtype=np.float64)
     m = values.shape[-1] if values.ndim else 0

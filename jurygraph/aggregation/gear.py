@@ -23,27 +23,16 @@ from jurygraph.aggregation.arrays import (
     Floats,
     Ints,
     as_booleans,
+    as_finite,
     as_floats,
     as_indices,
     as_probability,
     as_unit_interval,
     check_shape,
     check_vector_or_matrix,
+    total,
 )
-from jurygraph.aggregation.flat import normalised_utility
 from jurygraph.errors import GraphCycleError, GraphError
-
-__all__ = [
-    "BASE_RETENTION",
-    "Graph",
-    "compile",
-    "edges",
-    "exact_marginals",
-    "hard",
-    "marginals",
-    "retention",
-    "reward",
-]
 
 BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0.2, "activation": 0.0})
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
@@ -161,9 +150,7 @@ def hard(
     `transitive` (what λ = 0 gives), every parent's gate is open as well. The two differ from depth 2 on.
 
     Args:
-        p: local event scores in [0, 1], [C] or [R, C].
-        parents: parent of each edge, [E].
-        children: child of each edge, [E].
+        p, parents, children: as for `marginals`.
         mode: "local" or "transitive".
         met: the judge's own decisions, booleans of p's shape; without them a decision holds when p >= threshold.
         threshold: in [0, 1]; not used with `met`.
@@ -177,21 +164,43 @@ def hard(
     return compile(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
 
 
-def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | Floats:
-    """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR.
+@np.errstate(over="ignore")
+def reward(q: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | Floats:
+    """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR; of local scores p, the flat baseline (Eq. 2).
 
     Args:
         q: event scores in [0, 1], [C] or [R, C].
         weights: signed weights [C]; a penalty's is negative.
+        live: booleans [C] or [R, C]; a criterion that is not live is left out of numerator and denominator, and its
+            score is not read.
 
     Returns:
         A scalar for [C], [R] for [R, C]; at most 1; penalties make it unbounded below, and nothing is clipped.
 
     Raises:
-        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no positive
-            weight.
+        GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no (live)
+            criterion with a positive weight.
     """
-    return normalised_utility("q", q, weights)
+    w = as_finite("weights", weights, GraphError)
+    check_shape("weights", w, (w.size,), error=GraphError)
+    scores = as_floats("q", q, GraphError)
+    check_vector_or_matrix("q", scores, w.size, GraphError)
+    gains = np.maximum(w, 0.0)
+    if live is not None:
+        mask = as_booleans("live", live, GraphError)
+        check_shape("live", mask, w.shape, scores.shape, error=GraphError)
+        # Scores of criteria that are not live are not read, so NaN is allowed there.
+        scores, gains = np.where(mask, scores, 0.0), np.where(mask, gains, 0.0)
+    earned, denominator = as_unit_interval("q", scores, GraphError) * w, total(gains)
+    if np.equal(denominator, 0.0).any():
+        where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
+        raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
+    if np.isinf(denominator).any():
+        raise GraphError("the positive weights sum to infinity")
+    result: np.float64 | Floats = total(earned) / denominator
+    if not np.isfinite(result).all():
+        raise GraphError("the weights differ too much in size: the reward is not a finite number")
+    return result
 
 
 def _count_criteria(p: ArrayLike) -> int:
@@ -207,17 +216,15 @@ class Graph:
 
     Attributes:
         n: number of criteria C.
-        parents: parent of each edge [E], edges sorted by child, then parent (read-only).
-        children: child of each edge [E], in the same order (read-only).
+        edge_count: number of edges E.
         order: the criteria in topological order, the smallest index first.
 
-    `retention` always has the order of the edges passed to `compile`, not of the sorted ones. The factors of a child's
+    `retention` has the order of the edges passed to `compile`. The factors of a child's
     parents are multiplied in ascending order of index, so that the order of the edges changes no bit.
     """
 
     n: int
-    parents: Ints
-    children: Ints
+    edge_count: int
     order: tuple[int, ...]
     # (criterion, ((parent, edge as passed to `compile`), ...)) in topological order
     _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
@@ -248,10 +255,7 @@ class Graph:
         return q.reshape(scores.shape)
 
     def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> Floats:
-        """Return P(z_i = 1) by enumerating the joint distribution: `gear.exact_marginals` (Eqs. 9, 10) for this graph.
-
-        It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`.
-        """
+        """Return `gear.exact_marginals` (Eqs. 9, 10) for this graph. Raises GraphError for more than 20 criteria."""
         if self.n > MAX_CRITERIA:
             raise GraphError(f"{self.n} criteria have too many states to enumerate: {MAX_CRITERIA} at most")
         scores, factors = self._check_scores(p), self._check_factors(retention)
@@ -321,9 +325,9 @@ class Graph:
 
     def _check_factors(self, retention: ArrayLike) -> list[float]:
         factors = as_unit_interval("retention", retention, GraphError)
-        if factors.shape != self.parents.shape:
+        if factors.shape != (self.edge_count,):
             raise GraphError(
-                f"retention has shape {factors.shape} for {self.parents.size} edges: every edge needs its own factor"
+                f"retention has shape {factors.shape} for {self.edge_count} edges: every edge needs its own factor"
             )
         return [float(factor) for factor in factors]
 
@@ -367,14 +371,10 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     pairs = list(zip(heads.tolist(), tails.tolist(), strict=True))
     _check_edges(pairs, names or list(map(str, range(n))))
     order = _topological_order(n, pairs, names)
-    canonical = sorted(range(len(pairs)), key=lambda edge: (pairs[edge][1], pairs[edge][0]))
     incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
-    for edge in canonical:
-        parent, child = pairs[edge]
+    for edge, (parent, child) in enumerate(pairs):
         incoming[child].append((parent, edge))
-    ends = np.stack((heads, tails))[:, canonical]
-    ends.setflags(write=False)
-    return Graph(n, ends[0], ends[1], order, tuple((i, tuple(incoming[i])) for i in order))
+    return Graph(n, len(pairs), order, tuple((child, tuple(sorted(incoming[child]))) for child in order))
 
 
 def _check_edges(pairs: Sequence[tuple[int, int]], names: Sequence[str]) -> None:

@@ -13,19 +13,6 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
-__all__ = [
-    "LEAST",
-    "MOST",
-    "MOST_ROUNDS",
-    "TOLERANCE",
-    "Position",
-    "Strengths",
-    "bradley_terry",
-    "flips",
-    "outcomes",
-    "position",
-]
-
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
 """Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""
@@ -37,14 +24,8 @@ _TIE = 0.5
 def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
     """Return 1 where the response is preferred in both orders, 0 where the other one is, else 0.5.
 
-    So a flip counts as a tie, and so does a preference in one order with a tie in the other.
-
-    Args:
-        first: preferences where the response is shown first, in [0, 1], of any shape.
-        second: preferences of the same response where it is shown second, of that shape.
-
-    Raises:
-        PlanError: a preference outside [0, 1] or NaN, or shapes that do not fit.
+    `first` and `second` are the preferences for it where it is shown first and second, in [0, 1], of one shape; others
+    raise PlanError. So a flip counts as a tie, and so does a preference in one order with a tie in the other.
     """
     first, second = _check_preferences(first, second)
     is_win, is_loss = (first > _TIE) & (second > _TIE), (first < _TIE) & (second < _TIE)
@@ -157,10 +138,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
 
 
 def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float) -> Floats:
-    """Return Newton's step in log p.
-
-    A step of at most 0.5 in each coordinate always leads uphill (self-concordance, Bach 2010).
-    """
+    """Return Newton's step in log p; up to 0.5 in each coordinate it leads uphill (self-concordance, Bach 2010)."""
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
     slope = wins_with_prior - total(compared * share) - prior * strength
     pair_curvature = compared * share * share.T
@@ -169,10 +147,7 @@ def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, pr
 
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
-    """Return x with matrix x = right, by elimination row by row.
-
-    The matrix is diagonally dominant, so no rows are exchanged.
-    """
+    """Return x with matrix x = right, by elimination: the matrix is diagonally dominant, so no rows are exchanged."""
     matrix, x = matrix.copy(), right.copy()
     size = len(x)
     for row in range(size):

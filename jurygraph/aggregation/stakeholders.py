@@ -14,8 +14,6 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.arrays import Floats, as_finite, as_nonnegative, check_shape, check_vector_or_matrix, total
 from jurygraph.errors import PlanError
 
-__all__ = ["difficulty", "gini", "group_utility", "jain", "minimum", "reward", "sacrifice", "weights"]
-
 SUM_TOLERANCE = 1e-9
 
 Restrictiveness = Sequence[ArrayLike] | Floats
@@ -64,19 +62,13 @@ def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> Floats:
 
 
 def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
-    """Return w_i = exp(d_i/τ) / Σ_j exp(d_j/τ): Eq. 10 of DecompR.
+    """Return w_i = exp(d_i/τ) / Σ_j exp(d_j/τ): Eq. 10 of DecompR; [n], at least 0, sum 1.
 
     Computed once, when a plan is made, with one `math.exp` for each stakeholder, because NumPy's exp differs by CPU.
 
     Args:
-        d: difficulties [n], finite.
-        temperature: τ > 0; infinity gives uniform weights; near 0 only the hardest stakeholder counts.
-
-    Returns:
-        w [n], at least 0, sum 1.
-
-    Raises:
-        PlanError: no stakeholder, a difficulty that is not finite, or a τ that is not above 0.
+        d: difficulties [n], finite, at least one; anything else raises PlanError.
+        temperature: τ > 0, else PlanError; infinity gives uniform weights; near 0 only the hardest stakeholder counts.
     """
     hardness = as_finite("d", d)
     if hardness.ndim != 1 or not hardness.size:
@@ -92,15 +84,8 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> Floats:
 def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | Floats:
     """Return R = Σ w û: Eq. 2 of DecompR.
 
-    Args:
-        w: weights [n], at least 0, sum 1 within 1e-9.
-        u: utilities û of the stakeholders on any one scale, [n] or [R, n].
-
-    Returns:
-        A scalar for [n], [R] for [R, n], on û's scale.
-
-    Raises:
-        PlanError: weights that are negative or do not sum to 1, values that are not finite, or shapes that do not fit.
+    w [n], at least 0, sum 1 within 1e-9; utilities u [n] or [R, n], finite, on any one scale -> scalar or [R], on that
+    scale. Raises PlanError for other weights or values, and for shapes that do not fit.
     """
     shares = as_nonnegative("w", w)
     check_shape("w", shares, (shares.size,))
@@ -115,15 +100,8 @@ def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | Floats:
 def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
     """Return (U_solo - U_joint) / U_solo, the relative loss by sharing: the relative form of Eq. 8, as in Table 4.
 
-    Args:
-        solo: utilities of the stakeholders alone, [n], above 0.
-        joint: utilities of the stakeholders together, [n], on the same scale.
-
-    Returns:
-        The share that each stakeholder loses, [n]; negative for a stakeholder who gains.
-
-    Raises:
-        PlanError: values that are not finite, a solo utility that is not above 0, or shapes that do not fit.
+    Utilities of the stakeholders alone, solo [n], above 0, and together, joint [n], on the same scale -> the share that
+    each loses, [n]; negative for one who gains. Raises PlanError for other values and for shapes that do not fit.
     """
     solo_utility, joint_utility = as_finite("solo", solo), as_finite("joint", joint)
     check_shape("joint", joint_utility, solo_utility.shape)

@@ -35,10 +35,17 @@ class ScoreMatrix:
     def mean(self) -> tuple[Floats, Bools]:
         """Return the mean over the applicable columns by |weight| [R], and a mask [R] of the rows with any applicable
         column."""
-        size = np.where(self.applicable, np.abs(self.weight), 0.0)
-        total = aggregation.total(size)
-        has_applicable: Bools = np.greater(total, 0.0)
-        return aggregation.total(size * self.value) / np.where(has_applicable, total, 1.0), has_applicable
+        return weighted_mean(self.value, np.where(self.applicable, np.abs(self.weight), 0.0))
+
+
+def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bools]:
+    """Return the mean of the columns of each row [R], 0 without any weight, and a mask [R] of the rows with a weight.
+
+    `values` and `weights` are [R,N], and the weights at least 0.
+    """
+    weight = aggregation.total(weights)
+    has_weight: Bools = np.greater(weight, 0.0)
+    return aggregation.total(weights * values) / np.where(has_weight, weight, 1.0), has_weight
 
 
 Matrices = Mapping[str, ScoreMatrix]

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, Matrices, Params, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, Matrices, Params, ScoreMatrix, weighted_mean
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput, Edge
@@ -47,11 +47,8 @@ class Mean(Combiner):
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
         values, has_value = input_means(matrices)
-        size = _input_weights(matrices, has_value)
-        total = aggregation.total(size)
-        present: Bools = np.greater(total, 0.0)
         parts = _parts(matrices, values) if len(matrices) > 1 else {}
-        return Component(aggregation.total(size * values) / np.where(present, total, 1.0), present, parts)
+        return Component(*weighted_mean(values, _input_weights(matrices, has_value)), parts)
 
 
 class Product(Combiner):
@@ -270,10 +267,8 @@ class _Welfare(Combiner):
 
 
 class Stakeholders(_Welfare):
-    """R = Σ w_i û_i (DecompR Eq. 2).
-
-    If all of a stakeholder's questions were gated out, the weights of the others are scaled up to sum to 1.
-    """
+    """R = Σ w_i û_i (DecompR Eq. 2). If all of a stakeholder's questions were gated out, the weights of the others are
+    scaled up to sum to 1."""
 
     name = "stakeholders"
 
@@ -308,16 +303,9 @@ def _utility(cells: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[Fl
     if not hard or cap is None:
         return utility, has_utility
     applicable = cells.applicable[:, hard]
-    mean_hard = _share(applicable, cells.value[:, hard])
+    mean_hard, _ = weighted_mean(cells.value[:, hard], np.where(applicable, 1.0, 0.0))
     violated = (applicable & ~cells.met[:, hard]).any(axis=1)
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
-
-
-def _share(applicable: Bools, value: Floats | Bools) -> Floats:
-    """Return the unweighted mean over the applicable columns, [R]; 0 without any."""
-    size = np.where(applicable, 1.0, 0.0)
-    count = np.asarray(aggregation.total(size))
-    return aggregation.total(size * value) / np.where(count > 0, count, 1.0)
 
 
 def _group_diagnostics(utility: Floats, matrices: Matrices, soft: Mapping[str, Sequence[int]]) -> dict[str, Floats]:
@@ -333,5 +321,5 @@ def _group_diagnostics(utility: Floats, matrices: Matrices, soft: Mapping[str, S
     if columns:
         applicable = np.concatenate([cells.applicable[:, places] for cells, places in columns], axis=1)
         met = np.concatenate([cells.met[:, places] for cells, places in columns], axis=1)
-        diagnostics["preferences addressed"] = _share(applicable, met)
+        diagnostics["preferences addressed"], _ = weighted_mean(met, np.where(applicable, 1.0, 0.0))
     return {name: np.asarray(values) for name, values in diagnostics.items()}

@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiners, Component, ScoreMatrix, as_plan_error
-from jurygraph.decision.fusion import Interval, coverage, fuse, fuse_bounds, require_finite
+from jurygraph.decision.combiner import Combiners, Component, ScoreMatrix, as_plan_error, weighted_mean
+from jurygraph.decision.fusion import Interval, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
-from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
@@ -35,21 +34,8 @@ from jurygraph.decision.table import (
     has_score,
     lacks_score,
 )
-from jurygraph.decision.weighting import TensionFinder, weigh_stakeholders
 from jurygraph.errors import PlanError
-from jurygraph.schema import (
-    ComponentInput,
-    ComponentSpec,
-    Config,
-    Counts,
-    Decision,
-    EvaluatorRecord,
-    Question,
-    RecordedVerdict,
-    Reward,
-    Survey,
-    Task,
-)
+from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, RecordedVerdict, Reward
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.safety import GROUP_OF_ONE
 from jurygraph.schema.trace import group_verdicts_by_response
@@ -104,10 +90,7 @@ def compute_rewards_batch(
 
 @contextmanager
 def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection.
-
-    Records and rewards contain no reference cycles, and searching for some takes longer than creating the records.
-    """
+    """Pause garbage collection: searching rewards for cycles, which they lack, takes longer than creating them."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -144,7 +127,6 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     bounds = fuse_bounds(decision, spans, {name: component.present for name, component in components.items()})
     low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
     requested = table.with_outcome(dropped, ABSTAINED) if dropped else table
-    shares = {spec.name: _judged_share(spec, requested) for spec in decision.specs}
     return GroupResult(
         components=_without_unjudged_diagnostics(decision, counted, components),
         fused=fused,
@@ -152,7 +134,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
         partial_fused=fuse(decision, partial),
         low=low,
         high=high,
-        coverage=coverage(shares, {spec.name: spec.weight for spec in decision.specs}),
+        coverage=_coverage(decision, requested),
         failed_by_rule=_is_failed_by_rule(decision, table if decision.rule == "strict" else counted),
         dropped=dropped,
     )
@@ -235,10 +217,7 @@ def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> 
 def _spans(
     decision: Decision, table: Table, combiners: Combiners, components: Mapping[str, Component], missing: Bools
 ) -> dict[str, Interval]:
-    """Return the least and the greatest possible value of each component.
-
-    Both equal the component's value where nothing that it depends on is missing.
-    """
+    """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
     for spec in decision.specs:
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
@@ -250,16 +229,18 @@ def _spans(
     return spans
 
 
+def _coverage(decision: Decision, table: Table) -> Floats:
+    """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
+    shares, applies = zip(*(_judged_share(spec, table) for spec in decision.specs), strict=True)
+    weights = np.where(np.stack(applies, axis=1), [abs(spec.weight) for spec in decision.specs], 0.0)
+    return weighted_mean(np.stack(shares, axis=1), weights)[0]
+
+
 def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
-    weights, shares = [], []
-    for spec_input in spec.inputs.values():
-        settled_weight, requested_weight = table.settled_weight(spec_input)
-        weights.append(np.where(requested_weight > 0, spec_input.input_weight, 0.0))
-        shares.append(settled_weight / np.where(requested_weight > 0, requested_weight, 1.0))
-    weight = np.stack(weights, axis=1)
-    total = np.asarray(aggregation.total(weight))
-    share = aggregation.total(weight * np.stack(shares, axis=1)) / np.where(total > 0, total, 1.0)
-    return share, np.greater(total, 0.0)
+    columns = zip(*(table.settled_weight(spec_input) for spec_input in spec.inputs.values()), strict=True)
+    settled, requested = (np.stack(column, axis=1) for column in columns)
+    weights = np.where(requested > 0, [spec_input.input_weight for spec_input in spec.inputs.values()], 0.0)
+    return weighted_mean(settled / np.where(requested > 0, requested, 1.0), weights)
 
 
 def _is_failed_by_rule(decision: Decision, table: Table) -> Bools:
@@ -302,22 +283,3 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
 def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
     """Return the counts; cached, because many rewards share theirs."""
     return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)
-
-
-def redecide(
-    task: Task,
-    survey: Survey,
-    config: Config,
-    records: Mapping[str, EvaluatorRecord],
-    combiners: Combiners,
-    find_tensions: TensionFinder,
-) -> Decision:
-    """Return the decision that `prepare` would make for a planned task and its survey under this config.
-
-    `task` includes the constraints and tensions read from its profiles and its graph (`with_planning_results`);
-    `config` has passed `check_recipe`; `records` and `combiners` are the config's, by name; `find_tensions` is as for
-    `weigh_stakeholders`. Raises PlanError if the recipe does not fit the task.
-    """
-    audiences = [record.audience for record in records.values()]
-    weights, difficulty = weigh_stakeholders(task, config.weights, audiences, find_tensions)
-    return build_decision(task, survey, config, records, combiners, weights, difficulty)

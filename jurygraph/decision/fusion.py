@@ -6,7 +6,6 @@ from functools import reduce
 
 import numpy as np
 
-from jurygraph import aggregation
 from jurygraph.aggregation import fusion
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import Component
@@ -119,11 +118,3 @@ def _bounds_after_gate(
 
 def _hull(*arrays: Floats) -> Interval:
     return reduce(np.minimum, arrays), reduce(np.maximum, arrays)
-
-
-def coverage(shares: Mapping[str, tuple[Floats, Bools]], weights: Mapping[str, float]) -> Floats:
-    """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
-    weight_columns = np.stack([np.where(shares[name][1], abs(weights[name]), 0.0) for name in weights], axis=1)
-    judged = np.stack([shares[name][0] for name in weights], axis=1)
-    total = aggregation.total(weight_columns)
-    return aggregation.total(weight_columns * judged) / np.where(total > 0, total, 1.0)

@@ -86,11 +86,8 @@ class RewardRow(NamedTuple):
 def reward_rows(
     decision: Decision, judged: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
 ) -> list[RewardRow]:
-    """Return the rewards of all rows.
-
-    For each row, `counts` counts its verdicts by status, and `is_single` is true if it had no response to be compared
-    with.
-    """
+    """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `is_single` marks rows with no
+    response to be compared with."""
     rows, coverage = len(counts), judged.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
     is_failed = judged.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)

@@ -35,10 +35,7 @@ ROUNDING = 1e-9
 
 
 def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> list[str]:
-    """Return every component of the config and its evaluators; `records` are the evaluators' by name.
-
-    Raises ConfigError if two share a name.
-    """
+    """Return every component of the config and of the evaluators by name. Raises ConfigError if two share a name."""
     evaluator_of: dict[str, str] = {}
     for name, record in records.items():
         home = default_component(name, record.audience)
@@ -56,10 +53,7 @@ def default_component(evaluator: str, audience: Audience) -> str:
 
 
 def check_recipe(config: Config, records: Mapping[str, EvaluatorRecord]) -> None:
-    """Raise ConfigError for a recipe that cannot be planned for any task.
-
-    `records` are those of the config's evaluators, by name.
-    """
+    """Raise ConfigError for a recipe that cannot be planned for any task; `records` of its evaluators are by name."""
     known = component_names(config, records)
     for name in config.reward:
         _refuse_unknown(f"reward.{name}", name, known)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
+from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.aggregation.voting import strict_majority
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.safety import WORST_CASE_REASONS
@@ -53,10 +53,7 @@ class Table:
     columns: Mapping[str, ScoreArrays]
 
     def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
-        """Return one input of a spec as cells, filled.
-
-        `direction` is -1 where a larger component means a lower reward.
-        """
+        """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward."""
         pieces = [
             _fill_cells(self.effective_columns(name, spec_input), weight * direction < 0, spec_input, rule, scenario)
             for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)

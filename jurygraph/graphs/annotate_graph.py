@@ -26,7 +26,6 @@ from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric
 
-AnnotateGraph = CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]
 Update = dict[str, Any]
 
 
@@ -102,7 +101,7 @@ def _annotator(state: AnnotateState, context: RunContext) -> Annotator:
 
 
 @cache
-def build() -> AnnotateGraph:
+def build() -> CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(
         AnnotateState, context_schema=RunContext, input_schema=AnnotateInput, output_schema=AnnotateOutput

@@ -184,10 +184,7 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
 
 
 def _revalidate(model: T) -> T:
-    """Return the model validated again, and checked to be serialisable as JSON.
-
-    `model_copy` and `model_construct` skip validation.
-    """
+    """Return the model validated again (`model_copy` and `model_construct` skip that), if it can be written as JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     try:
         checked: T = kind.model_validate(
@@ -218,10 +215,7 @@ def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
 
 
 def _verify_quotes(evidence: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:
-    """Return the evidence with quotations from the response verified.
-
-    A quotation is `verified` if the response has it at its offsets, or anywhere if it has no offsets.
-    """
+    """Return the evidence, `verified` if the response has the quotation at its offsets, or anywhere if it has none."""
     checked, searched = [], 0
     for item in evidence:
         update: dict[str, Any] = {}

@@ -50,13 +50,8 @@ def start_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asynci
     return asyncio.create_task(run(), context=_fresh_context(langsmith))
 
 
-async def run_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
-    """Run work in a fresh context (see `start_isolated`) and return its result."""
-    return await start_isolated(work, langsmith)
-
-
 def run_isolated_sync(work: Callable[[], T], langsmith: bool) -> T:
-    """Run a synchronous function in a fresh context (see `run_isolated`) and return its result."""
+    """Run a synchronous function in a fresh context (see `start_isolated`) and return its result."""
     return _fresh_context(langsmith).run(work)
 
 
@@ -83,7 +78,7 @@ async def answer_evaluator_tasks(
         # the most common case: a single evaluator needs no task of its own
         return [await answering[0]] if len(answering) == 1 else await asyncio.gather(*answering)
 
-    answers_by_evaluator = await run_isolated(answer_all, context.config.langsmith)
+    answers_by_evaluator = await start_isolated(answer_all, context.config.langsmith)
 
     def to_verdicts() -> list[RecordedVerdict]:
         redactor = context.redactor
@@ -110,7 +105,7 @@ async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, conte
         (result,) = await _call_each(deriver.derive, [deriver_input], False)
         return result
 
-    results = await run_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
+    results = await start_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
 
     def to_material() -> list[Material]:
         redactor = context.redactor

@@ -42,10 +42,8 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
 
 
 def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
-    """Return the view of one member, without the weights and roles of criteria and constraints.
-
-    Those belong to the decision: the view of a criterion keeps only the sign of its weight.
-    """
+    """Return the view of one member, without what belongs to the decision: the weights and roles of constraints and of
+    criteria, except for the sign of a criterion's weight."""
     if isinstance(about, Stakeholder):
         about = _without_weights(about)
     if isinstance(about, Criterion):

@@ -24,7 +24,6 @@ from jurygraph.schema.profile import is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
 
 _MAX_SHOWN = 200
-PrepareGraph = CompiledStateGraph[PrepareState, RunContext, PrepareState, PrepareOutput]
 Update = dict[str, Any]
 
 
@@ -139,7 +138,7 @@ async def prepare_directly(start: PrepareState, context: RunContext) -> Plan:
     return state["plan"]
 
 
-def build() -> PrepareGraph:
+def build() -> CompiledStateGraph[PrepareState, RunContext, PrepareState, PrepareOutput]:
     """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
     graph = StateGraph(PrepareState, context_schema=RunContext, output_schema=PrepareOutput)
     nodes: dict[str, Any] = {**_STEPS, "annotate": annotate_graph.build()}

@@ -40,10 +40,7 @@ NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was n
 
 @dataclass(frozen=True, slots=True)
 class EvaluatorTask:
-    """One judgement to make.
-
-    It has the responses shown, their material, and the ids of the submitted responses that the verdicts are about.
-    """
+    """A judgement to make: the responses shown, their material, and the ids of submitted responses that it is about."""
 
     question: Question
     responses: tuple[Response, ...]
@@ -271,10 +268,7 @@ class _WorkCollector:
         return RecordedVerdict(status="not_applicable", gated_by=when.question, reason=reason)
 
     def _verdicts_on(self, question: str, response: Response) -> Iterable[RecordedVerdict]:
-        """Return the verdicts on a question about a response.
-
-        A verdict on an unordered pair is mirrored for the second response.
-        """
+        """Return the verdicts on a question about a response, mirrored for the second response of an unordered pair."""
         is_mirrored = any(
             q.scope == "pair" and q.pairs == "unordered" for q in self.survey.questions if q.id == question
         )
@@ -336,10 +330,8 @@ def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
 
 
 def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
-    """Return the verdict for the only response left, which has none to be compared with.
-
-    If other responses could not be judged, it is a failure of the infrastructure.
-    """
+    """Return the verdict for the only response left, which has none to be compared with: an infrastructure failure if
+    other responses could not be judged."""
     if any(other.status not in ("not_applicable", "ok") for other in others):
         return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
     reason = "there is nothing to compare with"

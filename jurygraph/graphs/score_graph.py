@@ -17,7 +17,6 @@ from jurygraph.graphs.tracing import build_traces, group_statistics
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch, Plan, Response
 
-ScoreGraph = CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]
 Update = dict[str, Any]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
@@ -94,20 +93,15 @@ def _add(state: ScoreState, update: Update) -> None:
     state.update(cast(ScoreState, {**update, **added}))
 
 
-def build() -> ScoreGraph:
+def build() -> CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]:
     """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=RunContext, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
-    graph.add_node("derive", _derive)
-    for branch in BRANCHES:
-        graph.add_node(branch, _NODES[branch])  # type: ignore[arg-type]
-    graph.add_node("statistics", _statistics)
-    graph.add_node("decide", _decide)
-    graph.add_node("trace", _trace)
     graph.add_edge(START, "route")
-    for branch in ("derive", *BRANCHES):
+    for branch, node in _NODES.items():
+        graph.add_node(branch, node)  # type: ignore[arg-type]
         graph.add_edge(branch, "route")
-    graph.add_edge("statistics", "decide")
-    graph.add_edge("decide", "trace")
+    last_steps: list[Any] = [("statistics", _statistics), ("decide", _decide), ("trace", _trace)]
+    graph.add_sequence(last_steps)
     graph.add_edge("trace", END)
     return graph.compile(name="score")

@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation.agreement import Classification, classification, cohen_kappa
-from jurygraph.aggregation.voting import strict_majority
+from jurygraph.aggregation.agreement import Classification, classification, cohen_kappa, strict_majority
 from jurygraph.errors import PlanError
 
 DATA = Path(__file__).parents[1] / "data"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
 
 import jurygraph.aggregation
-from jurygraph.aggregation import flat, fusion, gear, stakeholders, total
+from jurygraph.aggregation import fusion, gear, stakeholders, total
 from tests.aggregation.reference import Rubric, rubrics
 from tests.determinism import violations
 
@@ -72,7 +72,7 @@ def all_results(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, childre
         graph.hard_gating(p),
         graph.hard_gating(p, mode="transitive"),
         gear.reward(q, weights),
-        flat.reward(p, weights, p > 0.01),
+        gear.reward(p, weights, p > 0.01),
         stakeholders.reward(np.full(p.shape[1], 1 / p.shape[1]), p),
         stakeholders.group_utility(p),
         stakeholders.minimum(p),

@@ -221,9 +221,9 @@ class TestCompiledGraph:
         assert graph.exact_marginals(DIAMOND_P, retention).tolist() == exact.tolist()
         assert graph.hard_gating(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
 
-    def test_edges_are_sorted_and_retention_follows_the_edges_as_given(self) -> None:
+    def test_retention_follows_the_edges_as_given(self) -> None:
         graph = gear.compile(3, [1, 0, 0], [2, 2, 1])
-        assert (graph.parents.tolist(), graph.children.tolist()) == ([0, 0, 1], [1, 2, 2])
+        assert graph.edge_count == 3
         retention = [0.2, 0.6, 0.0]  # of 1 -> 2, 0 -> 2 and 0 -> 1
         p = [0.5, 0.8, 0.9]
         expected = eq_12(p, [(1, 2), (0, 2), (0, 1)], retention)
@@ -235,8 +235,6 @@ class TestCompiledGraph:
 
     def test_a_compiled_graph_is_immutable(self) -> None:
         graph = gear.compile(2, [0], [1])
-        with pytest.raises(ValueError, match="read-only"):
-            graph.parents[0] = 1
         with pytest.raises(AttributeError):
             graph.n = 3
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.aggregation import flat, gear
+from jurygraph.aggregation import gear
 from jurygraph.errors import GraphError
 
 FILE = Path(__file__).parents[1] / "data" / "gear_reference.jsonl.gz"
@@ -61,7 +61,7 @@ def test_no_case_has_gone_missing() -> None:
 @by_id(VALID)
 def test_flat_hard_and_soft_aggregation(case: dict[str, Any]) -> None:
     scored, expected = Scored(case), case["expected"]
-    assert flat.reward(scored.p, scored.weights) == pytest.approx(expected["flat"]["reward"], rel=1e-12, abs=1e-12)
+    assert gear.reward(scored.p, scored.weights) == pytest.approx(expected["flat"]["reward"], rel=1e-12, abs=1e-12)
     scored.agrees(np.array(scored.p), expected["flat"])
     scored.agrees(scored.graph.hard_gating(scored.p, mode="local", met=scored.met), expected["hard"])
     scored.agrees(scored.gated(1.0), expected["gear"])

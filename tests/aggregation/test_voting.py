@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation.voting import strict_majority
+from jurygraph.aggregation.agreement import strict_majority
 
 VOTES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_size=7)
 """A row of seats; None abstains."""

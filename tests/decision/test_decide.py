@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from jurygraph.decision.combiner import weighted_mean
 from jurygraph.schema import Plan, RecordedVerdict, Reward, Verdict
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
@@ -240,6 +241,23 @@ def test_an_unjudged_gate_always_widens_the_range(gate: Any, range_: tuple[float
     assert (reward.status, reward.coverage, reward.range) == ("degraded", 1.0, range_)
     assert reward.value == range_[0]
     assert any("gate" in note for note in reward.notes)
+
+
+@pytest.mark.parametrize(
+    ("shares", "weights", "expected"),
+    [
+        ([1.0, 1.0], [3.0, 1.0], (1.0, True)),
+        ([1.0, 0.0], [3.0, 1.0], (0.75, True)),
+        ([0.5, 0.5], [3.0, 1.0], (0.5, True)),
+        ([0.5, 1.0], [0.0, 1.0], (1.0, True)),
+        ([1.0, 1.0], [0.0, 0.0], (0.0, False)),
+    ],
+)
+def test_a_mean_share_is_weighted_and_0_without_any_weight(
+    shares: list[float], weights: list[float], expected: tuple[float, bool]
+) -> None:
+    mean, has_weight = weighted_mean(np.array([shares]), np.array([weights]))
+    assert (mean.tolist(), has_weight.tolist()) == ([expected[0]], [expected[1]])
 
 
 def test_a_sample_that_failed_costs_its_share_of_the_coverage() -> None:

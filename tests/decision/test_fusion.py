@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiner import Component
-from jurygraph.decision.fusion import coverage, fuse, fuse_bounds
+from jurygraph.decision.fusion import fuse, fuse_bounds
 from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
 from tests.examples import at_most
 
@@ -87,21 +87,6 @@ def test_a_clip_at_zero_has_one_zero() -> None:
     value = fuse(how, components).value
     assert not np.signbit(value[0])
     assert value[0] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("shares", "expected"),
-    [
-        ({"a": (1.0, True), "b": (1.0, True)}, 1.0),
-        ({"a": (1.0, True), "b": (0.0, True)}, 0.75),
-        ({"a": (0.5, True), "b": (0.5, True)}, 0.5),
-        ({"a": (0.5, False), "b": (1.0, True)}, 1.0),
-        ({"a": (1.0, False), "b": (1.0, False)}, 0.0),
-    ],
-)
-def test_coverage_is_the_judged_share_of_the_absolute_weight(shares: Any, expected: float) -> None:
-    arrays = {name: (np.array([share]), np.array([present])) for name, (share, present) in shares.items()}
-    assert coverage(arrays, {"a": 3.0, "b": -1.0}).tolist() == [expected]
 
 
 ENDS = st.tuples(VALUES, VALUES).map(sorted)

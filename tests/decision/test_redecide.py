@@ -7,15 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.decide import redecide
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config
 from tests.examples import at_most
-from tests.graphs.scenes import SIGNED, Scene, scenes
+from tests.graphs.scenes import SIGNED, Scene, decide, scenes
 from tests.graphs.scripted import criterion, evaluator_use, make_plan, task
 
 EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
@@ -31,7 +29,7 @@ def redecide_from_storage(about: Task, survey: Survey, config: Mapping[str, Any]
     stored = Survey.model_validate_json(survey.model_dump_json())
     read = parse_config(config)
     check_recipe(read, evaluator_records(config))
-    return redecide(about, stored, read, evaluator_records(config), load_combiners(read, ()), find_tensions)
+    return decide(about, stored, read, evaluator_records(config), load_combiners(read, ()))
 
 
 @settings(EACH, max_examples=at_most(EACH.max_examples, quick=5))

@@ -8,10 +8,24 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
-from jurygraph.decision.decide import compute_rewards, redecide
+from jurygraph.decision.combiner import Combiners
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.decision.recipe import build_decision
+from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.graphs.planning import build_survey, list_questions, view_task
 from jurygraph.graphs.routing import make_stamp
-from jurygraph.schema import Plan, Question, RecordedVerdict, Reward, Stakeholder, Task
+from jurygraph.schema import (
+    Config,
+    Decision,
+    EvaluatorRecord,
+    Plan,
+    Question,
+    RecordedVerdict,
+    Reward,
+    Stakeholder,
+    Survey,
+    Task,
+)
 from jurygraph.sources import parse_config
 from tests.graphs.scripted import COMBINERS, UNJUDGED, ScriptedEvaluator, criterion, evaluator_use, task
 
@@ -156,8 +170,17 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
     survey = build_survey(views, (), questions, read.safety.gates)
-    decision = redecide(about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS, find_tensions)
+    decision = decide(about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
+
+
+def decide(
+    about: Task, survey: Survey, config: Config, records: Mapping[str, EvaluatorRecord], combiners: Combiners
+) -> Decision:
+    """The decision of a task and its survey under a config."""
+    audiences = [record.audience for record in records.values()]
+    weighed = weigh_stakeholders(about, config.weights, audiences, find_tensions)
+    return build_decision(about, survey, config, records, combiners, *weighed)
 
 
 def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:

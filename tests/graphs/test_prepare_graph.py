@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
-from jurygraph.graphs import annotate_graph, draw, prepare_graph, score_graph
+from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.state import PrepareState
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
 from tests.graphs.scripted import (
@@ -216,8 +216,8 @@ def test_a_deriver_sees_one_view_and_one_response() -> None:
     ],
 )  # fmt: skip
 def test_the_picture_of_a_graph_shows_every_node(name: Any, nodes: list[str]) -> None:
-    picture = draw(name)
     graph: Any = {"prepare": prepare_graph, "score": score_graph, "annotate": annotate_graph}[name].build()
+    picture = graph.get_graph().draw_mermaid()
     assert sorted(set(graph.nodes) - {"__start__"}) == sorted(nodes)
     assert all(f"\t{node}({node})" in picture for node in nodes)
     assert picture.count("-->") + picture.count("-.->") >= len(nodes)

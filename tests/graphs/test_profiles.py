@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.decide import redecide
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
+from tests.graphs.scenes import decide
 from tests.graphs.scripted import evaluator_use, make_plan
 from tests.models.server import run_server
 
@@ -175,7 +174,7 @@ def test_another_decision_uses_the_task_with_the_parsed_profiles() -> None:
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
     whole = with_profiles(about, profiles_of(plan))
     seats = {"kind": EvaluatorRecord(version="1", audience="stakeholder")}
-    again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()), find_tensions)
+    again = decide(whole, plan.survey, config, seats, load_combiners(config, ()))
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
     assert again != plan.decision
 

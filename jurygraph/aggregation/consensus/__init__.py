@@ -1,8 +1,8 @@
 """Consensus that keeps disagreement (STABLEVAL): class posteriors of items, errors of annotators, scores with
 intervals."""
 
-from jurygraph.aggregation.consensus.fitting import PRESETS, Preset, dawid_skene, fit, too_small
-from jurygraph.aggregation.consensus.majority import Agreement, MajorityVote, agreement, majority_vote
+from jurygraph.aggregation.consensus.fitting import PRESETS, dawid_skene, fit, too_small
+from jurygraph.aggregation.consensus.majority import MajorityVote, agreement, majority_vote
 from jurygraph.aggregation.consensus.resampling import Refits, Stability, ranking_stability, refit_intervals
 from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited
 
@@ -10,12 +10,10 @@ __all__ = [
     "HIGH",
     "PRESETS",
     "AgentScore",
-    "Agreement",
     "AnnotatorQuality",
     "Consensus",
     "Credited",
     "MajorityVote",
-    "Preset",
     "Refits",
     "Stability",
     "agreement",

@@ -48,10 +48,7 @@ class Settings(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The estimate, and how the steps ended.
-
-    `posterior` is γ [K,P] of the last E-step, and `objective` the log-likelihood plus the log-priors.
-    """
+    """The estimate: `posterior` is γ [K,P] of the last E-step, `objective` the log-likelihood plus log-priors."""
 
     model: Model
     posterior: Floats
@@ -76,10 +73,7 @@ class Problem:
         self._truth = known[self._gold]
 
     def run(self, start: Model, posterior: Floats) -> Fitted:
-        """Run steps from `start` until they converge or `max_iter` is reached.
-
-        `posterior` [K,P] is what a plain first E-step is compared with.
-        """
+        """Run steps to convergence or `max_iter`; `posterior` [K,P] is what a plain first E-step is compared with."""
         return self._run_accelerated(start) if self._settings.accelerated else self._run_plain(start, posterior)
 
     def e_step(self, model: Model) -> _Expected:
@@ -162,10 +156,8 @@ def _largest_change(new: Floats, old: Floats) -> float:
 
 
 def _extrapolate(origin: Model, first: Model, second: Model) -> Model | None:
-    """Return the extrapolation of two steps, or None if it goes no further than they do.
-
-    An entry that would not be positive keeps its value after the second step.
-    """
+    """Return the extrapolation of two steps, or None if it goes no further than they do. An entry that would not be
+    positive keeps its value after the second step."""
     step = [b - a for a, b in zip(origin, first, strict=True)]
     turn = [c - b - d for b, c, d in zip(first, second, step, strict=True)]
     step_length = np.sqrt(sum(float((delta * delta).sum()) for delta in step))

@@ -104,10 +104,7 @@ def dawid_skene(
 
 
 def settings_with(preset: Preset, **own: Any) -> Settings:
-    """Return a preset with the settings replaced that are not None.
-
-    Raises PlanError for an unknown preset or a value out of range.
-    """
+    """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
     settings = PRESETS[preset]._replace(**{name: value for name, value in own.items() if value is not None})
@@ -188,11 +185,10 @@ def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
 class Panel(NamedTuple):
     """Size and connection of a panel of annotators.
 
-    Attributes:
-        parts: the part of each annotator [A]: annotators connected by shared items, directly or through others, are in
-            one part. The part with the most labels is 0; annotators without a label have -1.
-        depth: the number of labels for each free cell of all confusions, times the number of labels of an item beyond
-            two, since two labels carry no information about confusions. Repeated rows count once.
+    `parts` [A]: annotators connected by shared items, directly or through others, are in one part. The part with the
+    most labels is 0; annotators without a label have -1. `depth` is the number of labels for each free cell of all
+    confusions, times the number of labels of an item beyond two, since two labels carry no information about
+    confusions. Repeated rows count once.
     """
 
     parts: Ints

@@ -86,11 +86,8 @@ def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of the annotators.
-
-    `unanimous` is the share of items of which all rows have the same label; `pairwise` the mean over items of the share
-    of pairs of rows that agree (1 for an item with one row).
-    """
+    """Agreement of the annotators: `unanimous` is the share of items of which all rows have the same label; `pairwise`
+    the mean over items of the share of pairs of rows that agree (1 for an item with one row)."""
 
     unanimous: float
     pairwise: float

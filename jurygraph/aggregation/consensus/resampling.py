@@ -139,10 +139,7 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
 
 
 def _stability(scores: Floats, whole: Floats) -> Stability:
-    """Return the statistics from scores [S,A] of subsets and [A] of all annotators.
-
-    An agent counts in the subsets in which it has a score.
-    """
+    """Return the statistics of scores [S,A] of subsets and [A] of all; an agent counts in the subsets with a score."""
     ranks = np.array([_ranks(row) for row in scores])
     is_ranked = np.isfinite(ranks)
     rank_count = is_ranked.sum(axis=0)
@@ -285,10 +282,7 @@ def _draw_resamples(prompt: Ints, resamples: int, seed: int) -> list[Ints]:
 def run_each(
     work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
 ) -> list[Result]:
-    """Return the results of `work` in the order of `arguments`.
-
-    `report` is called with 1 after each result. Raises PlanError if `jobs` is less than 1.
-    """
+    """Return the results in order, and call `report` with 1 after each. Raises PlanError if `jobs` is less than 1."""
     if jobs < 1:
         raise PlanError(f"jobs is {jobs}: at least 1 is needed")
     results = []

@@ -200,10 +200,7 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
 
 
 def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return the cells that accuracy, leniency and strictness average, [A,K] each.
-
-    They are the diagonal, the last and the first column of [A,K,K].
-    """
+    """Return what accuracy, leniency and strictness average, [A,K] each: diagonal, last and first column of [A,K,K]."""
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
 
 

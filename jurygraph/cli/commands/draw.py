@@ -2,6 +2,7 @@
 
 import json
 from contextlib import closing
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -92,13 +93,12 @@ def _draw_machine(
     machine: Machine, form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None
 ) -> str:
     """Return a state machine as Mermaid. Raises `InputError` if SVG is requested."""
-    from jurygraph.graphs import draw
-
     if drawing_format == "svg":
         option_name, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
         reason = "state machines are drawn as Mermaid only"
         raise InputError(f"{option_name}: {reason}; {remedy}, or draw a rubric with --task or --run")
-    return draw(machine)
+    graph = import_module(f"jurygraph.graphs.{machine}_graph").build()  # lazily: LangGraph is slow to import
+    return str(graph.get_graph().draw_mermaid())
 
 
 def _refuse_contradictory(

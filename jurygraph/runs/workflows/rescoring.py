@@ -12,8 +12,9 @@ from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
-from jurygraph.decision.decide import pause_garbage_collection, redecide
-from jurygraph.decision.recipe import check_recipe
+from jurygraph.decision.decide import pause_garbage_collection
+from jurygraph.decision.recipe import build_decision, check_recipe
+from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
 from jurygraph.runs.integrity.verification import load_run_combiners
@@ -157,7 +158,9 @@ def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[
         if inputs_digest not in by_inputs:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
             survey, evaluators = shape.survey(read_views(content)), run.header.evaluators
-            by_inputs[inputs_digest] = redecide(task, survey, config, evaluators, combiners, find_tensions)
+            audiences = [record.audience for record in evaluators.values()]
+            weighed = weigh_stakeholders(task, config.weights, audiences, find_tensions)
+            by_inputs[inputs_digest] = build_decision(task, survey, config, evaluators, combiners, *weighed)
         return by_inputs[inputs_digest]
 
     return decision_for

@@ -482,7 +482,7 @@ def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
     rng = np.random.Generator(np.random.PCG64([seed, int(digest_of(task), 16)]))
     order = rng.permutation(graph.n)
     first, second = np.triu_indices(graph.n, k=1)
-    edges = len(graph.parents)
+    edges = graph.edge_count
     pairs = rng.choice(len(first), size=edges, replace=False)
     kept = rng.permutation(edges)
     return Wiring(order[first[pairs]].tolist(), order[second[pairs]].tolist(), kept.tolist())

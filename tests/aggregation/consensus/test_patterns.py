@@ -17,7 +17,7 @@ ALIKE = np.zeros(4, dtype=int)
 def test_items_with_the_same_rows_are_one_pattern_and_one_without_rows_is_of_none() -> None:
     made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     assert made.pattern_of_item.tolist() == [0, 0, -1, 1]
-    assert (made.weight.tolist(), made.start.tolist(), made.row.tolist()) == ([2.0, 1.0], [0, 2], [0, 0, 1, 1])
+    assert (made.weight.tolist(), made.size.tolist(), made.row.tolist()) == ([2.0, 1.0], [2, 2], [0, 0, 1, 1])
     assert made.code.tolist() == [0, 3, 1, 3]  # annotator * 2 + label
     assert made.cells == 4
     assert made.matrix.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 1]]
@@ -35,11 +35,11 @@ def test_patterns_of_weight_0_are_left_out_and_their_items_have_none() -> None:
     without_first = rows.with_weights(np.array([0.0, 3.0]))
     assert without_first.pattern_of_item.tolist() == [-1, -1, -1, 0]
     assert (without_first.weight.tolist(), without_first.code.tolist()) == ([3.0], [1, 3])
-    assert (without_first.row.tolist(), without_first.start.tolist()) == ([0, 0], [0])
+    assert (without_first.row.tolist(), without_first.size.tolist()) == ([0, 0], [2])
     both = rows.with_weights(np.array([0.5, 3.0]))
     assert both.pattern_of_item.tolist() == rows.pattern_of_item.tolist()
     assert (both.weight.tolist(), both.code.tolist()) == ([0.5, 3.0], rows.code.tolist())
-    assert (both.row.tolist(), both.start.tolist(), both.cells) == ([0, 0, 1, 1], [0, 2], 4)
+    assert (both.row.tolist(), both.size.tolist(), both.cells) == ([0, 0, 1, 1], [2, 2], 4)
 
 
 def test_items_with_colliding_hashes_are_not_merged(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
     made = patterns(coded, np.zeros(len(coded.items), dtype=int))
-    ends = np.append(made.start, len(made.code))
+    ends = np.append(0, np.cumsum(made.size))
     for place, one in enumerate(coded.items):
         own = sorted(coded.annotators.index(by) * 3 + label for which, by, label in rows if which == one)
         pattern = made.pattern_of_item[place]
