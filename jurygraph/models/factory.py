@@ -20,7 +20,7 @@ from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.recording import Recorder
+from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
@@ -90,8 +90,6 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
 
             return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
         if kind == "replay":
-            from jurygraph.models.backends.replay import Replay
-
             path, _, which = rest.partition("#")
             return Replay(Path(path), which or None)
         if kind == "langchain":

@@ -6,7 +6,7 @@ run store → cache → limiter → circuit breaker → budget → backend, retr
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -110,6 +110,14 @@ class Gateway:
         self._unstored.pop(key, None)
         if self._cache is not None:
             self._cache.drop(key)
+
+    def for_dry_run(
+        self, concurrency: int, sink: CallSink | None = None, *, uses_stored: bool = False
+    ) -> "tuple[RecordingBackend, Gateway]":
+        """Return a recording backend and a gateway to it, with the same limits, that has no cache and no store."""
+        backend = RecordingBackend(self, sink, uses_stored)
+        limits = replace(self.limits, deadline=None)
+        return backend, Gateway(backend, Limiter(concurrency), limits, redactor=self.redactor)
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way: they are paid for, and their replies are kept."""
@@ -247,6 +255,28 @@ class Gateway:
         unstored, self._unstored = self._unstored, {}
         if self._cache is not None and unstored:
             self._cache.put(unstored)
+
+
+class RecordingBackend(Backend):
+    """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
+
+    `requests` are the requests without a reply so far, by digest; none is sent. With `uses_stored`, those in the sink
+    or in the gateway's cache have a reply.
+    """
+
+    def __init__(self, gateway: Gateway, sink: CallSink | None, uses_stored: bool) -> None:
+        other = gateway.backend
+        self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
+        self.capabilities = other.capabilities
+        self.requests: dict[str, Request] = {}
+        self._gateway, self._sink, self._uses_stored = gateway, sink, uses_stored
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """Return a stored reply; record the request and raise `Fault` of kind `unrecorded` if there is none."""
+        if self._uses_stored and self._gateway.is_stored(request, self._sink):
+            return (await self._gateway.ask(request, sink=self._sink)).reply
+        self.requests[request.digest] = request
+        raise Fault("unrecorded", "the request was noted and not sent")
 
 
 def request_size(request: Request) -> int:

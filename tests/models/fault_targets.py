@@ -187,8 +187,7 @@ async def _gguf(folder: str, mode: str) -> None:
 
 
 async def _replay(folder: str, mode: str) -> None:
-    from jurygraph.models.backends.replay import Replay
-    from jurygraph.models.recording import Recorder
+    from jurygraph.models.recording import Recorder, Replay
     from jurygraph.safety.redaction import Redactor
 
     text, finish = planted_reply(mode)
