@@ -175,9 +175,7 @@ def _to_numbers(values: Any, problem: str) -> Floats:
     """Return finite numbers as float64. Raises `Fault` for all else, where NumPy would convert True and "0.9"."""
     try:
         array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)  # which keeps the types
-        if array.dtype.kind in "iuf" or (
-            array.dtype.kind == "O" and {type(each) for each in array.flat} <= {int, float}
-        ):
+        if array.dtype.kind in "iuf" or {type(each) for each in array.flat} <= {int, float}:
             numbers = array.astype(np.float64)
             if np.isfinite(numbers).all():
                 return numbers

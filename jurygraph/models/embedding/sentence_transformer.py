@@ -2,12 +2,11 @@
 
 import hashlib
 import logging
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
@@ -27,20 +26,21 @@ class _SentenceTransformersModel(LocalModel):
     Raises `ConfigError` if the extra is not installed, or if a name that looks like a folder is none.
     """
 
+    class_name: ClassVar[str]
+
     def __init__(self, named: str) -> None:
         self.name, self.version = _identify(named)
         self._named = named
-
-    @abstractmethod
-    def load_unsafely(self, library: Any) -> Any:
-        """Return the model by sentence-transformers, which may raise anything for a broken file."""
 
     def load(self) -> Any:
         try:
             import sentence_transformers
 
             with _silence_loading():
-                return self.load_unsafely(sentence_transformers).eval()
+                model: Any = getattr(sentence_transformers, self.class_name)(self._named).eval()
+            if isinstance(self, Reranker) and model.num_labels != 1:
+                raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
+            return model
         except Exception as error:  # noqa: BLE001 - a broken file may raise anything
             message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
             problem = f"sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
@@ -50,8 +50,7 @@ class _SentenceTransformersModel(LocalModel):
 class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
     """Sentence embeddings of a model; a text longer than its input is truncated."""
 
-    def load_unsafely(self, library: Any) -> Any:
-        return library.SentenceTransformer(self._named)
+    class_name = "SentenceTransformer"
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         def embed(model: Any) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
@@ -63,13 +62,8 @@ class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
 class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
     """Logits of a cross-encoder."""
 
+    class_name = "CrossEncoder"
     logits = True
-
-    def load_unsafely(self, library: Any) -> Any:
-        model = library.CrossEncoder(self._named)
-        if model.num_labels != 1:
-            raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
-        return model
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         def score(model: Any) -> Any:
