@@ -114,18 +114,15 @@ class JudgeClient:
         judged = None
         try:
             judged = self._read_reply(first, reply_model)
+            message = check(judged.value) if check else None
+            problem = await message if isinstance(message, Awaitable) else message
+            if problem is None:
+                return judged
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
                 raise
             problem = str(fault)
-        if judged is not None:
-            message = check(judged.value) if check else None
-            if isinstance(message, Awaitable):
-                message = await message
-            if message is None:
-                return judged
-            problem = message
         try:
             second = await self._ask(repair_request(request, first.reply, problem), repairs=first.call.id)
             return self._read_reply(second, reply_model)

@@ -124,29 +124,29 @@ def offset_of(text: str, path: Sequence[str | int]) -> int | None:
 
 
 def _offset_of_part(text: str, offset: int, step: str | int) -> int:
-    bracket = text[offset]
-    if bracket not in "{[":
-        raise LookupError(step)
+    """Return the offset of a member or an element. Raises `LookupError` or `ValueError` if there is none."""
+    closing = {"{": "}", "[": "]"}[text[offset]]
     for index in count():
-        offset = _skip_space(text, offset + 1)
-        name: str | int = index
-        if bracket == "{":
-            if text[offset] != '"':
-                raise LookupError(step)
-            name, offset = _JSON.raw_decode(text, offset)
-            offset = _skip_space(text, offset)
+        offset, name = _skip_space(text, offset + 1), index
+        if text[offset] == closing:
+            break
+        if closing == "}":
+            name, offset = _decode_value(text, offset)
             if text[offset] != ":":
-                raise LookupError(step)
+                break
             offset = _skip_space(text, offset + 1)
-        elif text[offset] == "]":
-            raise LookupError(step)
         if name == step:
             return offset
-        _, offset = _JSON.raw_decode(text, offset)
-        offset = _skip_space(text, offset)
+        _, offset = _decode_value(text, offset)
         if text[offset] != ",":
             break
     raise LookupError(step)
+
+
+def _decode_value(text: str, offset: int) -> tuple[Any, int]:
+    """Return the value at an offset, and the offset of what follows it."""
+    value, end = _JSON.raw_decode(text, offset)
+    return value, _skip_space(text, end)
 
 
 def _skip_space(text: str, offset: int) -> int:

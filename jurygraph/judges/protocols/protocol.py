@@ -239,7 +239,7 @@ class Checklist(ScoringProtocol):
     shares = WEIGHTS
 
     def subjects(self, people: People) -> Sequence[str]:
-        return list(_items(people))
+        return tuple(_items(people))
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _checklist_reply_model(len(people))
@@ -260,18 +260,16 @@ def _items(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     names = zip(people, person_names(len(people)), strict=True)
     items = {f"A/{person.id}/{n}": f"{name}.{field}" for person, name in names for n, field in _fields("A")}
-    shared = _shared_categories(len(people))
-    return items | {f"{category}/{n}": field for category in shared for n, field in _fields(category)}
+    return items | {f"{field[0]}/{n}": field for n, field in _shared_fields(len(people))}
 
 
-def _fields(category: str) -> list[tuple[int, str]]:
-    """Return the items of a category, each with its field."""
-    return [(number, f"{category}{number}") for number in range(1, ITEMS[category] + 1)]
+def _shared_fields(people: int) -> list[tuple[int, str]]:
+    """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
+    return _fields("BCDE" if people else "BCE")
 
 
-def _shared_categories(people: int) -> str:
-    """Return the categories whose items are about the response as a whole."""
-    return "BCDE" if people else "BCE"
+def _fields(categories: str) -> list[tuple[int, str]]:
+    return [(number, f"{category}{number}") for category in categories for number in range(1, ITEMS[category] + 1)]
 
 
 @lru_cache(maxsize=64)
@@ -279,7 +277,7 @@ def _checklist_reply_model(people: int) -> type[FrozenModel]:
     item_fields: Any = {field: (ItemReply, ...) for _, field in _fields("A")}
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    fields |= {field: (ItemReply, ...) for each in _shared_categories(people) for _, field in _fields(each)}
+    fields |= {field: (ItemReply, ...) for _, field in _shared_fields(people)}
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
