@@ -146,10 +146,7 @@ class Votes:
         return cases
 
     def _evidence(self) -> Floats:
-        """Return the evidence of the votes that were cast, [R,K].
-
-        It is a probability per level if there are confusion matrices, else the number of votes.
-        """
+        """Return the evidence of the votes cast, [R,K]: probabilities with confusion matrices, else vote counts."""
         evidence = np.tile(self._prior, (len(self.cast), 1))
         for column, judge in enumerate(self._judge_names):
             updated = self._combine(evidence, self._evidence_of_vote[judge][self._level[:, column]])
@@ -158,10 +155,7 @@ class Votes:
         return evidence
 
     def _probabilities(self, evidence: Floats) -> Floats:
-        """Return the probabilities of the levels, [...,K].
-
-        They follow from Bayes' rule or, without confusion matrices, are uniform over the levels with the most votes.
-        """
+        """Return the levels' probabilities, [...,K]; without confusion matrices, uniform over those with most votes."""
         if self._counts_votes:
             evidence = np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0)
         return _normalize(evidence)
@@ -245,10 +239,7 @@ def _parse_confusions(value: Any) -> Confusions:
 
 
 def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
-    """Return the value of each class.
-
-    Classes that are numbers in [0, 1] are their own values, others are spaced evenly.
-    """
+    """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""
     class_values = None if confusions is None else _numeric_classes(confusions.classes)
     if param is None:
         if confusions is None:

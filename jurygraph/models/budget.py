@@ -28,10 +28,7 @@ _COPIES = frozenset({"n", "best_of"})
 def price_of(
     model: str, user_prices: Mapping[str, Price], fallback: Callable[[str], Price | None] | None = None
 ) -> Price | None:
-    """Return the price of a model: the user's own, else that of `fallback`.
-
-    The user's is listed under the whole name of the model, or under that without the provider (`openai/…`).
-    """
+    """Return the user's price of a model, by its name or that without the provider (`openai/…`), else `fallback`'s."""
     for name in (model, model.partition("/")[2]):
         if name in user_prices:
             return user_prices[name]
@@ -115,10 +112,7 @@ class Budget:
         return float(self._spent)
 
     def reserve(self, cost: float | None) -> "Reservation":
-        """Reserve one call and its maximum cost; None if the price is unknown.
-
-        Raises a `Fault` of kind `budget` if a limit might be exceeded.
-        """
+        """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = None if cost is None else _to_fraction(cost)
         refusal = self._refusal_reason(most)
         if refusal is not None:
@@ -129,10 +123,7 @@ class Budget:
         return Reservation(self, most)
 
     async def reserve_when_free(self, cost: float | None) -> "Reservation":
-        """Reserve as `reserve` does, but wait while requests in flight may free enough.
-
-        Most requests cost less than their reservation.
-        """
+        """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than that."""
         most = None if cost is None else _to_fraction(cost)
         while self._can_fit_later(most):
             freed = asyncio.get_running_loop().create_future()

@@ -97,10 +97,7 @@ async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: 
 
 
 def exception_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes and contexts, from the last to the first.
-
-    Suppressed contexts are included; each error is yielded once, even in a cycle.
-    """
+    """Yield an error, its causes and its contexts, even suppressed ones, from the last to the first, each once."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -145,10 +142,7 @@ class ServerError(NamedTuple):
 
 
 def parse_error(content: bytes | bytearray) -> ServerError:
-    """Parse the error in the body of a reply.
-
-    A body that is no JSON, or too large for an error, is itself the message.
-    """
+    """Parse the error in a reply's body; a body that is no JSON, or too large for an error, is itself the message."""
     try:
         body = from_json(content[: _MAX_PARSED + 1])
     except ValueError:

@@ -45,10 +45,7 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
 
 
 def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
-    """Read log probabilities in OpenAI's format: every token of a text, or none if one cannot be read.
-
-    With a gap they would spell another text.
-    """
+    """Read log probabilities in OpenAI's format: of every token, or of none if one is unreadable, which left a gap."""
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()

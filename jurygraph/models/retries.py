@@ -37,10 +37,9 @@ _LIMITED = ("requests", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The number of attempts, and the waits between them.
+    """Most attempts, at least 1, and the waits between them.
 
-    `attempts` is the largest number of requests, at least 1. The wait before the second one is drawn from 0 to `first`
-    seconds; the range doubles with each attempt, up to `longest` seconds.
+    The first wait is drawn from 0 to `first` seconds; the range doubles with each attempt, up to `longest` seconds.
     """
 
     attempts: int = 4

@@ -205,10 +205,7 @@ class ReviewerHistory:
         return self._items.get(key, set())
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
-        """Return the groups of all ratings under these names, including ratings left out.
-
-        A name is a key, or an item of any agent.
-        """
+        """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
         return {group for name in names for group in self._groups.get(name, ())}
 
     def texts_of(self, names: Iterable[str]) -> set[str]:

@@ -49,10 +49,7 @@ class JudgedItem(NamedTuple):
 
     @classmethod
     def from_response(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
-        """Collect the names, groups and texts from the response, its task and the history.
-
-        The task's id counts as a name for texts rated under it.
-        """
+        """Collect these from the response, its task and the history; texts may be rated under the task's id too."""
         names = {response.id, *history.items_of(response.id)}
         groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
         other_texts = history.texts_of({*names, view.id}) - {response.text}
@@ -155,10 +152,7 @@ class NormalizedText:
 
     @cached_property
     def ngrams(self) -> frozenset[str]:
-        """The n-grams: three words in a row, or five letters of a script without spaces.
-
-        There are none for a text under eight words.
-        """
+        """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
         words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
         letters = "".join(_UNSPACED.findall(self.letters))
         if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:

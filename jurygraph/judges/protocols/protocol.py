@@ -146,10 +146,7 @@ class ItemReply(GroundsReply):
 
 
 def rating(place: str, value: float, reason: str, quotes: Sequence[str], people: People) -> Finding:
-    """Return the finding of a value on the scale; one above the lowest needs a quotation.
-
-    The score is the value's fraction of the range.
-    """
+    """Return the finding of a value on the scale; one above the lowest needs a quotation."""
     claims = [Claim(f"a value of {value:g}", quotes)] if value > LOWEST else []
     return Finding(place, on_scale(value), restore_ids(reason, people), quotes, claims)
 

@@ -57,10 +57,7 @@ class Gguf(Backend):
         self._pool: ThreadPoolExecutor | None = None
 
     def open(self) -> None:
-        """Load the model, unless it is loaded; this blocks the event loop.
-
-        Raises `ConfigError` if it cannot be loaded.
-        """
+        """Load the model unless it is loaded, which blocks the event loop. Raises `ConfigError` if that fails."""
         if self._server is None:
             hint = "larger than the memory, or newer than xllamacpp: copy it again, name a smaller model, or update"
             self._server = start_server(

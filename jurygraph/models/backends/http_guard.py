@@ -172,10 +172,7 @@ class _Body:
 
 
 def check_value_count(content: bytes | bytearray) -> None:
-    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it.
-
-    Invalid JSON is left to the reply's readers.
-    """
+    """Raise `Fault` for a reply of so many values that parsing it would block everything else."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
     if content.count(b"{") <= MOST_OBJECTS:
@@ -183,7 +180,7 @@ def check_value_count(content: bytes | bytearray) -> None:
     try:
         pending = [from_json(content)]
     except ValueError:
-        return
+        return  # invalid JSON is left to the reply's readers
     count = 0
     while pending:
         item = pending.pop()

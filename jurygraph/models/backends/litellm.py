@@ -98,10 +98,7 @@ class LiteLLM(Backend):
         self.capabilities = known if form is None else replace(known, form=form)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply to one HTTP request, within `timeout` seconds. Raises `Fault`.
-
-        The first call imports litellm.
-        """
+        """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm. Raises `Fault`."""
         arguments = {name: value for name, value in request.parameters.items() if name not in self._dropped_parameters}
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
@@ -111,10 +108,7 @@ class LiteLLM(Backend):
     async def call(
         self, function: str, arguments: Mapping[str, Any], timeout: float, read: Callable[[Any, bytes], T]
     ) -> T:
-        """Call a function of litellm with one HTTP request, and `read` its result and the body of the reply.
-
-        Raises `Fault`.
-        """
+        """Call a function of litellm with one HTTP request; `read` its result and the reply's body. Raises `Fault`."""
         call = getattr(library(), function)  # imported before the timeout begins
         USING.add(self)
         with guard_requests(json=True) as exchange:

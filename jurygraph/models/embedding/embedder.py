@@ -36,10 +36,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; a zero vector stays zero.
-
-        Raises `Fault`, and then returns no vector at all.
-        """
+        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; zero stays zero. Raises `Fault`."""
 
 
 class Reranker(_Model):
@@ -49,10 +46,7 @@ class Reranker(_Model):
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order.
-
-        Raises `Fault`, and then returns no score at all.
-        """
+        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order. Raises `Fault`."""
 
 
 class CachingEmbedder:
@@ -123,10 +117,7 @@ class LocalModel(_Model):
         """Return the model of the library. Raises `ConfigError` if it cannot be loaded."""
 
     async def call(self, function: Callable[[Any], T]) -> T:
-        """Load the model if needed, and call a function of it.
-
-        Raises `Fault`, of kind `unknown-model` if it cannot be loaded.
-        """
+        """Call a function of the model. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))

@@ -14,6 +14,7 @@ from jurygraph.models.backends.http_guard import check_value_count
 from jurygraph.models.backends.litellm import LiteLLM
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, sort_by_index, validate_scores
+from jurygraph.models.factory import PROVIDER_MODEL, split_url_and_model
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.schema import CallsConfig
@@ -125,6 +126,15 @@ class LiteLLMServer(Server):
             return await provider.call(function, {**fields, **most}, TIMEOUT, _read_litellm_reply)
         finally:
             await provider.close()
+
+
+def find_server(kind: str, rest: str) -> Server:
+    """Return the server of a name of this kind. Raises `ValueError` if the name has another form."""
+    if kind == "openai-compatible":
+        return Endpoint(*split_url_and_model(rest, "minilm"))
+    if not PROVIDER_MODEL.fullmatch(rest):
+        raise ValueError("litellm: is followed by provider/model, such as openai/text-embedding-3-small")
+    return LiteLLMServer(rest)
 
 
 def _read_litellm_reply(reply: Any, body: bytes) -> Mapping[str, Any]:
