@@ -70,7 +70,7 @@ class JudgeClient:
         logprobs: bool = False,
         max_reply_tokens: int = 0,
     ) -> Request:
-        """Build a request, equal for equal arguments. `max_reply_tokens` counts if the config's `max_tokens` is less."""
+        """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
         backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._render_options, **variables)
         max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)

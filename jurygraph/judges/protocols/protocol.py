@@ -49,9 +49,9 @@ class ScoringProtocol(SingleCallEvaluator):
         self._prompt = load_prompt(self.prompt)
         self.version = f"1 prompt {self._prompt.full_version}"
 
-    @abstractmethod
     def subjects(self, people: People) -> Sequence[str]:
-        """Return the subjects, with one question each."""
+        """Return the subjects, with one question each: by default those with a share."""
+        return tuple(self.shares)
 
     @abstractmethod
     def reply_model(self, people: People) -> type[FrozenModel]:
@@ -203,9 +203,6 @@ class Rubric(ScoringProtocol):
     name = "protocols.rubric"
     prompt = "dimensions"
     shares = DIMENSIONS
-
-    def subjects(self, people: People) -> Sequence[str]:
-        return tuple(DIMENSIONS)
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _RUBRIC_REPLY
