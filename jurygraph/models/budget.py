@@ -16,13 +16,10 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.schema.calls import Price as Price
 
-TEMPLATE_TOKENS = 16
-"""Most tokens that a chat template adds to a message: its role and the markers around it."""
-
+TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
-_COPIES = frozenset({"n", "best_of"})
-"""Parameters by which a server generates several replies, and bills all of them."""
+_COPIES = frozenset({"n", "best_of"})  # parameters by which a server generates several replies, and bills all of them
 
 
 def price_of(

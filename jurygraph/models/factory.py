@@ -30,8 +30,7 @@ _FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
 
-_SLOTS = 4
-"""Most requests that a gguf model processes in parallel: each needs memory for its context."""
+_SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
 # A recording keeps the form it was made with, and refuses none, so that the config of the run can be replayed as it is.
 _FORM_REFUSALS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}

@@ -48,9 +48,7 @@ _BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys((408
 _BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
 _MAX_MESSAGE = 500
 
-MAX_ERROR_BYTES = 64 << 10
-"""Most bytes of an error's body that are read; the rest is ignored."""
-
+MAX_ERROR_BYTES = 64 << 10  # most bytes of an error's body that are read; the rest is ignored
 _MAX_PARSED = 1 << 20
 _OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _OVERFLOW_MESSAGES = re.compile(

@@ -18,9 +18,7 @@ from jurygraph.models.request import Reply, Token
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"
 _JSON = json.JSONDecoder()
-_MAX_UNSEEN = 0.05
-"""Largest error of a probability, if one of the two words is not among the alternatives."""
-
+_MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)

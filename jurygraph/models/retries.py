@@ -25,9 +25,7 @@ from jurygraph.models.faults import RETRYABLE, Fault
 
 T = TypeVar("T")
 
-MAX_WAIT = 600.0
-"""Most seconds to wait on a provider's request; a request that would wait longer fails instead."""
-
+MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+")

@@ -31,8 +31,7 @@ class Shot(NamedTuple):
 Role = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
-_QUESTION = "question"
-"""The variable of a base prompt that holds the prompt extending it."""
+_QUESTION = "question"  # the variable of a base prompt that holds the prompt extending it
 _ABSENT = object()
 
 

@@ -22,8 +22,7 @@ MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
 
-POOLS = ("own", "others")
-"""Examples that may be shown: the reviewer's own and those of all others."""
+POOLS = ("own", "others")  # examples that may be shown: the reviewer's own and those of all others
 
 
 class ReviewerJudge(Evaluator):

@@ -16,8 +16,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
 
-ExampleFields = dict[str, Any]
-"""An example as selectors see it: the fields of `Example`, and its `digest`."""
+ExampleFields = dict[str, Any]  # an example as selectors see it: the fields of `Example`, and its `digest`
 Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
 
 

@@ -19,13 +19,10 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.probability import value_token_indices
 from jurygraph.models.request import Reply, Request, Token
 
-_NO_LOG = -1
-"""Verbosity at which the engine prints nothing."""
-
+_NO_LOG = -1  # verbosity at which the engine prints nothing
 _MAGIC = b"GGUF"
 
-_Chunk = dict[str, Any]
-"""A chunk of a reply as the engine streams it, in the form of OpenAI's chat completions."""
+_Chunk = dict[str, Any]  # a chunk of a reply as the engine streams it, in the form of OpenAI's chat completions
 
 
 class Gguf(Backend):

@@ -14,11 +14,8 @@ from jurygraph.models.faults import Fault
 
 T = TypeVar("T")
 
-BATCH_SIZE = 32
-"""Most texts or documents in one request: many servers accept no more."""
-
-MAX_CACHED = 512
-"""Most vectors in the cache; the least recently used are dropped first."""
+BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
+MAX_CACHED = 512  # most vectors in the cache; the least recently used are dropped first
 
 
 class _Model(ABC):

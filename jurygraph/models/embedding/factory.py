@@ -11,9 +11,7 @@ from pathlib import Path
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Reranker
 
-_MAX_LENGTH = 4_096
-"""Most characters of a model's name; no path or address is longer."""
-
+_MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
 _USAGE = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "litellm": "litellm:provider/model",

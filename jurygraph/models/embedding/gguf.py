@@ -9,8 +9,7 @@ from jurygraph.models.backends.gguf import Gguf, engine_fault, library, start_se
 from jurygraph.models.embedding.embedder import Embedder, LocalModel, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault
 
-_CONTEXT = 2048
-"""Most tokens of a text: all of it is processed at once, which takes memory."""
+_CONTEXT = 2048  # most tokens of a text: all of it is processed at once, which takes memory
 
 
 class GgufEmbedder(LocalModel, Embedder):

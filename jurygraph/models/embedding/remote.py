@@ -19,9 +19,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.schema import CallsConfig
 
-TIMEOUT = 60.0
-"""Seconds for one request."""
-
+TIMEOUT = 60.0  # seconds for one request
 POLICY = RetryPolicy()
 
 Path = Literal["embeddings", "rerank"]
