@@ -196,10 +196,7 @@ class Attempt:
 
 
 def _is_evidence(error: BaseException, until: float | None) -> bool:
-    """Return whether an error shows that the server is up or down.
-
-    A timeout at the deadline of a group does not: the server may have had too little time.
-    """
+    """Return whether an error shows that the server is up or down; a timeout at a group's deadline does not."""
     if not isinstance(error, Fault) or error.kind in _LOCAL_KINDS:
         return False
     return error.kind != "timeout" or until is None or _now() < until

@@ -82,10 +82,7 @@ async def deadline_at(until: float | None) -> AsyncIterator[None]:
 
 
 async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
-    """Wait for a turn and return its result; call `withdraw` if the wait ends without it.
-
-    Raises `Fault` of kind `deadline` at `until`, a time of the running loop.
-    """
+    """Return the result of a turn, or call `withdraw`. Raises `Fault` of kind `deadline` at `until`, a loop's time."""
     try:
         async with deadline_at(until):
             return await turn
@@ -129,10 +126,7 @@ class Fault(ModelError):
 
 
 class ServerError(NamedTuple):
-    """A server's error: its codes, its message, and a status if the body has one.
-
-    llama.cpp and OpenRouter may put an error with its status into a body of status 200.
-    """
+    """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200."""
 
     words: frozenset[str]
     message: str

@@ -159,15 +159,11 @@ def _environment() -> Any:
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
     fence: Fence = context[_FENCE]
-    return "\n\n".join(
-        _render_shot(
-            shot._replace(
-                text=fence.enclose(shot.text, "example"),
-                reason=fence.enclose(shot.reason, "reason") if shot.reason else "",
-            )
-        )
-        for shot in shots
-    )
+    rendered = []
+    for shot in shots:
+        text, reason = fence.enclose(shot.text, "example"), shot.reason and fence.enclose(shot.reason, "reason")
+        rendered.append(_render_shot(shot._replace(text=text, reason=reason)))
+    return "\n\n".join(rendered)
 
 
 @lru_cache(maxsize=1024)

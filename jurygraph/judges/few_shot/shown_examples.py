@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 import re2
 from rapidfuzz import fuzz
@@ -47,14 +47,6 @@ class JudgedItem(NamedTuple):
     groups: AbstractSet[str]
     texts: Sequence[str]
 
-    @classmethod
-    def from_response(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
-        """Collect these from the response, its task and the history; texts may be rated under the task's id too."""
-        names = {response.id, *history.items_of(response.id)}
-        groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
-        other_texts = history.texts_of({*names, view.id}) - {response.text}
-        return cls(names, groups, (response.text, *sorted(other_texts)))
-
 
 def candidate_examples(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
@@ -71,7 +63,10 @@ def choose_examples(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away."""
-    judged = JudgedItem.from_response(response, view, history)
+    names = {response.id, *history.items_of(response.id)}
+    groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
+    other_texts = history.texts_of({*names, view.id}) - {response.text}  # texts may be rated under the task's id too
+    judged = JudgedItem(names, groups, (response.text, *sorted(other_texts)))
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:

@@ -58,9 +58,6 @@ _KINDS = {
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """Error codes that litellm recognizes by the words of a message alone, and so may miss."""
 
-_OWN_KINDS = ("server", "rejected")
-"""Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
-
 _FIXED_ARGUMENTS = {
     "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
     "max_retries": 0,
@@ -69,9 +66,6 @@ _FIXED_ARGUMENTS = {
     "no-log": True,
 }
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
-
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""Exceptions that litellm raises for a malformed reply."""
 
 
 class LiteLLM(Backend):
@@ -139,8 +133,8 @@ class LiteLLM(Backend):
         kind = _kind(error)
         if kind not in RESPONSE_KINDS:
             kind = exchange.error_kind() or kind
-        if kind in _OWN_KINDS and exchange.status is not None and exchange.status < 300:
-            kind = "unreadable"
+        if kind in ("server", "rejected") and exchange.status is not None and exchange.status < 300:
+            kind = "unreadable"  # litellm itself raises a 500 or a 400 if it cannot read a reply
         return self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
 
 
@@ -221,7 +215,7 @@ def _kind_without_answer(error: Exception) -> str:
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot be created without a key
             return "unauthorised"
-        if isinstance(cause, _UNREADABLE):
+        if isinstance(cause, ValueError | TypeError | LookupError | AttributeError):  # for a malformed reply
             return "unreadable"
     return "server"
 
