@@ -104,10 +104,7 @@ def person_names(number: int) -> tuple[str, ...]:
 
 
 def named_people(people: People) -> list[dict[str, str]]:
-    """Return the people as they appear in a prompt, named by position: `person_1` is the first.
-
-    The id, which is untrusted text, is part of the fenced text.
-    """
+    """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
     pairs = zip(person_names(len(people)), people, strict=True)
     return [{"name": name, "text": "\n".join(_lines(person))} for name, person in pairs]
 

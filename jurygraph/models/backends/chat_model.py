@@ -55,7 +55,6 @@ class ChatModel(Backend):
         self._chat = chat.model_copy(update={"cache": False})
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply, within `timeout` seconds. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
                 return _reply(await asyncio.create_task(self._invoke(request), context=Context()))

@@ -31,8 +31,7 @@ FORMS = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].
 LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
 
-UNKNOWN = Capabilities("instructed")
-"""Capabilities of other providers: the least that all their models share."""
+UNKNOWN = Capabilities("instructed")  # of other providers: the least that all their models share
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 

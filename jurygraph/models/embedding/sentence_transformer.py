@@ -16,8 +16,7 @@ from jurygraph.safety.known_secrets import process_redactor
 _MAX_MESSAGE = 300
 _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 _SILENT = logging.CRITICAL + 1
-_DIGEST_DIGITS = 16
-"""Hexadecimal digits of a folder's digest, of the names and contents of its files, in its version."""
+_DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
 
 
 class _SentenceTransformersModel(LocalModel):
