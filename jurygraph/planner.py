@@ -100,10 +100,8 @@ class Planner:
             plan, first = await self.aestimate_plan(task)
             if plan is None:
                 return first
-        from jurygraph.models.dry_run import recording_gateway
-
         group = Group(task, responses, plan, reused_results)
-        backend, gateway = recording_gateway(self._jury.gateway, MAX_CONCURRENT_GROUPS)
+        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS)
         try:
             await start_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
         finally:
@@ -132,9 +130,7 @@ class Planner:
         """Return the result of `make` with known replies; if a reply is missing, None and the first requests."""
         if self._jury.gateway is None:
             return await make(None), []
-        from jurygraph.models.dry_run import recording_gateway
-
-        backend, gateway = recording_gateway(self._jury.gateway, MAX_CONCURRENT_GROUPS, sink, uses_stored=True)
+        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink, uses_stored=True)
         try:
             return await make(gateway), []
         except ModelError:

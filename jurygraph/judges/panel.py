@@ -146,10 +146,7 @@ class Votes:
         return cases
 
     def _evidence(self) -> Floats:
-        """Return the evidence of the votes that were cast, [R,K].
-
-        It is a probability per level if there are confusion matrices, else the number of votes.
-        """
+        """Return the evidence of the votes cast, [R,K]: probabilities with confusion matrices, else vote counts."""
         evidence = np.tile(self._prior, (len(self.cast), 1))
         for column, judge in enumerate(self._judge_names):
             updated = self._combine(evidence, self._evidence_of_vote[judge][self._level[:, column]])
@@ -158,10 +155,7 @@ class Votes:
         return evidence
 
     def _probabilities(self, evidence: Floats) -> Floats:
-        """Return the probabilities of the levels, [...,K].
-
-        They follow from Bayes' rule or, without confusion matrices, are uniform over the levels with the most votes.
-        """
+        """Return the levels' probabilities, [...,K]; without confusion matrices, uniform over those with most votes."""
         if self._counts_votes:
             evidence = np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0)
         return _normalize(evidence)
@@ -245,35 +239,24 @@ def _parse_confusions(value: Any) -> Confusions:
 
 
 def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
-    """Return the value of each class.
-
-    Classes that are numbers in [0, 1] are their own values, others are spaced evenly.
-    """
-    class_values = None if confusions is None else _numeric_classes(confusions.classes)
+    """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""
+    classes: Sequence[Any] = (0, 1) if confusions is None else confusions.classes
+    class_values = [float(label) for label in classes] if _are_units(classes) else None
+    if class_values is not None and class_values != sorted(class_values):
+        raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
     if param is None:
-        if confusions is None:
-            return [0.0, 1.0]
-        return class_values or [index / (len(confusions.classes) - 1) for index in range(len(confusions.classes))]
+        return class_values or [index / (len(classes) - 1) for index in range(len(classes))]
     is_list = isinstance(param, list | tuple) and len(param) > 1
     if not is_list or not _are_units(param) or sorted(set(param)) != list(param):
         raise PlanError(f"params.levels is {param!r}; write two numbers or more in [0, 1] that rise")
     levels = [float(number) for number in param]
-    if confusions is not None and len(levels) != len(confusions.classes):
-        raise PlanError(f"params.levels has {len(levels)} levels for {len(confusions.classes)} classes; give each one")
-    if class_values is not None and class_values != levels:
+    if confusions is not None and len(levels) != len(classes):
+        raise PlanError(f"params.levels has {len(levels)} levels for {len(classes)} classes; give each one")
+    if confusions is not None and class_values not in (None, levels):
         raise PlanError(
             f"params.levels is {levels}, and the confusions are of {class_values}; learn them of these levels"
         )
     return levels
-
-
-def _numeric_classes(classes: Sequence[Any]) -> list[float] | None:
-    """Return the classes if all are numbers in [0, 1], else None. Raises PlanError if such classes do not increase."""
-    if not _are_units(classes):
-        return None
-    if list(classes) != sorted(classes):
-        raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
-    return [float(label) for label in classes]
 
 
 def _are_units(values: Sequence[Any]) -> bool:

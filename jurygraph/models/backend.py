@@ -52,10 +52,7 @@ class Backend(ABC):
         return self.model
 
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
-        """Return a fault that names the model, on one line without secrets.
-
-        If a retry may succeed, the reply's `headers` give the time for it.
-        """
+        """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
         now, is_throttled = datetime.now(UTC), kind == "rate-limit"
         wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None

@@ -16,22 +16,16 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.schema.calls import Price as Price
 
-TEMPLATE_TOKENS = 16
-"""Most tokens that a chat template adds to a message: its role and the markers around it."""
-
+TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
 _MILLION = 1_000_000
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
-_COPIES = frozenset({"n", "best_of"})
-"""Parameters by which a server generates several replies, and bills all of them."""
+_COPIES = frozenset({"n", "best_of"})  # parameters by which a server generates several replies, and bills all of them
 
 
 def price_of(
     model: str, user_prices: Mapping[str, Price], fallback: Callable[[str], Price | None] | None = None
 ) -> Price | None:
-    """Return the price of a model: the user's own, else that of `fallback`.
-
-    The user's is listed under the whole name of the model, or under that without the provider (`openai/…`).
-    """
+    """Return the user's price of a model, by its name or that without the provider (`openai/…`), else `fallback`'s."""
     for name in (model, model.partition("/")[2]):
         if name in user_prices:
             return user_prices[name]
@@ -115,10 +109,7 @@ class Budget:
         return float(self._spent)
 
     def reserve(self, cost: float | None) -> "Reservation":
-        """Reserve one call and its maximum cost; None if the price is unknown.
-
-        Raises a `Fault` of kind `budget` if a limit might be exceeded.
-        """
+        """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = None if cost is None else _to_fraction(cost)
         refusal = self._refusal_reason(most)
         if refusal is not None:
@@ -129,10 +120,7 @@ class Budget:
         return Reservation(self, most)
 
     async def reserve_when_free(self, cost: float | None) -> "Reservation":
-        """Reserve as `reserve` does, but wait while requests in flight may free enough.
-
-        Most requests cost less than their reservation.
-        """
+        """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than that."""
         most = None if cost is None else _to_fraction(cost)
         while self._can_fit_later(most):
             freed = asyncio.get_running_loop().create_future()

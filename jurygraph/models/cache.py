@@ -60,10 +60,7 @@ _CONTENT = TypeAdapter(CachedReply)
 
 
 def default_folder() -> Path:
-    """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder.
-
-    Raises `InputError` if there is none.
-    """
+    """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder. Raises `InputError` if none."""
     named = os.environ.get("JURYGRAPH_CACHE")
     if named:
         return Path(named)
@@ -115,10 +112,7 @@ class Cache:
             return None
 
     def put(self, replies: Mapping[str, CachedReply]) -> None:
-        """Store replies together, and replace those already there.
-
-        The next run pays again for a reply that cannot be stored.
-        """
+        """Store replies together, also over old ones; the next run pays again for one that cannot be stored."""
         envelopes = {}
         for key, stored in replies.items():
             try:

@@ -21,9 +21,7 @@ log = logging.getLogger(__name__)
 OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
 """Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
 
-_LOCAL_KINDS = frozenset({"deadline", "budget"})
-"""Faults of this process, which are no evidence about the server."""
-
+_LOCAL_KINDS = frozenset({"deadline", "budget"})  # faults of this process, which are no evidence about the server
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
 
@@ -198,10 +196,7 @@ class Attempt:
 
 
 def _is_evidence(error: BaseException, until: float | None) -> bool:
-    """Return whether an error shows that the server is up or down.
-
-    A timeout at the deadline of a group does not: the server may have had too little time.
-    """
+    """Return whether an error shows that the server is up or down; a timeout at a group's deadline does not."""
     if not isinstance(error, Fault) or error.kind in _LOCAL_KINDS:
         return False
     return error.kind != "timeout" or until is None or _now() < until

@@ -20,7 +20,7 @@ from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.recording import Recorder
+from jurygraph.models.recording import Recorder, Replay
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
@@ -30,8 +30,7 @@ _FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
 
-_SLOTS = 4
-"""Most requests that a gguf model processes in parallel: each needs memory for its context."""
+_SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
 # A recording keeps the form it was made with, and refuses none, so that the config of the run can be replayed as it is.
 _FORM_REFUSALS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
@@ -90,8 +89,6 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
 
             return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
         if kind == "replay":
-            from jurygraph.models.backends.replay import Replay
-
             path, _, which = rest.partition("#")
             return Replay(Path(path), which or None)
         if kind == "langchain":

@@ -48,9 +48,7 @@ _BY_STATUS = dict.fromkeys((401, 402, 403), "unauthorised") | dict.fromkeys((408
 _BY_STATUS |= {404: "unknown-model", 409: "server", 425: "server", 429: "rate-limit"}
 _MAX_MESSAGE = 500
 
-MAX_ERROR_BYTES = 64 << 10
-"""Most bytes of an error's body that are read; the rest is ignored."""
-
+MAX_ERROR_BYTES = 64 << 10  # most bytes of an error's body that are read; the rest is ignored
 _MAX_PARSED = 1 << 20
 _OVERFLOW_CODES = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _OVERFLOW_MESSAGES = re.compile(
@@ -84,10 +82,7 @@ async def deadline_at(until: float | None) -> AsyncIterator[None]:
 
 
 async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
-    """Wait for a turn and return its result; call `withdraw` if the wait ends without it.
-
-    Raises `Fault` of kind `deadline` at `until`, a time of the running loop.
-    """
+    """Return the result of a turn, or call `withdraw`. Raises `Fault` of kind `deadline` at `until`, a loop's time."""
     try:
         async with deadline_at(until):
             return await turn
@@ -97,10 +92,7 @@ async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: 
 
 
 def exception_chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes and contexts, from the last to the first.
-
-    Suppressed contexts are included; each error is yielded once, even in a cycle.
-    """
+    """Yield an error, its causes and its contexts, even suppressed ones, from the last to the first, each once."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -134,10 +126,7 @@ class Fault(ModelError):
 
 
 class ServerError(NamedTuple):
-    """A server's error: its codes, its message, and a status if the body has one.
-
-    llama.cpp and OpenRouter may put an error with its status into a body of status 200.
-    """
+    """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200."""
 
     words: frozenset[str]
     message: str
@@ -145,10 +134,7 @@ class ServerError(NamedTuple):
 
 
 def parse_error(content: bytes | bytearray) -> ServerError:
-    """Parse the error in the body of a reply.
-
-    A body that is no JSON, or too large for an error, is itself the message.
-    """
+    """Parse the error in a reply's body; a body that is no JSON, or too large for an error, is itself the message."""
     try:
         body = from_json(content[: _MAX_PARSED + 1])
     except ValueError:

@@ -6,7 +6,7 @@ run store → cache → limiter → circuit breaker → budget → backend, retr
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import monotonic
 from typing import Any
 
@@ -64,7 +64,7 @@ class Gateway:
         self._limiter = limiter
         self._breaker = breaker or CircuitBreaker()
         self.price = price
-        self._cache = cache
+        self.cache = cache
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
@@ -94,22 +94,25 @@ class Gateway:
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
-    @property
-    def has_cache(self) -> bool:
-        """Return whether replies are kept for other runs too."""
-        return self._cache is not None
-
     def is_stored(self, request: Request, sink: CallSink | None = None) -> bool:
         """Return whether the reply is in the sink or the cache, so that nothing is sent."""
         if sink is not None and sink.find(request.digest) is not None:
             return True
-        return self._cache is not None and self._cache.get(request.digest) is not None
+        return self.cache is not None and self.cache.get(request.digest) is not None
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
         self._unstored.pop(key, None)
-        if self._cache is not None:
-            self._cache.drop(key)
+        if self.cache is not None:
+            self.cache.drop(key)
+
+    def for_dry_run(
+        self, concurrency: int, sink: CallSink | None = None, *, uses_stored: bool = False
+    ) -> "tuple[RecordingBackend, Gateway]":
+        """Return a recording backend and a gateway to it, with the same limits, that has no cache and no store."""
+        backend = RecordingBackend(self, sink, uses_stored)
+        limits = replace(self.limits, deadline=None)
+        return backend, Gateway(backend, Limiter(concurrency), limits, redactor=self.redactor)
 
     async def wait_for_pending(self) -> None:
         """Wait for requests under way: they are paid for, and their replies are kept."""
@@ -123,16 +126,16 @@ class Gateway:
             task.cancel()
         await asyncio.gather(*pending, return_exceptions=True)
         await self.backend.close()
-        if self._cache is not None:
+        if self.cache is not None:
             self._store_replies()
-            self._cache.close()
+            self.cache.close()
         if self._recorder is not None:
             self._recorder.close()
 
     async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
         answered = None if sink is None else sink.find(request.digest)
-        stored = self._cache.get(request.digest) if self._cache and answered is None else None
+        stored = self.cache.get(request.digest) if self.cache and answered is None else None
         if stored is not None:
             reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
             answered = await self._keep(request, reply, sink, cost=stored.cost, cache_hit=True, attempts=0, latency=0.0)
@@ -245,8 +248,30 @@ class Gateway:
     def _store_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
         unstored, self._unstored = self._unstored, {}
-        if self._cache is not None and unstored:
-            self._cache.put(unstored)
+        if self.cache is not None and unstored:
+            self.cache.put(unstored)
+
+
+class RecordingBackend(Backend):
+    """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
+
+    `requests` are the requests without a reply so far, by digest; none is sent. With `uses_stored`, those in the sink
+    or in the gateway's cache have a reply.
+    """
+
+    def __init__(self, gateway: Gateway, sink: CallSink | None, uses_stored: bool) -> None:
+        other = gateway.backend
+        self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
+        self.capabilities = other.capabilities
+        self.requests: dict[str, Request] = {}
+        self._gateway, self._sink, self._uses_stored = gateway, sink, uses_stored
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """Return a stored reply; record the request and raise `Fault` of kind `unrecorded` if there is none."""
+        if self._uses_stored and self._gateway.is_stored(request, self._sink):
+            return (await self._gateway.ask(request, sink=self._sink)).reply
+        self.requests[request.digest] = request
+        raise Fault("unrecorded", "the request was noted and not sent")
 
 
 def request_size(request: Request) -> int:

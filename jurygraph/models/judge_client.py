@@ -70,11 +70,7 @@ class JudgeClient:
         logprobs: bool = False,
         max_reply_tokens: int = 0,
     ) -> Request:
-        """Build a request without sending it. Equal arguments give an equal request.
-
-        `max_reply_tokens` is the number of tokens that the reply may use, if that is more than the config's
-        `max_tokens`.
-        """
+        """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
         backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._render_options, **variables)
         max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)
@@ -114,18 +110,15 @@ class JudgeClient:
         judged = None
         try:
             judged = self._read_reply(first, reply_model)
+            message = check(judged.value) if check else None
+            problem = await message if isinstance(message, Awaitable) else message
+            if problem is None:
+                return judged
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
                 raise
             problem = str(fault)
-        if judged is not None:
-            message = check(judged.value) if check else None
-            if isinstance(message, Awaitable):
-                message = await message
-            if message is None:
-                return judged
-            problem = message
         try:
             second = await self._ask(repair_request(request, first.reply, problem), repairs=first.call.id)
             return self._read_reply(second, reply_model)
@@ -157,10 +150,7 @@ class JudgeClient:
 
 
 async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
-    """Await all of these and return their results.
-
-    The first error is raised after all have ended, so that replies that were paid for are kept.
-    """
+    """Return the results of all; the first error is raised after all have ended, so that replies paid for are kept."""
     tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     await asyncio.gather(*tasks, return_exceptions=True)
     return [task.result() for task in tasks]

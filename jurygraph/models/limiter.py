@@ -14,11 +14,8 @@ from jurygraph.models.retries import MAX_WAIT
 
 log = logging.getLogger(__name__)
 
-BURST = 2.0
-"""Seconds' worth of a rate limit that may be used at once; a single request always may."""
-HOLD = 0.25
-"""Seconds of pause after a provider throttles without a `Retry-After`."""
-
+BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
+HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
 
 

@@ -18,9 +18,7 @@ from jurygraph.models.request import Reply, Token
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"
 _JSON = json.JSONDecoder()
-_MAX_UNSEEN = 0.05
-"""Largest error of a probability, if one of the two words is not among the alternatives."""
-
+_MAX_UNSEEN = 0.05  # largest error of a probability, if one of the two words is not among the alternatives
 _LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
@@ -45,10 +43,7 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
 
 
 def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
-    """Read log probabilities in OpenAI's format: every token of a text, or none if one cannot be read.
-
-    With a gap they would spell another text.
-    """
+    """Read log probabilities in OpenAI's format: of every token, or of none if one is unreadable, which left a gap."""
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
@@ -124,29 +119,29 @@ def offset_of(text: str, path: Sequence[str | int]) -> int | None:
 
 
 def _offset_of_part(text: str, offset: int, step: str | int) -> int:
-    bracket = text[offset]
-    if bracket not in "{[":
-        raise LookupError(step)
+    """Return the offset of a member or an element. Raises `LookupError` or `ValueError` if there is none."""
+    closing = {"{": "}", "[": "]"}[text[offset]]
     for index in count():
-        offset = _skip_space(text, offset + 1)
-        name: str | int = index
-        if bracket == "{":
-            if text[offset] != '"':
-                raise LookupError(step)
-            name, offset = _JSON.raw_decode(text, offset)
-            offset = _skip_space(text, offset)
+        offset, name = _skip_space(text, offset + 1), index
+        if text[offset] == closing:
+            break
+        if closing == "}":
+            name, offset = _decode_value(text, offset)
             if text[offset] != ":":
-                raise LookupError(step)
+                break
             offset = _skip_space(text, offset + 1)
-        elif text[offset] == "]":
-            raise LookupError(step)
         if name == step:
             return offset
-        _, offset = _JSON.raw_decode(text, offset)
-        offset = _skip_space(text, offset)
+        _, offset = _decode_value(text, offset)
         if text[offset] != ",":
             break
     raise LookupError(step)
+
+
+def _decode_value(text: str, offset: int) -> tuple[Any, int]:
+    """Return the value at an offset, and the offset of what follows it."""
+    value, end = _JSON.raw_decode(text, offset)
+    return value, _skip_space(text, end)
 
 
 def _skip_space(text: str, offset: int) -> int:

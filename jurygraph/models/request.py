@@ -10,9 +10,8 @@ from jurygraph.schema import Call, FrozenModel, Message
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
-"""Method that makes a reply match its schema.
-
-By the endpoint (`native`), by a grammar in the engine, by instructions in the messages; or `text`, without a schema.
+"""Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
+the messages; `text` is without a schema.
 """
 
 

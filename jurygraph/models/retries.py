@@ -25,9 +25,7 @@ from jurygraph.models.faults import RETRYABLE, Fault
 
 T = TypeVar("T")
 
-MAX_WAIT = 600.0
-"""Most seconds to wait on a provider's request; a request that would wait longer fails instead."""
-
+MAX_WAIT = 600.0  # most seconds to wait on a provider's request; a request that would wait longer fails instead
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)")
 _DURATION = re.compile(rf"(?:{_PART.pattern})+")
@@ -37,10 +35,9 @@ _LIMITED = ("requests", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The number of attempts, and the waits between them.
+    """Most attempts, at least 1, and the waits between them.
 
-    `attempts` is the largest number of requests, at least 1. The wait before the second one is drawn from 0 to `first`
-    seconds; the range doubles with each attempt, up to `longest` seconds.
+    The first wait is drawn from 0 to `first` seconds; the range doubles with each attempt, up to `longest` seconds.
     """
 
     attempts: int = 4

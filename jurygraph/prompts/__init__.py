@@ -31,8 +31,7 @@ class Shot(NamedTuple):
 Role = Message.model_fields["role"].annotation
 _FENCE = "fence_of_this_rendering"
 _MANNER_VARIABLES = frozenset({"fence", "reminder"})
-_QUESTION = "question"
-"""The variable of a base prompt that holds the prompt extending it."""
+_QUESTION = "question"  # the variable of a base prompt that holds the prompt extending it
 _ABSENT = object()
 
 
@@ -160,15 +159,11 @@ def _environment() -> Any:
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
     """Render examples one after another, their texts inside the fence of the prompt."""
     fence: Fence = context[_FENCE]
-    return "\n\n".join(
-        _render_shot(
-            shot._replace(
-                text=fence.enclose(shot.text, "example"),
-                reason=fence.enclose(shot.reason, "reason") if shot.reason else "",
-            )
-        )
-        for shot in shots
-    )
+    rendered = []
+    for shot in shots:
+        text, reason = fence.enclose(shot.text, "example"), shot.reason and fence.enclose(shot.reason, "reason")
+        rendered.append(_render_shot(shot._replace(text=text, reason=reason)))
+    return "\n\n".join(rendered)
 
 
 @lru_cache(maxsize=1024)

@@ -187,8 +187,7 @@ async def _gguf(folder: str, mode: str) -> None:
 
 
 async def _replay(folder: str, mode: str) -> None:
-    from jurygraph.models.backends.replay import Replay
-    from jurygraph.models.recording import Recorder
+    from jurygraph.models.recording import Recorder, Replay
     from jurygraph.safety.redaction import Redactor
 
     text, finish = planted_reply(mode)
@@ -205,7 +204,7 @@ async def _gguf_embedder(folder: str, mode: str) -> None:
     path.write_bytes(b"GGUF")
     given = [{"index": place, "embedding": one} for place, one in enumerate(VECTORS.get(mode, [[0.6, 0.8]]))]
     embedder = GgufEmbedder(path)
-    embedder._model._model = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
+    embedder._model = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
     await _embed(embedder)
 
 
@@ -213,7 +212,7 @@ async def _sentence_transformer(folder: str, mode: str) -> None:
     from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
 
     embedder = SentenceTransformerEmbedder("tiny")
-    embedder._model._model = SimpleNamespace(encode=lambda *_, **__: VECTORS.get(mode, [[0.6, 0.8]]))
+    embedder._model = SimpleNamespace(encode=lambda *_, **__: VECTORS.get(mode, [[0.6, 0.8]]))
     await _embed(embedder)
 
 

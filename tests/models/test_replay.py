@@ -9,10 +9,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.backends import replay
-from jurygraph.models.backends.replay import Replay
 from jurygraph.models.faults import RETRYABLE, Fault
-from jurygraph.models.recording import Recorder
+from jurygraph.models.recording import _FIELDS, Recorder, Replay
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
@@ -95,7 +93,7 @@ def test_a_request_that_was_not_recorded_fails_and_what_differs_first_is_named(
 
 
 def test_every_field_but_the_marks_can_differ() -> None:
-    assert set(replay._FIELDS) == set(Request.model_fields) - {"marks"}
+    assert set(_FIELDS) == set(Request.model_fields) - {"marks"}
 
 
 def test_the_nearest_request_has_the_most_similar_question(tmp_path: Path) -> None:

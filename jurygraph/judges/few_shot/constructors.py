@@ -22,8 +22,7 @@ MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
 
-POOLS = ("own", "others")
-"""Examples that may be shown: the reviewer's own and those of all others."""
+POOLS = ("own", "others")  # examples that may be shown: the reviewer's own and those of all others
 
 
 class ReviewerJudge(Evaluator):
@@ -80,7 +79,14 @@ class ReviewerJudge(Evaluator):
         self._compact = profile == "compact"
         self._history = None
         if self._pool and shots > 0:
-            self._history = _open_history(history, texts, columns or {}, self._dimensions)
+            if history is None:
+                raise ConfigError(
+                    "history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0"
+                )
+            if not isinstance(history, ReviewerHistory):
+                scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
+                history = ReviewerHistory.read(history, texts, columns or {}, scales=scales)
+            self._history = history
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
         self.version = f"1 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
@@ -147,7 +153,7 @@ class ReviewerJudge(Evaluator):
                 self._example(use, question)
 
     def _example(self, use: Any, question: Question) -> Example:
-        example = None if self._history is None else self._history.example(use["fingerprint"])
+        example = None if self._history is None else self._history.by_digest.get(use["fingerprint"])
         if example is None:
             which = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
@@ -267,14 +273,3 @@ def _check_names(choice: Any, history: Any, texts: Any, columns: Any) -> None:
         isinstance(columns, Mapping) and all(isinstance(part, str) for pair in columns.items() for part in pair)
     ):
         raise ConfigError(f"columns is a mapping of text to text, such as {{reviewer: who}}, not {columns!r}")
-
-
-def _open_history(
-    history: str | ReviewerHistory | None, texts: str | None, columns: Mapping[str, str], dimensions: Mapping[str, Any]
-) -> ReviewerHistory:
-    if isinstance(history, ReviewerHistory):
-        return history
-    if history is None:
-        raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
-    scales = {name: dimension.scale for name, dimension in dimensions.items()}
-    return ReviewerHistory.read(history, texts, columns, scales=scales)

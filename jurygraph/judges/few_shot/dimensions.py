@@ -90,10 +90,7 @@ class Dimension(FrozenModel):
 
 
 def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
-    """Return dimensions by name, sorted by name, from a config: a ready set, or a mapping with each dimension.
-
-    Raises `ConfigError` that names the dimension and the field.
-    """
+    """Return dimensions, sorted by name, of a ready set or a mapping. Raises `ConfigError` with dimension and field."""
     if isinstance(config, str):
         if config not in READY_SETS:
             known = ", ".join(READY_SETS)

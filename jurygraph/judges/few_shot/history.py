@@ -196,19 +196,12 @@ class ReviewerHistory:
         by_reviewer = self._by_dimension.get((dimension, domain), {})
         return tuple(chain.from_iterable(own for name, own in by_reviewer.items() if name != reviewer))
 
-    def example(self, digest: str) -> Example | None:
-        """Return the example with a digest; None if there is none."""
-        return self._by_digest.get(digest)
-
     def items_of(self, key: str) -> set[str]:
         """Return the items that were rated under a key: usually one, without the agent that the key may include."""
         return self._items.get(key, set())
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
-        """Return the groups of all ratings under these names, including ratings left out.
-
-        A name is a key, or an item of any agent.
-        """
+        """Return the groups of all ratings, even those left out, under these names: keys, or items of any agent."""
         return {group for name in names for group in self._groups.get(name, ())}
 
     def texts_of(self, names: Iterable[str]) -> set[str]:
@@ -216,11 +209,7 @@ class ReviewerHistory:
         return {text for name in names for text in self._texts.get(name, ())}
 
     def notes(self, shots: int = 0) -> tuple[str, ...]:
-        """Describe the history in sentences: its number of ratings, those left out, and reviewers with sparse ratings.
-
-        Ratings are sparse if there are too few of them, or if all have the same score. `shots` is the number of
-        examples of a reviewer that a judge is to be shown.
-        """
+        """Describe the number of ratings, those left out, and reviewers with fewer than `shots` or one score alone."""
         return tuple(self._describe(shots))
 
     def _describe(self, shots: int) -> Iterator[str]:
@@ -270,7 +259,7 @@ class ReviewerHistory:
     @cached_property
     def digest(self) -> str:
         """Digest of all examples, and of the relations by which some of them are dropped."""
-        return digest_of([sorted(self._by_digest), self.relations_digest])
+        return digest_of([sorted(self.by_digest), self.relations_digest])
 
     @cached_property
     def relations_digest(self) -> str:
@@ -279,7 +268,8 @@ class ReviewerHistory:
         return digest_of([[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds])
 
     @cached_property
-    def _by_digest(self) -> Mapping[str, Example]:
+    def by_digest(self) -> Mapping[str, Example]:
+        """The examples by their digests."""
         return {example.digest: example for example in self.examples}
 
 

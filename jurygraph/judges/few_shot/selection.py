@@ -16,8 +16,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
 
-ExampleFields = dict[str, Any]
-"""An example as selectors see it: the fields of `Example`, and its `digest`."""
+ExampleFields = dict[str, Any]  # an example as selectors see it: the fields of `Example`, and its `digest`
 Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
 
 
@@ -59,10 +58,7 @@ _CHOICES = f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
 
 
 def load_selector(choice: str) -> Selectors:
-    """Return the factory of a selector: a built-in name, or the dotted path of a callable of examples and a seed.
-
-    Raises `ConfigError` if there is no such selector.
-    """
+    """Return the factory of a selector: built in, or a callable by its path. Raises `ConfigError` if it is neither."""
     if choice in BUILT_IN:
         return BUILT_IN[choice]
     module, _, name = choice.rpartition(".")

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cached_property, lru_cache
 from itertools import chain
-from typing import NamedTuple, Self, TypeVar
+from typing import NamedTuple, TypeVar
 
 import re2
 from rapidfuzz import fuzz
@@ -47,17 +47,6 @@ class JudgedItem(NamedTuple):
     groups: AbstractSet[str]
     texts: Sequence[str]
 
-    @classmethod
-    def from_response(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
-        """Collect the names, groups and texts from the response, its task and the history.
-
-        The task's id counts as a name for texts rated under it.
-        """
-        names = {response.id, *history.items_of(response.id)}
-        groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
-        other_texts = history.texts_of({*names, view.id}) - {response.text}
-        return cls(names, groups, (response.text, *sorted(other_texts)))
-
 
 def candidate_examples(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
@@ -74,7 +63,10 @@ def choose_examples(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away."""
-    judged = JudgedItem.from_response(response, view, history)
+    names = {response.id, *history.items_of(response.id)}
+    groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
+    other_texts = history.texts_of({*names, view.id}) - {response.text}  # texts may be rated under the task's id too
+    judged = JudgedItem(names, groups, (response.text, *sorted(other_texts)))
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
@@ -123,12 +115,8 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
 
 MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order
 
-MIN_SHARED_NGRAMS = 0.6
-"""Least share of the shorter text's n-grams that occur in the other text, for the two to be near."""
-
-_WORDS_PER_NGRAM, _LETTERS_PER_NGRAM = 3, 5
-"""Lengths of n-grams: in words, and in letters for scripts without spaces between words."""
-
+MIN_SHARED_NGRAMS = 0.6  # least share of the shorter text's n-grams that occur in the other, for the two to be near
+_WORDS_PER_NGRAM, _LETTERS_PER_NGRAM = 3, 5  # lengths of n-grams; letters in scripts without spaces between words
 _MIN_WORDS, _LETTERS_PER_WORD = 8, 2  # a shorter text has too few n-grams for their share to be meaningful
 _MIN_LETTERS = 12  # a shorter text may occur in another by chance
 
@@ -155,10 +143,7 @@ class NormalizedText:
 
     @cached_property
     def ngrams(self) -> frozenset[str]:
-        """The n-grams: three words in a row, or five letters of a script without spaces.
-
-        There are none for a text under eight words.
-        """
+        """Three words in a row, or five letters of a script without spaces; none for a text under eight words."""
         words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
         letters = "".join(_UNSPACED.findall(self.letters))
         if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:

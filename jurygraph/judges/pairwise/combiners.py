@@ -131,9 +131,7 @@ def _count_per_row(where: Bools) -> Floats:
 
 
 PRIOR, MIN_PRIOR, MAX_PRIOR = 0.1, 0.01, 100.0
-_DIGITS = 12
-"""Decimal places of a probability. Digits beyond depend on the order of the responses, and would break ties by chance.
-"""
+_DIGITS = 12  # decimal places of a probability: those beyond depend on the order of responses, and break ties by chance
 
 _REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),

@@ -49,9 +49,9 @@ class ScoringProtocol(SingleCallEvaluator):
         self._prompt = load_prompt(self.prompt)
         self.version = f"1 prompt {self._prompt.full_version}"
 
-    @abstractmethod
     def subjects(self, people: People) -> Sequence[str]:
-        """Return the subjects, with one question each."""
+        """Return the subjects, with one question each: by default those with a share."""
+        return tuple(self.shares)
 
     @abstractmethod
     def reply_model(self, people: People) -> type[FrozenModel]:
@@ -104,10 +104,7 @@ def person_names(number: int) -> tuple[str, ...]:
 
 
 def named_people(people: People) -> list[dict[str, str]]:
-    """Return the people as they appear in a prompt, named by position: `person_1` is the first.
-
-    The id, which is untrusted text, is part of the fenced text.
-    """
+    """Return people for a prompt, named by position: `person_1` is the first. The id is untrusted, so it is fenced."""
     pairs = zip(person_names(len(people)), people, strict=True)
     return [{"name": name, "text": "\n".join(_lines(person))} for name, person in pairs]
 
@@ -146,10 +143,7 @@ class ItemReply(GroundsReply):
 
 
 def rating(place: str, value: float, reason: str, quotes: Sequence[str], people: People) -> Finding:
-    """Return the finding of a value on the scale; one above the lowest needs a quotation.
-
-    The score is the value's fraction of the range.
-    """
+    """Return the finding of a value on the scale; one above the lowest needs a quotation."""
     claims = [Claim(f"a value of {value:g}", quotes)] if value > LOWEST else []
     return Finding(place, on_scale(value), restore_ids(reason, people), quotes, claims)
 
@@ -207,9 +201,6 @@ class Rubric(ScoringProtocol):
     prompt = "dimensions"
     shares = DIMENSIONS
 
-    def subjects(self, people: People) -> Sequence[str]:
-        return tuple(DIMENSIONS)
-
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _RUBRIC_REPLY
 
@@ -239,7 +230,7 @@ class Checklist(ScoringProtocol):
     shares = WEIGHTS
 
     def subjects(self, people: People) -> Sequence[str]:
-        return list(_items(people))
+        return tuple(_items(people))
 
     def reply_model(self, people: People) -> type[FrozenModel]:
         return _checklist_reply_model(len(people))
@@ -260,18 +251,16 @@ def _items(people: People) -> dict[str, str]:
     """Return the path of each item in the reply, by the subject of its question."""
     names = zip(people, person_names(len(people)), strict=True)
     items = {f"A/{person.id}/{n}": f"{name}.{field}" for person, name in names for n, field in _fields("A")}
-    shared = _shared_categories(len(people))
-    return items | {f"{category}/{n}": field for category in shared for n, field in _fields(category)}
+    return items | {f"{field[0]}/{n}": field for n, field in _shared_fields(len(people))}
 
 
-def _fields(category: str) -> list[tuple[int, str]]:
-    """Return the items of a category, each with its field."""
-    return [(number, f"{category}{number}") for number in range(1, ITEMS[category] + 1)]
+def _shared_fields(people: int) -> list[tuple[int, str]]:
+    """Return the items about the response as a whole, with their fields; those of D are about a group of people."""
+    return _fields("BCDE" if people else "BCE")
 
 
-def _shared_categories(people: int) -> str:
-    """Return the categories whose items are about the response as a whole."""
-    return "BCDE" if people else "BCE"
+def _fields(categories: str) -> list[tuple[int, str]]:
+    return [(number, f"{category}{number}") for category in categories for number in range(1, ITEMS[category] + 1)]
 
 
 @lru_cache(maxsize=64)
@@ -279,7 +268,7 @@ def _checklist_reply_model(people: int) -> type[FrozenModel]:
     item_fields: Any = {field: (ItemReply, ...) for _, field in _fields("A")}
     person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
-    fields |= {field: (ItemReply, ...) for each in _shared_categories(people) for _, field in _fields(each)}
+    fields |= {field: (ItemReply, ...) for _, field in _shared_fields(people)}
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
 
-_FINISH_KEYS = ("finish_reason", "stop_reason", "done_reason")
-"""Metadata keys under which the integrations report why a reply ended."""
-
 _FINISH_REASONS = {
     "end_turn": "stop",
     "eos": "stop",
@@ -32,8 +29,6 @@ _FINISH_REASONS = {
     "safety": "content_filter",
 }
 """Finish reasons of the integrations, mapped to the words of most providers."""
-
-_STATUSES = range(400, 600)
 
 
 class ChatModel(Backend):
@@ -60,7 +55,6 @@ class ChatModel(Backend):
         self._chat = chat.model_copy(update={"cache": False})
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply, within `timeout` seconds. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
                 return _reply(await asyncio.create_task(self._invoke(request), context=Context()))
@@ -109,7 +103,7 @@ def _load_model(path: str) -> "BaseChatModel":
 
 def _reply(message: "AIMessage") -> Reply:
     metadata, usage = message.response_metadata, message.usage_metadata
-    finish = _first_text(metadata, *_FINISH_KEYS)
+    finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
     return Reply(
         text=str(message.text),
         finish=None if finish is None else _FINISH_REASONS.get(finish.lower(), finish.lower()),
@@ -138,7 +132,7 @@ def _own_kind(error: BaseException) -> str | None:
         return "connection"
     holders = ((error, "status_code"), (getattr(error, "response", None), "status_code"), (error, "code"))
     statuses = (getattr(holder, name, None) for holder, name in holders)
-    return next((kind_of_status(each) for each in statuses if isinstance(each, int) and each in _STATUSES), None)
+    return next((kind_of_status(each) for each in statuses if isinstance(each, int) and 400 <= each < 600), None)
 
 
 def _headers(error: Exception) -> dict[str, str]:

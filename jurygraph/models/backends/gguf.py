@@ -19,13 +19,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.probability import value_token_indices
 from jurygraph.models.request import Reply, Request, Token
 
-_NO_LOG = -1
-"""Verbosity at which the engine prints nothing."""
-
 _MAGIC = b"GGUF"
-
-_Chunk = dict[str, Any]
-"""A chunk of a reply as the engine streams it, in the form of OpenAI's chat completions."""
 
 
 class Gguf(Backend):
@@ -57,10 +51,7 @@ class Gguf(Backend):
         self._pool: ThreadPoolExecutor | None = None
 
     def open(self) -> None:
-        """Load the model, unless it is loaded; this blocks the event loop.
-
-        Raises `ConfigError` if it cannot be loaded.
-        """
+        """Load the model unless it is loaded, which blocks the event loop. Raises `ConfigError` if that fails."""
         if self._server is None:
             hint = "larger than the memory, or newer than xllamacpp: copy it again, name a smaller model, or update"
             self._server = start_server(
@@ -86,10 +77,10 @@ class Gguf(Backend):
             self.open()
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
-        chunks: list[_Chunk] = []
+        chunks: list[dict[str, Any]] = []  # in the form of OpenAI's chat completions
         is_cancelled = threading.Event()
 
-        def collect(chunk: _Chunk) -> bool:
+        def collect(chunk: dict[str, Any]) -> bool:
             chunks.append(chunk)
             return is_cancelled.is_set()
 
@@ -132,7 +123,7 @@ def start_server(path: Path, hint: str, *, threads: int | None = None, key: str 
     free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads or max(1, free - 1)
     parameters.api_keys = [key or token_urlsafe()]  # it listens on a local port, even if it is only used in process
-    parameters.verbosity = _NO_LOG
+    parameters.verbosity = -1  # prints nothing
     parameters.endpoint_metrics = True
     for name, value in settings.items():
         setattr(parameters, name, value)
@@ -171,7 +162,7 @@ def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-def _reply(chunks: Sequence[_Chunk]) -> Reply:
+def _reply(chunks: Sequence[dict[str, Any]]) -> Reply:
     for chunk in chunks:
         if "error" in chunk:
             raise engine_fault(chunk["error"])

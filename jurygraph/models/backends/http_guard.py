@@ -19,18 +19,14 @@ from jurygraph.models.faults import MAX_ERROR_BYTES, Fault, error_kind, kind_of_
 if TYPE_CHECKING:
     import httpx
 
-LARGEST = 8 << 20
-"""Most bytes of a reply."""
-
+LARGEST = 8 << 20  # most bytes of a reply
 MOST_VALUES = 1_000_000
 """Most JSON values in a reply: the log probabilities of the longest replies have about as many."""
 
 MOST_OBJECTS = 4_096
 """Most JSON objects in a reply, without those of its log probabilities: clients take up to a millisecond for each."""
 
-_ENCODING = "gzip"
-"""The only compression that is requested, since the standard library has a bounded decoder for it."""
-
+_ENCODING = "gzip"  # the only compression that is requested, since the standard library has a bounded decoder for it
 _MAX_SHOWN = 100
 _DESCRIBE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _IDENTITY = ("", "identity")
@@ -172,10 +168,7 @@ class _Body:
 
 
 def check_value_count(content: bytes | bytearray) -> None:
-    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it.
-
-    Invalid JSON is left to the reply's readers.
-    """
+    """Raise `Fault` for a reply of so many values that parsing it would block everything else."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
     if content.count(b"{") <= MOST_OBJECTS:
@@ -183,7 +176,7 @@ def check_value_count(content: bytes | bytearray) -> None:
     try:
         pending = [from_json(content)]
     except ValueError:
-        return
+        return  # invalid JSON is left to the reply's readers
     count = 0
     while pending:
         item = pending.pop()

@@ -31,8 +31,7 @@ FORMS = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].
 LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
 
-UNKNOWN = Capabilities("instructed")
-"""Capabilities of other providers: the least that all their models share."""
+UNKNOWN = Capabilities("instructed")  # of other providers: the least that all their models share
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
@@ -58,9 +57,6 @@ _KINDS = {
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """Error codes that litellm recognizes by the words of a message alone, and so may miss."""
 
-_OWN_KINDS = ("server", "rejected")
-"""Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
-
 _FIXED_ARGUMENTS = {
     "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
     "max_retries": 0,
@@ -69,9 +65,6 @@ _FIXED_ARGUMENTS = {
     "no-log": True,
 }
 """Arguments of every call: one attempt, which is limited, cached and recorded by the gateway alone."""
-
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
-"""Exceptions that litellm raises for a malformed reply."""
 
 
 class LiteLLM(Backend):
@@ -98,10 +91,7 @@ class LiteLLM(Backend):
         self.capabilities = known if form is None else replace(known, form=form)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply to one HTTP request, within `timeout` seconds. Raises `Fault`.
-
-        The first call imports litellm.
-        """
+        """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm. Raises `Fault`."""
         arguments = {name: value for name, value in request.parameters.items() if name not in self._dropped_parameters}
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
@@ -111,10 +101,7 @@ class LiteLLM(Backend):
     async def call(
         self, function: str, arguments: Mapping[str, Any], timeout: float, read: Callable[[Any, bytes], T]
     ) -> T:
-        """Call a function of litellm with one HTTP request, and `read` its result and the body of the reply.
-
-        Raises `Fault`.
-        """
+        """Call a function of litellm with one HTTP request; `read` its result and the reply's body. Raises `Fault`."""
         call = getattr(library(), function)  # imported before the timeout begins
         USING.add(self)
         with guard_requests(json=True) as exchange:
@@ -145,8 +132,8 @@ class LiteLLM(Backend):
         kind = _kind(error)
         if kind not in RESPONSE_KINDS:
             kind = exchange.error_kind() or kind
-        if kind in _OWN_KINDS and exchange.status is not None and exchange.status < 300:
-            kind = "unreadable"
+        if kind in ("server", "rejected") and exchange.status is not None and exchange.status < 300:
+            kind = "unreadable"  # litellm itself raises a 500 or a 400 if it cannot read a reply
         return self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
 
 
@@ -227,7 +214,7 @@ def _kind_without_answer(error: Exception) -> str:
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot be created without a key
             return "unauthorised"
-        if isinstance(cause, _UNREADABLE):
+        if isinstance(cause, ValueError | TypeError | LookupError | AttributeError):  # for a malformed reply
             return "unreadable"
     return "server"
 

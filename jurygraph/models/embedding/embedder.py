@@ -1,4 +1,4 @@
-"""Interfaces of embedders and rerankers, a cache of vectors, the thread of a local model, and checks of results."""
+"""Interfaces of embedders and rerankers, a cache of vectors, the base of local models, and checks of results."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -14,11 +14,8 @@ from jurygraph.models.faults import Fault
 
 T = TypeVar("T")
 
-BATCH_SIZE = 32
-"""Most texts or documents in one request: many servers accept no more."""
-
-MAX_CACHED = 512
-"""Most vectors in the cache; the least recently used are dropped first."""
+BATCH_SIZE = 32  # most texts or documents in one request: many servers accept no more
+MAX_CACHED = 512  # most vectors in the cache; the least recently used are dropped first
 
 
 class _Model(ABC):
@@ -36,10 +33,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; a zero vector stays zero.
-
-        Raises `Fault`, and then returns no vector at all.
-        """
+        """Return the unit vectors [N, D] of up to `BATCH_SIZE` texts, in order; zero stays zero. Raises `Fault`."""
 
 
 class Reranker(_Model):
@@ -49,10 +43,7 @@ class Reranker(_Model):
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order.
-
-        Raises `Fault`, and then returns no score at all.
-        """
+        """Return the raw scores [N] of up to `BATCH_SIZE` documents, in order. Raises `Fault`."""
 
 
 class CachingEmbedder:
@@ -108,29 +99,27 @@ class CachingEmbedder:
         self.embedder.close()
 
 
-class ModelThread:
-    """A local model in its own thread, where one call runs at a time, because few are thread-safe.
+class LocalModel(_Model):
+    """A model in this process, in its own thread, where one call runs at a time, because few are thread-safe.
 
-    `load` raises `ConfigError`. After a failed load, which may take long, there is no new attempt until it is closed.
+    After a failed load, which may take long, there is no new attempt until it is closed.
     """
 
-    def __init__(self, load: Callable[[], Any]) -> None:
-        self._load = load
-        self._thread: ThreadPoolExecutor | None = None
-        self._model: Any = None
-        self._error: str | None = None
+    _thread: ThreadPoolExecutor | None = None
+    _model: Any = None
+    _error: str | None = None
+
+    @abstractmethod
+    def load(self) -> Any:
+        """Return the model of the library. Raises `ConfigError` if it cannot be loaded."""
 
     async def call(self, function: Callable[[Any], T]) -> T:
-        """Load the model if needed, and call a function of it.
-
-        Raises `Fault`, of kind `unknown-model` if it cannot be loaded.
-        """
+        """Call a function of the model. Raises `Fault`, of kind `unknown-model` if the model cannot be loaded."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-embedding")
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
 
-    def close(self) -> None:
-        """Unload the model, after the calls under way have ended."""
+    def close(self) -> None:  # after the calls under way have ended
         thread, self._thread = self._thread, None
         if thread is not None:
             thread.shutdown()
@@ -139,7 +128,7 @@ class ModelThread:
     def _loaded_model(self) -> Any:
         if self._model is None and self._error is None:
             try:
-                self._model = self._load()
+                self._model = self.load()
             except ConfigError as error:
                 self._error = str(error)
         if self._error is not None:
@@ -153,13 +142,9 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
     text are no numbers.
     """
-    rows = _to_numbers(vectors)
-    if rows is None:
-        raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
+    rows = _to_numbers(vectors, f"{name}: its embeddings are no vectors of finite numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: expected {count} vectors, got the shape {rows.shape}")
-    if not np.isfinite(rows).all():
-        raise Fault("unreadable", f"{name}: an embedding holds a number that is not finite")
     largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
     rows = rows / np.where(largest > 0.0, largest, 1.0)
     length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
@@ -168,25 +153,23 @@ def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
 
 def validate_scores(values: Any, count: int, name: str) -> Floats:
     """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
-    scores = _to_numbers(values)
-    if scores is None:
-        raise Fault("unreadable", f"{name}: its scores are no numbers")
+    scores = _to_numbers(values, f"{name}: its scores are no finite numbers")
     if scores.shape != (count,):
         raise Fault("unreadable", f"{name}: expected {count} scores, one per document, got {scores.shape}")
-    if not np.isfinite(scores).all():
-        raise Fault("unreadable", f"{name}: a score is not finite")
     return scores
 
 
-def _to_numbers(values: Any) -> Floats | None:
-    """Return an array of numbers as float64; None for anything else, where NumPy would convert True and "0.9"."""
+def _to_numbers(values: Any, problem: str) -> Floats:
+    """Return finite numbers as float64. Raises `Fault` for all else, where NumPy would convert True and "0.9"."""
     try:
         array = values if isinstance(values, np.ndarray) else np.array(values, dtype=object)  # which keeps the types
-        if array.dtype.kind == "O" and not {type(each) for each in array.flat} <= {int, float}:
-            return None
-        return array.astype(np.float64) if array.dtype.kind in "iufO" else None
+        if array.dtype.kind in "iuf" or {type(each) for each in array.flat} <= {int, float}:
+            numbers = array.astype(np.float64)
+            if np.isfinite(numbers).all():
+                return numbers
     except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
-        return None
+        pass
+    raise Fault("unreadable", problem)
 
 
 def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:

@@ -7,18 +7,11 @@ gguf:PATH                               an embedder in a GGUF file, run in proce
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Reranker
-from jurygraph.models.factory import PROVIDER_MODEL, split_url_and_model
 
-if TYPE_CHECKING:
-    from jurygraph.models.embedding.remote import Server
-
-_MAX_LENGTH = 4_096
-"""Most characters of a model's name; no path or address is longer."""
-
+_MAX_LENGTH = 4_096  # most characters of a model's name; no path or address is longer
 _USAGE = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "litellm": "litellm:provider/model",
@@ -39,9 +32,9 @@ def open_embedder(spec: str) -> Embedder:
             from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
 
             return SentenceTransformerEmbedder(rest)
-        from jurygraph.models.embedding.remote import RemoteEmbedder
+        from jurygraph.models.embedding.remote import RemoteEmbedder, find_server
 
-        return RemoteEmbedder(_server(kind, rest))
+        return RemoteEmbedder(find_server(kind, rest))
     except ValueError as error:
         raise ConfigError(f"embedder: {error}") from error
 
@@ -54,9 +47,9 @@ def open_reranker(spec: str, logits: bool = False) -> Reranker:
             from jurygraph.models.embedding.sentence_transformer import CrossEncoderReranker
 
             return CrossEncoderReranker(rest)
-        from jurygraph.models.embedding.remote import RemoteReranker
+        from jurygraph.models.embedding.remote import RemoteReranker, find_server
 
-        return RemoteReranker(_server(kind, rest), logits)
+        return RemoteReranker(find_server(kind, rest), logits)
     except ValueError as error:
         raise ConfigError(f"ranker: {error}") from error
 
@@ -72,13 +65,3 @@ def _parse_spec(role: str, spec: str, kinds: list[str]) -> tuple[str, str]:
     if kind in ("sentence-transformers", "gguf") and "://" in rest:  # not repeated: it may contain a password
         raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
     return kind, rest
-
-
-def _server(kind: str, rest: str) -> "Server":
-    from jurygraph.models.embedding.remote import Endpoint, LiteLLMServer
-
-    if kind == "openai-compatible":
-        return Endpoint(*split_url_and_model(rest, "minilm"))
-    if not PROVIDER_MODEL.fullmatch(rest):
-        raise ValueError("litellm: is followed by provider/model, such as openai/text-embedding-3-small")
-    return LiteLLMServer(rest)

@@ -3,7 +3,7 @@
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, Literal
 
@@ -14,16 +14,16 @@ from jurygraph.models.backends.http_guard import check_value_count
 from jurygraph.models.backends.litellm import LiteLLM
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, sort_by_index, validate_scores
+from jurygraph.models.factory import PROVIDER_MODEL, split_url_and_model
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.schema import CallsConfig
 
-TIMEOUT = 60.0
-"""Seconds for one request."""
-
+TIMEOUT = 60.0  # seconds for one request
 POLICY = RetryPolicy()
 
 Path = Literal["embeddings", "rerank"]
+ResultCheck = Callable[[Any, int, str], Floats]
 _ANY_OBJECT = TypeAdapter(dict[str, Any])
 
 
@@ -41,6 +41,21 @@ class Server(ABC):
     async def post(self, path: Path, fields: dict[str, Any]) -> Mapping[str, Any]:
         """Return the reply to one request, in OpenAI's format or in Jina's and Cohere's. Raises `Fault`."""
 
+    async def fetch(self, path: Path, fields: dict[str, Any], count: int, validate: ResultCheck) -> Floats:
+        """Return `count` validated values in order, with retries. Raises `Fault` if the reply has others."""
+        entries, value = ("data", "embedding") if path == "embeddings" else ("results", "relevance_score")
+
+        async def once() -> Floats:
+            reply = await self.post(path, fields)
+            try:
+                found = [(entry["index"], entry[value]) for entry in reply[entries]]
+            except (LookupError, TypeError):
+                problem = f"its reply has no {entries} with an index and {value} each"
+                raise Fault("unreadable", f"{self.name}: {problem}") from None
+            return validate(sort_by_index(found, count, self.name), count, self.name)
+
+        return (await call_with_retries(once, POLICY))[0]
+
 
 class RemoteEmbedder(Embedder):
     """The embeddings of a server's model."""
@@ -50,11 +65,7 @@ class RemoteEmbedder(Embedder):
         self._server = server
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        async def once() -> Floats:
-            reply = await self._server.post("embeddings", {"input": list(texts)})
-            return normalize_vectors(_values(self.name, reply, "data", "embedding", len(texts)), len(texts), self.name)
-
-        return (await call_with_retries(once, POLICY))[0]
+        return await self._server.fetch("embeddings", {"input": list(texts)}, len(texts), normalize_vectors)
 
 
 class RemoteReranker(Reranker):
@@ -68,22 +79,8 @@ class RemoteReranker(Reranker):
         self._server = server
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        count = len(documents)
-
-        async def once() -> Floats:
-            reply = await self._server.post("rerank", {"query": query, "documents": list(documents)})
-            return validate_scores(_values(self.name, reply, "results", "relevance_score", count), count, self.name)
-
-        return (await call_with_retries(once, POLICY))[0]
-
-
-def _values(name: str, reply: Mapping[str, Any], entries: str, value: str, count: int) -> list[Any]:
-    """Return the values of a reply by their indices. Raises `Fault` if it has none."""
-    try:
-        found = [(entry["index"], entry[value]) for entry in reply[entries]]
-    except (LookupError, TypeError):
-        raise Fault("unreadable", f"{name}: its reply has no {entries} with an index and {value} each") from None
-    return sort_by_index(found, count, name)
+        fields = {"query": query, "documents": list(documents)}
+        return await self._server.fetch("rerank", fields, len(documents), validate_scores)
 
 
 class Endpoint(Server):
@@ -127,6 +124,15 @@ class LiteLLMServer(Server):
             return await provider.call(function, {**fields, **most}, TIMEOUT, _read_litellm_reply)
         finally:
             await provider.close()
+
+
+def find_server(kind: str, rest: str) -> Server:
+    """Return the server of a name of this kind. Raises `ValueError` if the name has another form."""
+    if kind == "openai-compatible":
+        return Endpoint(*split_url_and_model(rest, "minilm"))
+    if not PROVIDER_MODEL.fullmatch(rest):
+        raise ValueError("litellm: is followed by provider/model, such as openai/text-embedding-3-small")
+    return LiteLLMServer(rest)
 
 
 def _read_litellm_reply(reply: Any, body: bytes) -> Mapping[str, Any]:

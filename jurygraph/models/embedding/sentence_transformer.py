@@ -2,55 +2,67 @@
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Embedder, ModelThread, Reranker, normalize_vectors, validate_scores
+from jurygraph.models.embedding.embedder import Embedder, LocalModel, Reranker, normalize_vectors, validate_scores
 from jurygraph.safety.known_secrets import process_redactor
 
 _MAX_MESSAGE = 300
 _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 _SILENT = logging.CRITICAL + 1
-_DIGEST_DIGITS = 16
-"""Hexadecimal digits of a folder's digest, of the names and contents of its files, in its version."""
+_DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
 
 
-class SentenceTransformerEmbedder(Embedder):
-    """Sentence embeddings of a model by its name or folder, loaded at the first use.
+class _SentenceTransformersModel(LocalModel):
+    """A model by its name or folder, loaded at the first use.
 
-    A text longer than the model's input is truncated. Raises `ConfigError` if the extra is not installed, or if a name
-    that looks like a folder is none.
+    Raises `ConfigError` if the extra is not installed, or if a name that looks like a folder is none.
     """
+
+    class_name: ClassVar[str]
 
     def __init__(self, named: str) -> None:
         self.name, self.version = _identify(named)
-        self._model = ModelThread(lambda: _load_model(self.name, lambda library: library.SentenceTransformer(named)))
+        self._named = named
+
+    def load(self) -> Any:
+        try:
+            import sentence_transformers
+
+            with _silence_loading():
+                model: Any = getattr(sentence_transformers, self.class_name)(self._named).eval()
+            if isinstance(self, Reranker) and model.num_labels != 1:
+                raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
+            return model
+        except Exception as error:  # noqa: BLE001 - a broken file may raise anything
+            message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
+            problem = f"sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
+            raise ConfigError(f"{self.name}: {problem}") from None
+
+
+class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
+    """Sentence embeddings of a model; a text longer than its input is truncated."""
+
+    class_name = "SentenceTransformer"
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         def embed(model: Any) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
             return model.encode(list(texts), batch_size=1, show_progress_bar=False, convert_to_numpy=True)
 
-        return normalize_vectors(await self._model.call(embed), len(texts), self.name)
-
-    def close(self) -> None:
-        self._model.close()
+        return normalize_vectors(await self.call(embed), len(texts), self.name)
 
 
-class CrossEncoderReranker(Reranker):
-    """Logits of a cross-encoder by its name or folder, with the loading and the errors of the embedder."""
+class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
+    """Logits of a cross-encoder."""
 
+    class_name = "CrossEncoder"
     logits = True
-
-    def __init__(self, named: str) -> None:
-        self.name, self.version = _identify(named)
-        self._model = ModelThread(
-            lambda: _load_model(self.name, lambda library: _require_one_label(library.CrossEncoder(named)))
-        )
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         def score(model: Any) -> Any:
@@ -59,27 +71,7 @@ class CrossEncoderReranker(Reranker):
             pairs = [(query, document) for document in documents]
             return model.predict(pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity())
 
-        return validate_scores(await self._model.call(score), len(documents), self.name)
-
-    def close(self) -> None:
-        self._model.close()
-
-
-def _load_model(name: str, load: Callable[[Any], Any]) -> Any:
-    try:
-        import sentence_transformers
-
-        with _silence_loading():
-            return load(sentence_transformers).eval()
-    except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-        message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
-        raise ConfigError(f"{name}: sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}") from None
-
-
-def _require_one_label(model: Any) -> Any:
-    if model.num_labels != 1:
-        raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
-    return model
+        return validate_scores(await self.call(score), len(documents), self.name)
 
 
 @contextmanager

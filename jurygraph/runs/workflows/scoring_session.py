@@ -209,7 +209,7 @@ class ScoringSession:
         assert isinstance(run, WritableRun), "a closed run is finished"
         gateway = self.jury.gateway
         others = [] if self._branch is None else [self._branch.run.ledger]
-        calls = None if gateway is None else PlanningCalls(run, *others, is_durable=not gateway.has_cache)
+        calls = None if gateway is None else PlanningCalls(run, *others, is_durable=gateway.cache is None)
         try:
             with _rare_garbage_collection():
                 await self._plan_tasks(run, calls, report)

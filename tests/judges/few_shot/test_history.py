@@ -90,8 +90,7 @@ def test_an_example_is_a_rated_item_found_by_its_digest() -> None:
     }
     assert example.model_dump() == said
     assert example.digest == digest_of(said)
-    assert [found.example(one.digest) for one in found.examples] == list(found.examples)
-    assert found.example("0" * 64) is None
+    assert found.by_digest == {one.digest: one for one in found.examples}
     assert [(one.key, one.item) for one in found.examples_of("dee", "clarity")] == [("b_small", "b")]
 
 
