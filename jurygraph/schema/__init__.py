@@ -1,16 +1,16 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.calls import CallsConfig as CallsConfig
-from jurygraph.schema.calls import OutageConfig as OutageConfig
-from jurygraph.schema.calls import Price as Price
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
+from jurygraph.schema.config import CallsConfig as CallsConfig
 from jurygraph.schema.config import ComponentConfig as ComponentConfig
 from jurygraph.schema.config import Config as Config
 from jurygraph.schema.config import DeriverUse as DeriverUse
 from jurygraph.schema.config import EvaluatorUse as EvaluatorUse
 from jurygraph.schema.config import FailureConfig as FailureConfig
 from jurygraph.schema.config import InputConfig as InputConfig
+from jurygraph.schema.config import OutageConfig as OutageConfig
 from jurygraph.schema.config import PanelConfig as PanelConfig
+from jurygraph.schema.config import Price as Price
 from jurygraph.schema.config import RubricConfig as RubricConfig
 from jurygraph.schema.config import WeightsConfig as WeightsConfig
 from jurygraph.schema.frozen_model import FrozenModel as FrozenModel

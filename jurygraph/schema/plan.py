@@ -196,14 +196,10 @@ class Plan(FrozenModel):
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
 
-def with_rubric_graph(task: Task, rubric: Rubric | None) -> Task:
-    """Return the task with the annotated rubric; unchanged where `rubric` is None."""
-    return task if rubric is None else task.model_copy(update={"rubric": rubric})
-
-
 def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
-    return with_rubric_graph(with_profiles(task, profiles), rubric)
+    task = with_profiles(task, profiles)
+    return task if rubric is None else task.model_copy(update={"rubric": rubric})
 
 
 def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:

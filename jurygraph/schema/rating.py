@@ -54,9 +54,6 @@ class Vote(LabelledItem):
     group: LongId | None = None
 
 
-_ROUNDING = 1e-9
-
-
 class Confusions(FrozenModel):
     """The class shares and confusion matrices of a fitted consensus, without its items.
 
@@ -74,17 +71,14 @@ class Confusions(FrozenModel):
         expected = len(self.classes)
         if len(set(self.classes)) < expected:
             raise ValueError("`classes` names one twice; name each once, from low to high")
-        _check_shares("`prior`", self.prior, expected)
+        shares_by_field = {"prior": self.prior}
         for name, rows in self.annotators.items():
             if len(rows) != expected:
                 raise ValueError(f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one")
-            for place, row in enumerate(rows):
-                _check_shares(f"`annotators.{name}[{place}]`", row, expected)
+            shares_by_field |= {f"annotators.{name}[{place}]": row for place, row in enumerate(rows)}
+        for field, shares in shares_by_field.items():
+            if len(shares) != expected:
+                raise ValueError(f"`{field}` has {len(shares)} shares; give each of the {expected} classes one")
+            if abs(math.fsum(shares) - 1.0) > 1e-9:
+                raise ValueError(f"`{field}` sums to {math.fsum(shares)}; shares of all classes sum to 1")
         return self
-
-
-def _check_shares(field: str, shares: tuple[float, ...], expected: int) -> None:
-    if len(shares) != expected:
-        raise ValueError(f"{field} has {len(shares)} shares; give each of the {expected} classes one")
-    if abs(math.fsum(shares) - 1.0) > _ROUNDING:
-        raise ValueError(f"{field} sums to {math.fsum(shares)}; shares of all classes sum to 1")

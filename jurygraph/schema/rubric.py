@@ -45,13 +45,9 @@ class Criterion(FrozenModel):
             raise ValueError("`anchors` describe values of a `scale`, and there is none; add one, or leave them out")
         return self
 
-    def has_same_content(self, other: "Criterion") -> bool:
-        """Return whether another criterion has the same text, parts and sign; the sizes of the weights may differ."""
-        return self.content == other.content
-
     @property
     def content(self) -> list[JsonValue]:
-        """Return its text, the texts of its parts, and whether its weight is positive."""
+        """Return its text, the texts of its parts, and whether its weight is positive; the size is left out."""
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 

@@ -132,8 +132,6 @@ class Task(FrozenModel):
 
 
 _MEMBERS: dict[Audience, type] = {
-    "task": type(None),
-    "everyone": type(None),
     "stakeholder": Stakeholder,
     "criterion": Criterion,
     "reviewer": Reviewer,
@@ -160,7 +158,7 @@ class TaskView(FrozenModel):
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:
-        if not isinstance(self.about, _MEMBERS[self.audience]):
+        if not isinstance(self.about, _MEMBERS.get(self.audience, type(None))):
             raise ValueError(f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}")
         return self
 
