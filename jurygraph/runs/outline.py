@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, record_label
-from jurygraph.runs.store.packing import Body, Shape, read_shared_lists, unpack_message, unpack_verdict
+from jurygraph.runs.store.packing import Body, Shape, read_shared_lists, unpack_verdict
 from jurygraph.schema import RecordedVerdict
 
 
@@ -119,8 +119,3 @@ def _read_body(run: Run, record: Record) -> Body:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"cannot be read ({type(error).__name__}: {error})"
     raise TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed")
-
-
-def failure_message(run: Run, outline: TraceOutline, verdict: Body) -> str:
-    """Return the failure message of a failed verdict. Raises `TraceMismatch` where its text was changed."""
-    return unpack_message(verdict, run.source.ledger.texts_of(outline.record))

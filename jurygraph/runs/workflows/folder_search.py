@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from gzip import GzipFile
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -181,14 +182,12 @@ def search_file(path: Path, fragments: Fragments) -> tuple[bool, str | None]:
 
 def _search_packed(file: IO[bytes], fragments: Fragments) -> bool:
     """Search a file and, where it is not text, its unpacked content. Raises `_NotSearchable`."""
-    is_found, is_text, remaining = _search(file, fragments, MAX_SEARCHED_BYTES)
-    if is_found or is_text:
-        return is_found
-    for stream in _unpack(file):
+    remaining = MAX_SEARCHED_BYTES
+    for stream in chain([file], _unpack(file)):
         is_found, is_text, remaining = _search(stream, fragments, remaining)
         if is_found:
             return True
-        if not is_text:
+        if is_text == (stream is file):  # text is not unpacked, and all that is unpacked has to be text
             break
     if not is_text:
         raise _NotSearchable("is not UTF-8 text, so it cannot be searched")

@@ -26,14 +26,10 @@ Vote = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class LearnedPanel:
-    """The confusion matrices of a panel, and the config that uses them.
+    """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
 
-    Attributes:
-        config: the config for re-scoring; without confusions (majority vote) where the panel is too small.
-        confusions: the learned confusion matrices; None where the panel is too small.
-        judges: the quality of each judge by name; empty where the panel is too small.
-        responses: the number of judged responses.
-        warnings: warnings, one sentence each; the reason where the panel is too small.
+    Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and
+    `warnings`, of one sentence each, has the reason. `responses` is the number of judged responses.
     """
 
     config: Config

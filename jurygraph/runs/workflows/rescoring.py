@@ -3,7 +3,7 @@
 import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,10 +65,12 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             decision_for = task_decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
             by_task = {group.key: decision_for(group.key) for group in groups}
-            _write(new_run, _decision_drafts(by_task))
             rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
             values: list[tuple[float | None, float | None]] = []
-            _write(new_run, _trace_drafts(rewards, values), report)
+            drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
+            while some := list(islice(drafts, _CHUNK)):
+                new_run.ledger.append(*some)
+                report(sum(draft.kind == "trace" for draft in some))
         append_close_record(new_run)
     finally:
         new_run.close()
@@ -81,13 +83,6 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         failed_before=before.count(None),
         failed_after=after.count(None),
     )
-
-
-def _write(run: Run, drafts: Iterator[Draft], report: ProgressCallback | None = None) -> None:
-    while chunk := list(islice(drafts, _CHUNK)):
-        run.ledger.append(*chunk)
-        if report is not None:
-            report(len(chunk))
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:

@@ -18,7 +18,7 @@ from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, PlanningCalls
 from jurygraph.runs.canary import Canaries, Canary
-from jurygraph.runs.outline import failure_message, read_groups
+from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.estimate import (
     Estimator,
     Forecast,
@@ -43,8 +43,8 @@ from jurygraph.sources.profiles import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
-_StartedGroup = tuple[Plan, Sequence[Response], Canary | None]
-"""A group whose traces are still to be stored: plan, responses, and its canary; None for a task's own group."""
+_StartedGroup = tuple[Group, Plan, Canary | None]
+"""A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
 
 
 class ScoringSession:
@@ -82,8 +82,6 @@ class ScoringSession:
         self._work = work
         self._branch = branch
         self._profiles = profiles
-        if branch is not None:
-            branch.set_jury(jury)
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
         if self._run is not None:
             self._load_run(self._run)
@@ -103,9 +101,10 @@ class ScoringSession:
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
             self._add_to_bill(run, run.planning_calls())
             for group in read_groups(run):
-                for outline in group.traces:
-                    self.summary.add_outline(outline, partial(failure_message, run, outline))
-                    self._add_to_bill(run, map(Call.model_validate, outline.body.get("calls", ())))
+                for trace in group.traces:
+                    read_texts = partial(run.source.ledger.texts_of, trace.record)
+                    self.summary.add(group.record.key, trace.response_id, trace.body, trace.reward, read_texts)
+                    self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
                 self._add_to_bill(run, self._canaries.load(run.ledger))
             if run.is_closed and self._work.extent(run.tasks_scored, self.limit)[0]:
@@ -302,23 +301,26 @@ class ScoringSession:
             if canary is not None:
                 groups.insert(0, ((canary.response,), canary))
             for members, known_bad in groups:
-                started.append((plan, members, known_bad))
-                yield Group(task, members, plan, self._find_known_results(task, members, plan))
+                group = Group(task, members, plan, self._find_known_results(task, members, plan))
+                started.append((group, plan, known_bad))
+                yield group
 
     def _store_group(
         self, run: WritableRun, writer: Writer, started: _StartedGroup, traces: list[Trace], report: ProgressCallback
     ) -> None:
         """Append the traces of a group, or the record of a canary, and count them."""
-        plan, responses, canary = started
+        group, plan, canary = started
         if canary is not None and self._canaries is not None:
             writer.append([self._canaries.record(canary, traces[0])])
             self._add_to_bill(run, traces[0].calls)
             return
-        writer.append(run.group_drafts(plan, traces, responses))
+        drafts = run.group_drafts(plan, traces, group.responses)
+        writer.append(drafts)
         if self._branch is not None:
-            self._branch.count(traces)
-        for trace in traces:
-            self.summary.add(trace)
+            self._branch.count(traces, group.reused_results.verdicts)
+        for trace, draft in zip(traces, drafts[1:], strict=True):
+            texts, reward = dict(enumerate(draft.texts)), draft.body["reward"]
+            self.summary.add(trace.task_id, trace.response_id, draft.body, reward, partial(dict, texts))
             self._add_to_bill(run, trace.calls)
         report(len(traces))
 
@@ -383,15 +385,13 @@ def describe_differences(run: Run, here: Header, work: TaskSource) -> Iterator[s
     Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
     yield from differences(run.header, here)
-    if _file_digests(run.header) != _file_digests(here):
+    marks = ((header.tasks, header.responses, header.edges) for header in (run.header, here))
+    in_run, current = ([mark and mark.sha256 for mark in files] for files in marks)
+    if in_run != current:
         sentences = list(islice(_compare_contents(run, work), _MAX_LISTED + 1))
         yield from sentences[:_MAX_LISTED]
         if len(sentences) > _MAX_LISTED:
             yield "and more"
-
-
-def _file_digests(header: Header) -> list[str | None]:
-    return [mark.sha256 if mark else None for mark in (header.tasks, header.responses, header.edges)]
 
 
 def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
