@@ -59,21 +59,21 @@ class WritableRun(Run):
         folder = folder.resolve()
         created = place.create_folder(folder)
         place.refuse_links(folder)
+        text = place.config_text(header.config)
+        header = header.model_copy(update={"config_file": place.sha256_hex(text)})
         lock = acquire(folder / place.LOCK)
         try:
-            ledger = Ledger.create(folder / place.LEDGER)
+            run = cls(folder, Ledger.create(folder / place.LEDGER), header, lock)
         except BaseException:
             place.remove_folder(folder, created)
             release(lock)
             raise
-        text = place.config_text(header.config)
-        run = cls(folder, ledger, header.model_copy(update={"config_file": place.sha256_hex(text)}), lock)
         run._created_folders = created
         try:
-            if ledger.count:
+            if run.ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
             write_atomically(folder / place.CONFIG, text)
-            ledger.append(header_draft(run.header, run_id))
+            run.ledger.append(header_draft(header, run_id))
         except BaseException:
             run.close()
             raise

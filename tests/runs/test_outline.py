@@ -46,20 +46,19 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_outlines_agree_with_their_traces(run: Run) -> None:
-    found = [
-        (o.task_id, o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components))
-        for o in read_outlines(run)
-    ]
+    found = [(o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components)) for o in read_outlines(run)]
     assert found == [
-        (t.task_id, t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage, t.reward.components)
+        (t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage, t.reward.components)
         for t in run.traces()
     ]
 
 
 def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:
     summary, traces = Summary(), list(run.traces())
-    for o in read_outlines(run):
-        summary.add(o.task_id, o.response_id, o.body, o.reward, partial(run.source.ledger.texts_of, o.record))
+    for group in read_groups(run):
+        for o in group.traces:
+            texts = partial(run.source.ledger.texts_of, o.record)
+            summary.add(group.record.key, o.response_id, o.body, o.reward, texts)
     verdicts = [verdict for trace in traces for verdict in trace.verdicts if verdict.about == trace.response_id]
     counts, failed = summary.to_json()["verdicts"], [v.failure for v in verdicts if v.failure and v.status == "failed"]
     assert counts["requested"] == len(verdicts)

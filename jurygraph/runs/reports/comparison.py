@@ -144,7 +144,9 @@ def compare(
         passed_a_only=lost,
         passed_b_only=gained,
         mcnemar_p=_mcnemar(lost, gained),
-        **verdicts.figures(),
+        judged_both=len(verdicts.keys),
+        flips=int(verdicts.flipped.sum()),
+        flip_rate=float(verdicts.flipped.mean()) if len(verdicts.keys) else None,
         pass_threshold=passing,
         agents=tuple(_by_agent(sides[0], ids, rewards)),
         questions=tuple(verdicts.by_question()),
@@ -315,12 +317,8 @@ class _Verdicts:
         self.keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
         self.before, self.after = scores_a[in_a], scores_b[in_b]
         self.to_met, self.to_unmet = met_b[in_b] & ~met_a[in_a], met_a[in_a] & ~met_b[in_b]
+        self.flipped = self.to_met | self.to_unmet
         self.only_a, self.only_b = np.setdiff1d(keys_a, self.keys, True), np.setdiff1d(keys_b, self.keys, True)
-
-    def figures(self) -> dict[str, float | None]:
-        """Return the statistics over all questions."""
-        judged, flips = len(self.keys), int(self.to_met.sum() + self.to_unmet.sum())
-        return {"judged_both": judged, "flips": flips, "flip_rate": flips / judged if judged else None}
 
     def by_question(self) -> Iterator[QuestionFlips]:
         """Yield a row for each question that has a verdict in either run, ordered by name."""
@@ -339,8 +337,7 @@ class _Verdicts:
 
     def flips(self) -> Iterator[Flip]:
         """Yield every verdict whose decision flipped."""
-        flipped = self.to_met | self.to_unmet
-        columns = (column[flipped].tolist() for column in (self.keys, self.before, self.after, self.to_met))
+        columns = (column[self.flipped].tolist() for column in (self.keys, self.before, self.after, self.to_met))
         for key, before, after, met in zip(*columns, strict=True):
             place, slot = divmod(key, len(self.slots))
             question, shown, sample = self.slots[slot]

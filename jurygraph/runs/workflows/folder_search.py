@@ -35,7 +35,7 @@ _MIN_DIFFERENT = 5
 _MAX_FRAGMENTS = 100_000
 """Limit on the number of fragments: above a million characters in total, only longer quotations are found for sure."""
 
-_BLOCK = 1 << 18
+_CHUNK = 1 << 18
 _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 _SPARE_BITS, _MIN_BITS = 8, 16
 """Bits of a slot number beyond those needed for the number of fragments: about one position in 256 is compared."""
@@ -87,8 +87,8 @@ class Fragments:
         self._index()
 
     def _matches(self, content: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(content), _BLOCK) if self else ():
-            block = content[begin : begin + _BLOCK + self.overlap]
+        for begin in range(0, len(content), _CHUNK) if self else ():
+            block = content[begin : begin + _CHUNK + self.overlap]
             for place in np.flatnonzero(self._marked[self._slots_of(block)]).tolist():
                 forms = self._by_start.get(block[place : place + MIN_SEARCHED_LENGTH], ())
                 yield from (form for form in forms if block.startswith(form, place))
@@ -127,12 +127,9 @@ def iter_strings(value: Any) -> Iterator[str]:
 MAX_SEARCHED_BYTES = 64 << 20
 """Limit on the bytes of a file that are searched, packed and unpacked."""
 
-_CHUNK = 1 << 18
 _MAX_FIRST_LINE = 4 << 20
 _MAX_DIRECTORY = 1 << 20
-_GZIP = b"\x1f\x8b"
 _ZIP_END, _ZIP_END_SIZE, _MAX_COMMENT = b"PK\x05\x06", 22, 1 << 16
-_READ_MEMBERS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNREADABLE = (EOFError, OSError, zlib.error, zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 
 
@@ -236,7 +233,7 @@ def _unpack(file: IO[bytes]) -> Iterator[IO[bytes] | GzipFile]:
     file.seek(0)
     start = file.read(4)
     file.seek(0)
-    if start.startswith(_GZIP):
+    if start.startswith(b"\x1f\x8b"):
         with GzipFile(fileobj=file) as unpacked:
             yield unpacked
     elif start.startswith(b"PK"):
@@ -253,7 +250,7 @@ def _members(file: IO[bytes]) -> Iterator[IO[bytes]]:
         raise _NotSearchable("is a zip file with too many members, or a damaged one, and is not searched")
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
-            if entry.compress_type not in _READ_MEMBERS or entry.flag_bits & 1:
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
                 raise _NotSearchable(f"contains {entry.filename!r}, which is encrypted or packed in another way")
             with archive.open(entry) as member:
                 yield member

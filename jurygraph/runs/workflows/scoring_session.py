@@ -181,10 +181,9 @@ class ScoringSession:
     def _known_calls(self) -> CallStore:
         """The calls that may have read profiles: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
-        ledgers = [run.ledger for run in runs if run is not None]
         path = self.folder / PLANNING
-        earlier = Ledger.open(path) if path.exists() else None
-        return CallStore(*ledgers, *([] if earlier is None else [earlier]))
+        ledgers = [run.ledger if run else None for run in runs] + [Ledger.open(path) if path.exists() else None]
+        return CallStore(*(ledger for ledger in ledgers if ledger is not None))
 
     async def _dry_run_requests(
         self, task: Task, group: Sequence[Response], plan: Plan, known: ReusedResults
