@@ -51,8 +51,8 @@ from jurygraph.schema import (
     Task,
 )
 from jurygraph.schema.plan import SUBMITTED
-from jurygraph.schema.safety import GROUP_OF_ONE
 from jurygraph.schema.trace import group_verdicts_by_response
+from jurygraph.schema.verdict import GROUP_OF_ONE
 
 
 def compute_rewards(

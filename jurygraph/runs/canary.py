@@ -1,7 +1,4 @@
-"""Canaries: known-bad responses mixed into a run, each in a group of its own, left out of rewards and exports.
-
-They measure the judge: a verdict of a model that gives a canary credit is a false positive.
-"""
+"""Canaries: known-bad responses mixed into a run, not rewarded or exported; crediting one is a false positive."""
 
 import json
 import math
@@ -18,8 +15,8 @@ from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, RecordedVerdict, Response, SafetyConfig, Task, Trace, digest_of
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
-from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.schema.task import query_text
+from jurygraph.schema.verdict import GATED_LAYERS
 
 
 class Proportion(FrozenModel):

@@ -7,17 +7,18 @@ from pydantic import AfterValidator, Field, GetJsonSchemaHandler, JsonValue, fie
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
-from jurygraph.schema.safety import CanaryConfig, SafetyConfig
 from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NonNegative
-from jurygraph.schema.verdict import Layer
+from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
+Suite = Literal["master-keys", "null", "injection", "reference"]
+"""The four suites of attacks by responses on their judge."""
 
 
 class NamedModel(FrozenModel):
@@ -49,8 +50,7 @@ class _PluginUse(NamedModel):
 class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `material` override its own settings.
 
-    `material` names the material whose variants it judges instead of the responses; its default name then ends with
-    `-of-` and this material.
+    `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
     """
 
     when: Condition | None = None
@@ -71,8 +71,7 @@ class DeriverUse(_PluginUse):
 class InputConfig(NamedModel):
     """An input of a component: the questions of an evaluator, or one question by its id (`verdicts_of`).
 
-    Verdicts of reviewers' judges with a confidence below `min_confidence` are discarded; the default is that of
-    `panel`.
+    Verdicts of reviewers' judges with a confidence below `min_confidence` (default: that of `panel`) are discarded.
     """
 
     verdicts_of: LongId
@@ -158,6 +157,36 @@ class FailureConfig(FrozenModel):
     group_rule: GroupRule | None = None
 
 
+class CanaryConfig(FrozenModel):
+    """Known-bad responses mixed into a run, to measure if its judge can be fooled.
+
+    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run reports it if more
+    than the share `alert` of the verdicts on them give credit.
+    """
+
+    rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
+    suite: Suite | Literal["all"] = "all"
+    seed: Count = 0
+    alert: Unit = 0.05
+
+
+class SafetyConfig(FrozenModel):
+    """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
+
+    `fence` puts texts by others between marks that they cannot forge. `reminder` repeats the question after the
+    response. `whole_reply` accepts or rejects a reply as a whole; without it, the first JSON object in the reply
+    counts. `evidence` gives no credit without a quotation from the response. `gates` stop responses that need no model.
+    """
+
+    fence: Flag = True
+    reminder: Flag = True
+    whole_reply: Flag = True
+    evidence: Flag = True
+    gates: Annotated[
+        tuple[ResponseGate, ...], AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates))
+    ] = RESPONSE_GATES
+
+
 _SECRET = re.compile(
     r"(?:.*[_-])?(?:api[_-]?key|secret|password|credentials?|authorization|jwt|headers|api[_-]?base|base[_-]?url"
     r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
@@ -197,10 +226,9 @@ class CallsConfig(FrozenModel):
 
     `parameters` go to the provider unchanged (temperature is 0 unless given). `form` sets how replies are held to their
     schema where the endpoint differs from the usual. `timeout` applies to each of at most `attempts`, `deadline` to
-    everything that a group of responses needs. `outage` sets how long requests wait for a server that does not answer.
-    `context` is the number of tokens that a gguf model reads and writes for one request. `key` names the environment
-    variable with the key of an OpenAI-compatible server. `cache` keeps replies for other runs; `record` is a file for
-    `replay:`.
+    everything that a group of responses needs. `context` is the number of tokens that a gguf model reads and writes for
+    one request. `key` names the environment variable with the key of an OpenAI-compatible server. `cache` keeps replies
+    for other runs; `record` is a file for `replay:`.
     """
 
     parameters: dict[str, JsonValue] = Field(default_factory=dict)

@@ -1,7 +1,4 @@
-"""Ratings and votes by people: a score, or a label (a number or a word), that a person gave to an item.
-
-And the confusion matrices of annotators that are learned from them, which later plans can use.
-"""
+"""Ratings and votes, that is scores and labels that people gave to items, and confusion matrices learned from them."""
 
 import math
 from typing import Annotated, Literal, Self

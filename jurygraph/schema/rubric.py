@@ -21,8 +21,7 @@ class Part(FrozenModel):
 class Criterion(FrozenModel):
     """One criterion of a rubric. A negative weight makes it a penalty: its score is that of the violation.
 
-    A criterion is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or scored by
-    its `parts`.
+    It is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or by its `parts`.
     """
 
     id: Id
@@ -54,9 +53,8 @@ class Criterion(FrozenModel):
 class Edge(FrozenModel):
     """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the default of its kind.
 
-    The other fields explain the edge and have no effect on rewards. An edge written by a person has at most a `reason`.
-    An edge from an annotator has its `confidence`, the `votes` (samples for it, all samples), the `model`, and the
-    digest of the `prompt`.
+    The other fields explain the edge and have no effect on rewards: a `reason`, and on an edge from an annotator its
+    `confidence`, the `votes` (samples for it, all samples), the `model`, and the digest of the `prompt`.
     """
 
     parent: Id
@@ -73,8 +71,7 @@ class Edge(FrozenModel):
 class RejectedEdge(FrozenModel):
     """An edge that an annotator proposed and that is not in the graph; `why` is the reason.
 
-    `stage` is the step that rejected it: the check of each answer, the vote among several answers, or the projection
-    that removes cycles.
+    `stage` is what rejected it: the check of an answer, the vote among several, or the projection that removes cycles.
     """
 
     stage: Literal["check", "vote", "projection"]

@@ -27,10 +27,7 @@ _HINT = "compare two runs of the same tasks and responses"
 
 
 class AgentDelta(FrozenModel):
-    """The rewards of an agent in both runs.
-
-    `n` is the number of responses with a reward in both; if it is 0, the means are None.
-    """
+    """The rewards of an agent's `n` responses with a reward in both runs; the means are None if `n` is 0."""
 
     agent: str | None
     n: Count
@@ -43,9 +40,8 @@ class AgentDelta(FrozenModel):
 class QuestionFlips:
     """Changes of the verdicts of one question, for the responses in both runs.
 
-    `to_met` and `to_unmet` count the decisions that flipped, and `mcnemar_p` is McNemar's exact test of these two
-    counts; `largest_delta` is the maximum |B - A| of a score, in [0, 1]; `only_a` and `only_b` count verdicts that
-    exist in one run only.
+    `to_met` and `to_unmet` count the decisions that flipped, and `mcnemar_p` is McNemar's exact test of these counts;
+    `largest_delta` is the maximum |B - A| of a score, in [0, 1]; `only_a` and `only_b` count verdicts of one run only.
     """
 
     question: str
@@ -86,9 +82,8 @@ class RewardChange(FrozenModel):
 class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
-    `pass_threshold` is the reward from which a response passes. `flipped_verdicts` contains all flips, ordered by
-    question and response; `changes` the 20 largest changes of a reward; `notes` other differences and limits of the
-    statistics.
+    `pass_threshold` is the reward from which a response passes. `flipped_verdicts` has all flips by question and
+    response, `changes` the 20 largest changes of a reward, `notes` other differences and limits of the statistics.
     """
 
     pass_threshold: Number

@@ -28,8 +28,6 @@ ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
     "worst: every reply is repaired once; retries of failed requests are not included"
 )
-_REPAIR = 1024
-"""Maximum number of tokens that tell a model the errors in its reply."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
     """Return the calls, input and output tokens of a request in the low, expected and worst case."""
     input_tokens, max_reply = request_size(request), reply_limit(request.parameters, max_tokens)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
-    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + _REPAIR
+    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024  # at most so many to tell the errors in the reply
     return (
         (1, -(-size_of_messages(request) // 5), min(40, max_reply)),
         (1, -(-input_tokens // 4), min(150, max_reply)),

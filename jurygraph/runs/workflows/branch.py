@@ -1,7 +1,4 @@
-"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again.
-
-What did not change is known by digests of everything that a verdict depends on.
-"""
+"""Branch from another run: verdicts and material are carried over where digests show that no input has changed."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -101,8 +98,7 @@ class InputDigests(NamedTuple):
 def input_digests(survey: Survey) -> InputDigests:
     """Return the digest of every question and of all material, each with all that it depends on.
 
-    Two plans can share a verdict on a question, or a piece of material, whose digest is the same in both, for responses
-    with the same ids and content digests.
+    With the same digest, two plans can share a verdict or material, for responses with equal ids and content digests.
     """
     derivations = {derivation.gives: derivation for derivation in survey.derivations}
     material: dict[str, str] = {}

@@ -78,12 +78,8 @@ class Fragments:
 
     def discard_fragments_in(self, contents: Iterable[bytes]) -> None:
         """Drop the fragments that these contents contain, because they are not specific to the texts."""
-        for content in contents:
-            for form in set(self._matches(content)):
-                start = form[:MIN_SEARCHED_LENGTH]
-                self._by_start[start].discard(form)
-                if not self._by_start[start]:
-                    del self._by_start[start]
+        found = {form for content in contents for form in self._matches(content)}
+        self._by_start = {start: left for start, forms in self._by_start.items() if (left := forms - found)}
         self._index()
 
     def _matches(self, content: bytes) -> Iterator[bytes]:
@@ -216,15 +212,13 @@ def _continues_text(decoder: Any, piece: bytes, final: bool = False) -> bool:
 
 def _files_below(folder: Path, unsearched: list[str]) -> list[Path]:
     """Return every regular file below a folder, sorted by path; unread folders are added to `unsearched`."""
-
-    def report(error: OSError) -> None:
-        unsearched.append(f"{error.filename}: cannot be read ({error.strerror})")
-
     paths: list[Path] = []
-    for parent, folders, files in os.walk(folder, onerror=report):
+    errors: list[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=errors.append):
         paths += (path for name in files if (path := Path(parent, name)).is_file())
         linked = (path for name in folders if (path := Path(parent, name)).is_symlink())
         unsearched += (f"{path}: is a link to a folder, which is not searched" for path in linked)
+    unsearched += (f"{error.filename}: cannot be read ({error.strerror})" for error in errors)
     return sorted(paths)
 
 

@@ -37,7 +37,7 @@ from jurygraph.runs.workflows.branch import Branch, model_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
-from jurygraph.schema.safety import GATED_LAYERS
+from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
@@ -68,8 +68,7 @@ class ScoringSession:
     ) -> None:
         """Open the run in the folder, if there is one, and count its results.
 
-        Raises `InputError` where a run was begun with other files, config, model or evaluators, or where another
-        process writes it.
+        Raises `InputError` where it has other files, config, model or evaluators, or where another process writes it.
         """
         self.folder = folder
         self.jury = jury
@@ -198,8 +197,7 @@ class ScoringSession:
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
 
-        Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
-        and line of the task.
+        Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line.
         """
         if self.is_finished:
             return
@@ -226,7 +224,8 @@ class ScoringSession:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
-        async with aclosing(gather_in_order(plan_tasks, at_once, _AHEAD)) as plans:
+        # up to 8 finished plans may wait for an earlier one, for each task that is planned concurrently
+        async with aclosing(gather_in_order(plan_tasks, at_once, 8)) as plans:
             async for task, plan in plans:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
@@ -358,16 +357,11 @@ def _rare_garbage_collection() -> Iterator[None]:
     """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(100_000, 50, 100)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-_GC_THRESHOLDS = (100_000, 50, 100)
-_AHEAD = 8
-"""Number of finished plans that may wait for an earlier one, for each task that is planned concurrently."""
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
