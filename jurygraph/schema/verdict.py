@@ -57,10 +57,7 @@ class ExampleUse(FrozenModel):
 
 
 class Shrinkage(FrozenModel):
-    """How far a score was shrunk toward another judge's: score = (1 - weight) own + weight toward.
-
-    `examples` are those chosen for the other judge.
-    """
+    """How far a score shrank toward another judge's, with its `examples`: score = (1 - weight) own + weight toward."""
 
     weight: Unit
     toward: Unit

@@ -112,9 +112,8 @@ class CallCosts:
 class Bill:
     """The calls behind a run's verdicts, each counted once, by the source of their replies.
 
-    `sent` calls were billed to this run, in any of its sessions. `cached` replies were billed earlier, to another run.
-    `carried` calls were billed, if at all, to the run that this one was branched from. `replayed` calls are not billed.
-    Requests without a reply are not counted.
+    `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
+    run that this one was branched from, and `replayed` calls to none. Requests without a reply are not counted.
     """
 
     tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})

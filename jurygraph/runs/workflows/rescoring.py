@@ -189,8 +189,7 @@ class LearnedPanel:
 
 
 def learn_confusions(run: Run, config: Config, component: str, report: ProgressCallback) -> LearnedPanel:
-    """Return the confusions of a component's judges, fitted to its verdicts in a run (STABLEVAL, Algorithm 1,
-    converged).
+    """Return the confusions of a component's judges, fitted to a run's verdicts (STABLEVAL, Algorithm 1, converged).
 
     `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
     `consensus`, and `InputError` where nothing of it was judged.
