@@ -37,8 +37,8 @@ from jurygraph.decision.table import (
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, RecordedVerdict, Reward
 from jurygraph.schema.plan import SUBMITTED
-from jurygraph.schema.safety import GROUP_OF_ONE
 from jurygraph.schema.trace import group_verdicts_by_response
+from jurygraph.schema.verdict import GROUP_OF_ONE
 
 
 def compute_rewards(

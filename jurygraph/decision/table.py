@@ -17,7 +17,7 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
-from jurygraph.schema.safety import WORST_CASE_REASONS
+from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
 SCORED = (OK, STOPPED)

@@ -23,8 +23,8 @@ from jurygraph.schema import (
     Wave,
 )
 from jurygraph.schema.plan import SUBMITTED
-from jurygraph.schema.safety import GATED_LAYERS, GROUP_OF_ONE, WORST_CASE_REASONS
 from jurygraph.schema.task import sort_by_id
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, WORST_CASE_REASONS
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:

@@ -19,7 +19,7 @@ from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, R
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan
-from jurygraph.schema.plan import with_rubric_graph
+from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
 
@@ -87,7 +87,7 @@ async def _recipe(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
         how = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
         raise ModelError(f"task {state['task'].id!r}: {problem}; {how}")
-    task, weighed = with_rubric_graph(state["task"], rubric), (state["weights"], state["difficulty"])
+    task, weighed = with_planning_results(state["task"], rubric=rubric), (state["weights"], state["difficulty"])
     records = context.evaluator_records
     decision = build_decision(task, state["survey"], context.config, records, context.combiners, *weighed)
     return {"decision": decision}

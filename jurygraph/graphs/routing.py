@@ -30,8 +30,8 @@ from jurygraph.schema import (
     Verdict,
 )
 from jurygraph.schema.plan import SUBMITTED, question_identity
-from jurygraph.schema.safety import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT
 from jurygraph.schema.task import query_text
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT
 
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""

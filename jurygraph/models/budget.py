@@ -14,7 +14,7 @@ from pydantic import JsonValue
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
-from jurygraph.schema.calls import Price as Price
+from jurygraph.schema import Price as Price
 
 TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
 _MILLION = 1_000_000

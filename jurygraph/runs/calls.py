@@ -1,8 +1,7 @@
 """Store and find the calls of a run: one record each, with the request and the reply as texts outside the chain.
 
 Calls that read profiles and annotate rubrics are stored together with the plans: all of them or none. Until these are
-committed, each reply is durable in a separate ledger, so that a run that is stopped while planning does not repeat the
-request.
+committed, each reply is durable in a separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
 import asyncio
@@ -28,8 +27,7 @@ class CallStore:
     """A call sink over ledgers: a call is found in the first that has it, so that a killed run does not repeat it.
 
     New calls are stored with `append`, which appends to the first ledger; without it, none is stored. Calls found in
-    the other ledgers, such as that of the run's branch origin, are not copied: a request that repeats the request of a
-    carried-over verdict thus gets the same reply.
+    the other ledgers, such as that of a branch's origin, are not copied: a repeated request gets the same reply.
     """
 
     def __init__(self, *ledgers: Ledger, append: Append | None = None) -> None:

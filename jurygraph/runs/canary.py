@@ -1,7 +1,4 @@
-"""Canaries: known-bad responses mixed into a run, each in a group of its own, left out of rewards and exports.
-
-They measure the judge: a verdict of a model that gives a canary credit is a false positive.
-"""
+"""Canaries: known-bad responses mixed into a run, not rewarded or exported; crediting one is a false positive."""
 
 import json
 import math
@@ -18,8 +15,8 @@ from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, RecordedVerdict, Response, SafetyConfig, Task, Trace, digest_of
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
-from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.schema.task import query_text
+from jurygraph.schema.verdict import GATED_LAYERS
 
 
 class Proportion(FrozenModel):
@@ -50,7 +47,6 @@ def wilson(hits: int, n: int) -> tuple[float, float]:
     return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
 
 
-KIND = "canary"
 _DIGITS = 13
 """Number of hexadecimal digits of a task's digest that decide whether it gets a canary."""
 
@@ -115,7 +111,7 @@ class Canaries:
 
     def load(self, ledger: Ledger) -> Iterator[Call]:
         """Count the canaries that a run already has, whose tasks get no other. Yields the calls behind them."""
-        for record in ledger.records(KIND):
+        for record in ledger.records("canary"):
             self._known.add(record.key)
             self.tally.add(_stored_result(record))
             yield from map(Call.model_validate, record.content["calls"])
@@ -132,7 +128,7 @@ class Canaries:
         calls = [call.model_dump(mode="json") for call in trace.calls]
         body = {"attack": canary.attack.id, **result._asdict(), "calls": calls}
         verdicts = [verdict.model_dump(mode="json") for verdict in trace.verdicts]
-        return Draft(KIND, trace.task_id, body, [canary.response.text.encode(), json.dumps(verdicts).encode()])
+        return Draft("canary", trace.task_id, body, [canary.response.text.encode(), json.dumps(verdicts).encode()])
 
 
 def _stored_result(record: Record) -> CanaryResult:
@@ -144,7 +140,7 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
 
     A canary is skipped where its own texts, or those of its task, were erased.
     """
-    for record in ledger.records(KIND):
+    for record in ledger.records("canary"):
         verdicts_text = ledger.texts_of(record).get(1)
         if verdicts_text is None or not ledger.texts_of(ledger.require("task", record.key)):
             continue

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, record_label
-from jurygraph.runs.store.packing import Body, Shape, read_shared_lists, unpack_message, unpack_verdict
+from jurygraph.runs.store.packing import Body, Shape, read_shared_lists, unpack_verdict
 from jurygraph.schema import RecordedVerdict
 
 
@@ -22,7 +22,6 @@ class TraceOutline(NamedTuple):
     `unpack_reward` reads it; the components have the given names.
     """
 
-    task_id: str
     response_id: str
     agent: str | None
     value: float | None
@@ -86,23 +85,22 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
             survey, decision = plans.pop(record.key)
             names, body = [spec.name for spec in run.decision(decision).specs], _read_body(run, record)
             members = islice(records, body["size"])
-            traces = [_build_outline(run, record.key, member, own_records, names) for member in members]
+            traces = [_build_outline(run, member, own_records, names) for member in members]
             yield StoredGroup(record, body, survey, decision, traces)
     if own_records is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
 def _build_outline(
-    run: Run, task_id: str, record: Record, own_records: Iterator[Record] | None, names: Sequence[str]
+    run: Run, record: Record, own_records: Iterator[Record] | None, names: Sequence[str]
 ) -> TraceOutline:
     own_record = record if own_records is None else next(own_records, None)
     if own_record is None or own_record.key != record.key:
         raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
     body = _read_body(run, record)
     reward = (body if own_records is None else _read_body(run, own_record))["reward"]
-    status, coverage = reward.get("status", "ok"), reward.get("coverage", 1.0)
-    identity = task_id, record.key, body.get("agent")
-    return TraceOutline(*identity, reward["value"], status, coverage, record, body, own_record, reward, names)
+    figures = reward["value"], reward.get("status", "ok"), reward.get("coverage", 1.0)
+    return TraceOutline(record.key, body.get("agent"), *figures, record, body, own_record, reward, names)
 
 
 _REQUIRED_KEYS = {"task": {"survey", "decision"}, "group": {"size"}, "trace": {"reward"}}
@@ -119,8 +117,3 @@ def _read_body(run: Run, record: Record) -> Body:
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         problem = f"cannot be read ({type(error).__name__}: {error})"
     raise TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed")
-
-
-def failure_message(run: Run, outline: TraceOutline, verdict: Body) -> str:
-    """Return the failure message of a failed verdict. Raises `TraceMismatch` where its text was changed."""
-    return unpack_message(verdict, run.source.ledger.texts_of(outline.record))

@@ -59,21 +59,21 @@ class WritableRun(Run):
         folder = folder.resolve()
         created = place.create_folder(folder)
         place.refuse_links(folder)
+        text = place.config_text(header.config)
+        header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
         lock = place.acquire_lock(folder / place.LOCK)
         try:
-            ledger = Ledger.create(folder / place.LEDGER)
+            run = cls(folder, Ledger.create(folder / place.LEDGER), header, lock)
         except BaseException:
             place.remove_folder(folder, created)
             place.release_lock(lock)
             raise
-        text = place.config_text(header.config)
-        run = cls(folder, ledger, header.model_copy(update={"config_file": sha256(text).hexdigest()}), lock)
         run._created_folders = created
         try:
-            if ledger.count:
+            if run.ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
             write_atomically(folder / place.CONFIG, text)
-            ledger.append(header_draft(run.header, run_id))
+            run.ledger.append(header_draft(header, run_id))
         except BaseException:
             run.close()
             raise
@@ -91,18 +91,14 @@ class WritableRun(Run):
 
     def add_plan(self, task: Task, plan: Plan) -> None:
         """Append the plan of a task, together with its survey and decision unless these are stored already."""
-        shape = Shape.of(plan.survey)
-        self._add_once("survey", shape.digest, shape.model_dump(mode="json"))
-        decision = plan.decision
-        self._add_once("decision", decision.digest, decision.model_dump(mode="json"))
-        body: Body = {"survey": shape.digest, "decision": decision.digest}
+        shared = {"survey": Shape.of(plan.survey), "decision": plan.decision}
+        for kind, model in shared.items():
+            if self.ledger.find(kind, model.digest) is None:
+                self.ledger.append(Draft(kind, model.digest, model.model_dump(mode="json")))
+        body: Body = {kind: model.digest for kind, model in shared.items()}
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
         self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
-
-    def _add_once(self, kind: str, key: str, body: Body) -> None:
-        if self.ledger.find(kind, key) is None:
-            self.ledger.append(Draft(kind, key, body))
 
     def group_drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""

@@ -16,7 +16,7 @@ from jurygraph.messages import quote
 from jurygraph.safety.addresses import find_address, is_about
 from jurygraph.safety.openers import is_bare_opener
 from jurygraph.safety.text_folding import INVISIBLE, fold_text, letters_and_digits, remove_invisible
-from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
+from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 
 class GateResult(NamedTuple):

@@ -1,17 +1,20 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
-from jurygraph.schema.calls import CallsConfig as CallsConfig
-from jurygraph.schema.calls import OutageConfig as OutageConfig
-from jurygraph.schema.calls import Price as Price
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
+from jurygraph.schema.config import CallsConfig as CallsConfig
+from jurygraph.schema.config import CanaryConfig as CanaryConfig
 from jurygraph.schema.config import ComponentConfig as ComponentConfig
 from jurygraph.schema.config import Config as Config
 from jurygraph.schema.config import DeriverUse as DeriverUse
 from jurygraph.schema.config import EvaluatorUse as EvaluatorUse
 from jurygraph.schema.config import FailureConfig as FailureConfig
 from jurygraph.schema.config import InputConfig as InputConfig
+from jurygraph.schema.config import OutageConfig as OutageConfig
 from jurygraph.schema.config import PanelConfig as PanelConfig
+from jurygraph.schema.config import Price as Price
 from jurygraph.schema.config import RubricConfig as RubricConfig
+from jurygraph.schema.config import SafetyConfig as SafetyConfig
+from jurygraph.schema.config import Suite as Suite
 from jurygraph.schema.config import WeightsConfig as WeightsConfig
 from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
 from jurygraph.schema.frozen_model import canonical_json as canonical_json
@@ -48,11 +51,6 @@ from jurygraph.schema.rubric import Part as Part
 from jurygraph.schema.rubric import RejectedEdge as RejectedEdge
 from jurygraph.schema.rubric import Rubric as Rubric
 from jurygraph.schema.rubric import UnansweredPair as UnansweredPair
-from jurygraph.schema.safety import RESPONSE_GATES as RESPONSE_GATES
-from jurygraph.schema.safety import CanaryConfig as CanaryConfig
-from jurygraph.schema.safety import ResponseGate as ResponseGate
-from jurygraph.schema.safety import SafetyConfig as SafetyConfig
-from jurygraph.schema.safety import Suite as Suite
 from jurygraph.schema.task import Audience as Audience
 from jurygraph.schema.task import Constraint as Constraint
 from jurygraph.schema.task import Message as Message
@@ -69,6 +67,7 @@ from jurygraph.schema.trace import Counts as Counts
 from jurygraph.schema.trace import Reward as Reward
 from jurygraph.schema.trace import Term as Term
 from jurygraph.schema.trace import Trace as Trace
+from jurygraph.schema.verdict import RESPONSE_GATES as RESPONSE_GATES
 from jurygraph.schema.verdict import Call as Call
 from jurygraph.schema.verdict import Cause as Cause
 from jurygraph.schema.verdict import Evidence as Evidence
@@ -77,6 +76,7 @@ from jurygraph.schema.verdict import Failure as Failure
 from jurygraph.schema.verdict import Layer as Layer
 from jurygraph.schema.verdict import Material as Material
 from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
+from jurygraph.schema.verdict import ResponseGate as ResponseGate
 from jurygraph.schema.verdict import Shrinkage as Shrinkage
 from jurygraph.schema.verdict import Status as Status
 from jurygraph.schema.verdict import Variant as Variant

@@ -1,22 +1,24 @@
-"""The config of a jury: its evaluators, and how their verdicts count."""
+"""The config of a jury: its evaluators, how their verdicts count, and its calls to a model. It holds no secret."""
 
+import re
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, GetJsonSchemaHandler, JsonValue, model_validator
+from pydantic import AfterValidator, Field, GetJsonSchemaHandler, JsonValue, field_validator, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from jurygraph.schema.calls import CallsConfig
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
-from jurygraph.schema.safety import CanaryConfig, SafetyConfig
+from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NonNegative
-from jurygraph.schema.verdict import Layer
+from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
+Suite = Literal["master-keys", "null", "injection", "reference"]
+"""The four suites of attacks by responses on their judge."""
 
 
 class NamedModel(FrozenModel):
@@ -48,8 +50,7 @@ class _PluginUse(NamedModel):
 class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `material` override its own settings.
 
-    `material` names the material whose variants it judges instead of the responses; its default name then ends with
-    `-of-` and this material.
+    `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
     """
 
     when: Condition | None = None
@@ -70,8 +71,7 @@ class DeriverUse(_PluginUse):
 class InputConfig(NamedModel):
     """An input of a component: the questions of an evaluator, or one question by its id (`verdicts_of`).
 
-    Verdicts of reviewers' judges with a confidence below `min_confidence` are discarded; the default is that of
-    `panel`.
+    Verdicts of reviewers' judges with a confidence below `min_confidence` (default: that of `panel`) are discarded.
     """
 
     verdicts_of: LongId
@@ -155,6 +155,117 @@ class FailureConfig(FrozenModel):
     min_coverage: Unit = 0.8
     max_error_rate: Unit = 0.1
     group_rule: GroupRule | None = None
+
+
+class CanaryConfig(FrozenModel):
+    """Known-bad responses mixed into a run, to measure if its judge can be fooled.
+
+    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run reports it if more
+    than the share `alert` of the verdicts on them give credit.
+    """
+
+    rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
+    suite: Suite | Literal["all"] = "all"
+    seed: Count = 0
+    alert: Unit = 0.05
+
+
+class SafetyConfig(FrozenModel):
+    """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
+
+    `fence` puts texts by others between marks that they cannot forge. `reminder` repeats the question after the
+    response. `whole_reply` accepts or rejects a reply as a whole; without it, the first JSON object in the reply
+    counts. `evidence` gives no credit without a quotation from the response. `gates` stop responses that need no model.
+    """
+
+    fence: Flag = True
+    reminder: Flag = True
+    whole_reply: Flag = True
+    evidence: Flag = True
+    gates: Annotated[
+        tuple[ResponseGate, ...], AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates))
+    ] = RESPONSE_GATES
+
+
+_SECRET = re.compile(
+    r"(?:.*[_-])?(?:api[_-]?key|secret|password|credentials?|authorization|jwt|headers|api[_-]?base|base[_-]?url"
+    r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
+    re.IGNORECASE,
+)
+_RESERVED = frozenset(
+    ("model", "messages", "response_format", "stream", "stream_options", "n", "tools", "tool_choice", "functions")
+)
+
+
+def _check_variable_name(name: str) -> str:
+    if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):  # the message leaves the value out: it may be the key itself
+        raise ValueError("is not a name of an environment variable (in capitals); name the one that holds the key")
+    return name
+
+
+class Price(FrozenModel):
+    """Prices of a model's tokens, in US dollars per million."""
+
+    input: NonNegative
+    output: NonNegative
+
+
+class OutageConfig(FrozenModel):
+    """When requests wait for a model server that does not answer, and for how long.
+
+    `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage, `wait`
+    the seconds for which requests wait in one outage before they fail.
+    """
+
+    after: PositiveInt = 8
+    wait: Positive = 300.0
+
+
+class CallsConfig(FrozenModel):
+    """Settings of the calls to a model: parameters, limits and prices; times are in seconds.
+
+    `parameters` go to the provider unchanged (temperature is 0 unless given). `form` sets how replies are held to their
+    schema where the endpoint differs from the usual. `timeout` applies to each of at most `attempts`, `deadline` to
+    everything that a group of responses needs. `context` is the number of tokens that a gguf model reads and writes for
+    one request. `key` names the environment variable with the key of an OpenAI-compatible server. `cache` keeps replies
+    for other runs; `record` is a file for `replay:`.
+    """
+
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    max_tokens: PositiveInt = 1024
+    form: Literal["native", "instructed"] | None = None
+    timeout: Positive = 60.0
+    deadline: Positive | None = None
+    attempts: PositiveInt = 4
+    outage: OutageConfig = OutageConfig()
+    concurrency: PositiveInt = 32
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+    context: PositiveInt = 4096
+    key: Annotated[str, AfterValidator(_check_variable_name)] = "JURYGRAPH_API_KEY"
+    cache: Flag = True
+    record: Id | None = None
+    prices: dict[Id, Price] = Field(default_factory=dict)
+
+    @field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        for name in (str(path[-1]) for path, _ in iter_parts(parameters) if path):
+            if _SECRET.fullmatch(name):
+                remedy = "set the environment variable that the provider's client reads"
+                raise ValueError(f"`{name}` is a secret or an address, and a config holds none; {remedy}")
+        extra = parameters.get("extra_body")
+        for name in (*parameters, *(extra if isinstance(extra, dict) else ())):
+            if name in _RESERVED:
+                raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
+        # the highest possible cost of a reply is computed from these limits
+        for name in ("max_tokens", "max_completion_tokens"):
+            limit = parameters.get(name)
+            if limit is not None and (type(limit) is not int or limit < 1):
+                raise ValueError(f"`{name}` is not a whole number of tokens from 1 on; write one")
+        if parameters.get("max_tokens", 1) is None and parameters.get("max_completion_tokens") is None:
+            raise ValueError("`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too")
+        return parameters
 
 
 class Config(FrozenModel):

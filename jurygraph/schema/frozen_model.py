@@ -27,9 +27,6 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
-CACHED_PROPERTIES = ("digest", "content_digest")
-"""Cached properties of models, which `model_copy` drops."""
-
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
@@ -56,7 +53,7 @@ class FrozenModel(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in CACHED_PROPERTIES:
+        for name in ("digest", "content_digest"):
             copied.__dict__.pop(name, None)
         return copied
 

@@ -7,9 +7,8 @@ from pydantic import AfterValidator, Field, JsonValue, field_validator
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
-from jurygraph.schema.safety import ResponseGate
 from jurygraph.schema.task import Audience, Task, TaskView
-from jurygraph.schema.verdict import Call, Layer
+from jurygraph.schema.verdict import Call, Layer, ResponseGate
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
@@ -78,8 +77,7 @@ class Wave(FrozenModel):
 class Survey(FrozenModel):
     """All questions about a task, with the material that they need. `views` are keyed by their digests.
 
-    `gates` are response gates: if one stops a response, its questions of layers model and residual get the worst
-    verdict without a model call.
+    If a response gate in `gates` stops a response, its model and residual questions get the worst verdict with no call.
     """
 
     views: dict[str, TaskView]
@@ -196,14 +194,10 @@ class Plan(FrozenModel):
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
 
-def with_rubric_graph(task: Task, rubric: Rubric | None) -> Task:
-    """Return the task with the annotated rubric; unchanged where `rubric` is None."""
-    return task if rubric is None else task.model_copy(update={"rubric": rubric})
-
-
 def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
-    return with_rubric_graph(with_profiles(task, profiles), rubric)
+    task = with_profiles(task, profiles)
+    return task if rubric is None else task.model_copy(update={"rubric": rubric})
 
 
 def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:

@@ -50,8 +50,7 @@ class PurposeConfig(FrozenModel):
 class Purpose(FrozenModel):
     """The purpose of a trace's reward, if not training.
 
-    `judge` is the model used, `reward_judges` those that gave the rewards in training, and `same_judge` is true if it
-    is one of them.
+    `judge` is the model used, `reward_judges` gave the rewards in training; `same_judge` is true if it is one of them.
     """
 
     kind: Kind
@@ -68,10 +67,7 @@ class Purpose(FrozenModel):
 
 
 def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] = ()) -> Purpose | None:
-    """Return the purpose of rewards by this judge (None for no model); None for rewards to train on.
-
-    `served` are the model names that the judge's replies gave.
-    """
+    """Return the purpose of rewards by a judge (None: no model) whose replies named `served`; None for training."""
     if config.kind == "reward":
         return None
     reward_judges, judge_names = config.reward_judges or (), {judge, *served} - {None}

@@ -1,7 +1,4 @@
-"""Ratings and votes by people: a score, or a label (a number or a word), that a person gave to an item.
-
-And the confusion matrices of annotators that are learned from them, which later plans can use.
-"""
+"""Ratings and votes, that is scores and labels that people gave to items, and confusion matrices learned from them."""
 
 import math
 from typing import Annotated, Literal, Self
@@ -54,9 +51,6 @@ class Vote(LabelledItem):
     group: LongId | None = None
 
 
-_ROUNDING = 1e-9
-
-
 class Confusions(FrozenModel):
     """The class shares and confusion matrices of a fitted consensus, without its items.
 
@@ -74,17 +68,14 @@ class Confusions(FrozenModel):
         expected = len(self.classes)
         if len(set(self.classes)) < expected:
             raise ValueError("`classes` names one twice; name each once, from low to high")
-        _check_shares("`prior`", self.prior, expected)
+        shares_by_field = {"prior": self.prior}
         for name, rows in self.annotators.items():
             if len(rows) != expected:
                 raise ValueError(f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one")
-            for place, row in enumerate(rows):
-                _check_shares(f"`annotators.{name}[{place}]`", row, expected)
+            shares_by_field |= {f"annotators.{name}[{place}]": row for place, row in enumerate(rows)}
+        for field, shares in shares_by_field.items():
+            if len(shares) != expected:
+                raise ValueError(f"`{field}` has {len(shares)} shares; give each of the {expected} classes one")
+            if abs(math.fsum(shares) - 1.0) > 1e-9:
+                raise ValueError(f"`{field}` sums to {math.fsum(shares)}; shares of all classes sum to 1")
         return self
-
-
-def _check_shares(field: str, shares: tuple[float, ...], expected: int) -> None:
-    if len(shares) != expected:
-        raise ValueError(f"{field} has {len(shares)} shares; give each of the {expected} classes one")
-    if abs(math.fsum(shares) - 1.0) > _ROUNDING:
-        raise ValueError(f"{field} sums to {math.fsum(shares)}; shares of all classes sum to 1")

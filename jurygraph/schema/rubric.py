@@ -21,8 +21,7 @@ class Part(FrozenModel):
 class Criterion(FrozenModel):
     """One criterion of a rubric. A negative weight makes it a penalty: its score is that of the violation.
 
-    A criterion is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or scored by
-    its `parts`.
+    It is binary, or scored on a `scale`, of which `anchors` describe values or ranges ("7-8"), or by its `parts`.
     """
 
     id: Id
@@ -45,22 +44,17 @@ class Criterion(FrozenModel):
             raise ValueError("`anchors` describe values of a `scale`, and there is none; add one, or leave them out")
         return self
 
-    def has_same_content(self, other: "Criterion") -> bool:
-        """Return whether another criterion has the same text, parts and sign; the sizes of the weights may differ."""
-        return self.content == other.content
-
     @property
     def content(self) -> list[JsonValue]:
-        """Return its text, the texts of its parts, and whether its weight is positive."""
+        """Return its text, the texts of its parts, and whether its weight is positive; the size is left out."""
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 
 class Edge(FrozenModel):
     """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the default of its kind.
 
-    The other fields explain the edge and have no effect on rewards. An edge written by a person has at most a `reason`.
-    An edge from an annotator has its `confidence`, the `votes` (samples for it, all samples), the `model`, and the
-    digest of the `prompt`.
+    The other fields explain the edge and have no effect on rewards: a `reason`, and on an edge from an annotator its
+    `confidence`, the `votes` (samples for it, all samples), the `model`, and the digest of the `prompt`.
     """
 
     parent: Id
@@ -77,8 +71,7 @@ class Edge(FrozenModel):
 class RejectedEdge(FrozenModel):
     """An edge that an annotator proposed and that is not in the graph; `why` is the reason.
 
-    `stage` is the step that rejected it: the check of each answer, the vote among several answers, or the projection
-    that removes cycles.
+    `stage` is what rejected it: the check of an answer, the vote among several, or the projection that removes cycles.
     """
 
     stage: Literal["check", "vote", "projection"]

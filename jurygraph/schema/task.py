@@ -137,8 +137,6 @@ class Task(FrozenModel):
 
 
 _MEMBERS: dict[Audience, type] = {
-    "task": type(None),
-    "everyone": type(None),
     "stakeholder": Stakeholder,
     "criterion": Criterion,
     "reviewer": Reviewer,
@@ -149,8 +147,7 @@ class TaskView(FrozenModel):
     """The part of a task that is shown for one member of an audience: the task itself, and this member only.
 
     `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
-    stakeholders, set only in the view of the audience `everyone`. `group` is the task's group of items, set only in the
-    view of a reviewer.
+    stakeholders, set only for the audience `everyone`. `group` is the task's group of items, set only for a reviewer.
     """
 
     id: Id
@@ -165,7 +162,7 @@ class TaskView(FrozenModel):
 
     @model_validator(mode="after")
     def _check_member(self) -> Self:
-        if not isinstance(self.about, _MEMBERS[self.audience]):
+        if not isinstance(self.about, _MEMBERS.get(self.audience, type(None))):
             raise ValueError(f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}")
         return self
 
@@ -190,10 +187,7 @@ class Response(FrozenModel):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     def strip_metadata(self) -> "Response":
-        """Return the response as evaluators see it: its id, text and data, without agent, labels and metadata.
-
-        The data is a copy, so that an evaluator cannot change the original.
-        """
+        """Return the response as evaluators see it: its id, its text and a copy of its data, without the rest."""
         return Response.model_construct(
             id=self.id, text=self.text, agent=None, data=deepcopy(self.data), labels={}, metadata={}
         )

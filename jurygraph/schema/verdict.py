@@ -1,6 +1,6 @@
-"""The results of evaluators and derivers: verdicts and material, with their evidence and failures."""
+"""The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -10,6 +10,15 @@ from jurygraph.schema.task import Response
 Layer = Literal["fact", "check", "model", "residual", "human"]
 Status = Literal["ok", "abstained", "failed", "not_applicable"]
 Cause = Literal["response", "infrastructure"]
+ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
+RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
+GROUP_OF_ONE = "group-of-one"
+GATED_LAYERS = ("model", "residual")
+"""Layers whose questions get their verdict from a gate that stops a response."""
+NO_VARIANT = "no-variant"
+"""Marks questions about the variants of a response for which no variant could be made."""
+WORST_CASE_REASONS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
+"""The names under which a question gets the worst answer without its evaluator, because of the response itself."""
 
 
 class Failure(FrozenModel):
@@ -48,10 +57,7 @@ class ExampleUse(FrozenModel):
 
 
 class Shrinkage(FrozenModel):
-    """How far a score was shrunk toward another judge's: score = (1 - weight) own + weight toward.
-
-    `examples` are those chosen for the other judge.
-    """
+    """How far a score shrank toward another judge's, with its `examples`: score = (1 - weight) own + weight toward."""
 
     weight: Unit
     toward: Unit
@@ -63,8 +69,7 @@ class Verdict(FrozenModel):
     """One judgement as an evaluator returns it: a score in [0, 1], or the reason why there is none.
 
     `score` is a number exactly if `status` is `ok`. `native` is the judge's own value, on `scale`. `call` is the id of
-    the model call. `examples` are those chosen for the judge, shown or dropped, and `shrinkage` says how far the score
-    was shrunk toward another judge's.
+    the model call. `examples` are those chosen for the judge, shown or dropped.
     """
 
     score: Unit | None = None
@@ -162,8 +167,7 @@ class Material(FrozenModel):
 class Call(FrozenModel):
     """One request to a model, as sent and billed. `cost` is None if the price is unknown.
 
-    With `cache_hit` nothing was billed, and `cost` is that of the original call. `repairs` is the id of the call whose
-    reply was malformed.
+    With `cache_hit` nothing was billed; `cost` is the original one. `repairs` is the id of the call that it repairs.
     """
 
     id: Id

@@ -65,7 +65,7 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
             problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
             self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
         for criterion in rubric.criteria:
-            if not criterion.has_same_content(reviewed_criteria[criterion.id]):
+            if criterion.content != reviewed_criteria[criterion.id].content:
                 problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} differs in the task"
                 self._refuse(number, ("rubric", "criteria"), problem, _REVIEW_HINT)
 

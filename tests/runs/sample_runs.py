@@ -156,12 +156,11 @@ def scored_session(
         await session.score(report)
 
     REQUESTED.clear()
-    carried = None if branch is None else Branch(branch)
     with (
         jg.Jury.from_config(config, **limits) as jury,
         read_work(tasks) as work,
         open_profiles(profiles, work) as by_hand,
-        closing(ScoringSession(folder, jury, work, limit, carried, by_hand)) as session,
+        closing(ScoringSession(folder, jury, work, limit, branch and Branch(branch, jury), by_hand)) as session,
     ):
         asyncio.run(both())
         yield session

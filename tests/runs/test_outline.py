@@ -3,12 +3,13 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.outline import TraceOutline, failure_message, read_groups
+from jurygraph.runs.outline import TraceOutline, read_groups
 from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
@@ -45,25 +46,28 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_outlines_agree_with_their_traces(run: Run) -> None:
-    found = [
-        (o.task_id, o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components))
-        for o in read_outlines(run)
-    ]
+    found = [(o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components)) for o in read_outlines(run)]
     assert found == [
-        (t.task_id, t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage, t.reward.components)
+        (t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage, t.reward.components)
         for t in run.traces()
     ]
 
 
 def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:
-    outlines, traces = Summary(), Summary()
-    for outline in read_outlines(run):
-        outlines.add_outline(outline, lambda verdict, of=outline: failure_message(run, of, verdict))
-    for trace in run.traces():
-        traces.add(trace)
-    assert outlines.to_json() == traces.to_json()
-    assert outlines.lowest == traces.lowest
-    assert {row.message for row in outlines.failures} >= {"provoked by the response", "the server did not answer"}
+    summary, traces = Summary(), list(run.traces())
+    for group in read_groups(run):
+        for o in group.traces:
+            texts = partial(run.source.ledger.texts_of, o.record)
+            summary.add(group.record.key, o.response_id, o.body, o.reward, texts)
+    verdicts = [verdict for trace in traces for verdict in trace.verdicts if verdict.about == trace.response_id]
+    counts, failed = summary.to_json()["verdicts"], [v.failure for v in verdicts if v.failure and v.status == "failed"]
+    assert counts["requested"] == len(verdicts)
+    assert counts["judged"] == sum(verdict.status == "ok" for verdict in verdicts)
+    assert (summary.responses, counts["failed"]) == (len(traces), len(failed))
+    assert {(row.cause, row.kind, row.message) for row in summary.failures} == {
+        (failure.cause, failure.kind, failure.message) for failure in failed
+    }
+    assert {row.message for row in summary.failures} >= {"provoked by the response", "the server did not answer"}
 
 
 @pytest.mark.parametrize(

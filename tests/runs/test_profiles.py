@@ -457,12 +457,12 @@ class TestForecast:
     def forecast(
         self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any
     ) -> tuple[dict[str, Any], int]:
-        branch = Branch(more["branch"]) if "branch" in more else None
+        old = more.get("branch")
         with (
             jg.Jury.from_config(given_config) as jury,
             read_work(tasks) as work,
             open_profiles(more.get("profiles"), work) as by_hand,
-            closing(ScoringSession(folder, jury, work, None, branch, by_hand)) as session,
+            closing(ScoringSession(folder, jury, work, None, old and Branch(old, jury), by_hand)) as session,
         ):
             return asdict(asyncio.run(session.forecast(lambda count: None))), session.tasks_needing_model
 

@@ -11,7 +11,7 @@ import pytest
 from jurygraph.safety.attacks import Attack, Suite, attack_text, load_attack_tasks, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Response, Task
-from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
+from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 ATTACKS = load_attacks()
 TASKS = load_attack_tasks()

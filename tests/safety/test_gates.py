@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.safety.gates import GateResult, stopping_gate
-from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
+from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parents[2]

@@ -87,7 +87,7 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     settled = set()
     for criterion in rubric.criteria:
         earlier = before.get(criterion.id, criterion)
-        role = criterion.role or (earlier.role if criterion.has_same_content(earlier) else None)
+        role = criterion.role or (earlier.role if criterion.content == earlier.content else None)
         if role is None:
             continue
         is_unchanged = record is not None and record.seen.get(criterion.id) == criterion_digest(task, criterion, role)

@@ -20,8 +20,7 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.panel_learning import LearnedPanel, learn_confusions
-from jurygraph.runs.workflows.rescoring import apply_settings
+from jurygraph.runs.workflows.rescoring import LearnedPanel, apply_settings, learn_confusions
 from jurygraph.runs.workflows.rescoring import rescore as rescore_run
 from jurygraph.sources.ratings import confusions_to_json
 

@@ -153,7 +153,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
 
         for note in jury_notes(jury):
             print_message(note)
-        branch = None if options.branch is None else Branch(options.branch)
+        branch = None if options.branch is None else Branch(options.branch, jury)
         with (
             read_work(
                 files.tasks,

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
 from jurygraph.schema.config import Welfare
-from jurygraph.schema.safety import WORST_CASE_REASONS
+from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """Combiners whose inputs are stakeholders."""

@@ -8,7 +8,7 @@ from jurygraph.cli.render.text import format_table, print_message, print_report
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
-    from jurygraph.runs.reports.gate import FailedThreshold
+    from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import Summary
 
 
@@ -73,12 +73,11 @@ def print_inconclusive(error_rate: float, most: float) -> None:
     print_message(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
 
 
-def print_missed_conditions(missed: "Sequence[FailedThreshold]") -> None:
+def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]") -> None:
     """Print the conditions that do not hold, with the values found."""
-    for miss in missed:
-        name = miss.condition.name
-        actual = f"there is no {name}" if miss.value is None else f"{name} is {miss.value!r}"
-        print_message(f"threshold missed: {miss.condition}, but {actual}")
+    for condition, value in missed:
+        actual = f"there is no {condition.name}" if value is None else f"{condition.name} is {value!r}"
+        print_message(f"threshold missed: {condition}, but {actual}")
 
 
 def print_dry_run_note() -> None:

@@ -30,7 +30,7 @@ from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
-from jurygraph.schema.safety import WORST_CASE_REASONS
+from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "

@@ -27,10 +27,7 @@ _HINT = "compare two runs of the same tasks and responses"
 
 
 class AgentDelta(FrozenModel):
-    """The rewards of an agent in both runs.
-
-    `n` is the number of responses with a reward in both; if it is 0, the means are None.
-    """
+    """The rewards of an agent's `n` responses with a reward in both runs; the means are None if `n` is 0."""
 
     agent: str | None
     n: Count
@@ -43,9 +40,8 @@ class AgentDelta(FrozenModel):
 class QuestionFlips:
     """Changes of the verdicts of one question, for the responses in both runs.
 
-    `to_met` and `to_unmet` count the decisions that flipped, and `mcnemar_p` is McNemar's exact test of these two
-    counts; `largest_delta` is the maximum |B - A| of a score, in [0, 1]; `only_a` and `only_b` count verdicts that
-    exist in one run only.
+    `to_met` and `to_unmet` count the decisions that flipped, and `mcnemar_p` is McNemar's exact test of these counts;
+    `largest_delta` is the maximum |B - A| of a score, in [0, 1]; `only_a` and `only_b` count verdicts of one run only.
     """
 
     question: str
@@ -86,9 +82,8 @@ class RewardChange(FrozenModel):
 class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
-    `pass_threshold` is the reward from which a response passes. `flipped_verdicts` contains all flips, ordered by
-    question and response; `changes` the 20 largest changes of a reward; `notes` other differences and limits of the
-    statistics.
+    `pass_threshold` is the reward from which a response passes. `flipped_verdicts` has all flips by question and
+    response, `changes` the 20 largest changes of a reward, `notes` other differences and limits of the statistics.
     """
 
     pass_threshold: Number
@@ -144,7 +139,9 @@ def compare(
         passed_a_only=lost,
         passed_b_only=gained,
         mcnemar_p=_mcnemar(lost, gained),
-        **verdicts.figures(),
+        judged_both=len(verdicts.keys),
+        flips=int(verdicts.flipped.sum()),
+        flip_rate=float(verdicts.flipped.mean()) if len(verdicts.keys) else None,
         pass_threshold=passing,
         agents=tuple(_by_agent(sides[0], ids, rewards)),
         questions=tuple(verdicts.by_question()),
@@ -315,12 +312,8 @@ class _Verdicts:
         self.keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
         self.before, self.after = scores_a[in_a], scores_b[in_b]
         self.to_met, self.to_unmet = met_b[in_b] & ~met_a[in_a], met_a[in_a] & ~met_b[in_b]
+        self.flipped = self.to_met | self.to_unmet
         self.only_a, self.only_b = np.setdiff1d(keys_a, self.keys, True), np.setdiff1d(keys_b, self.keys, True)
-
-    def figures(self) -> dict[str, float | None]:
-        """Return the statistics over all questions."""
-        judged, flips = len(self.keys), int(self.to_met.sum() + self.to_unmet.sum())
-        return {"judged_both": judged, "flips": flips, "flip_rate": flips / judged if judged else None}
 
     def by_question(self) -> Iterator[QuestionFlips]:
         """Yield a row for each question that has a verdict in either run, ordered by name."""
@@ -339,8 +332,7 @@ class _Verdicts:
 
     def flips(self) -> Iterator[Flip]:
         """Yield every verdict whose decision flipped."""
-        flipped = self.to_met | self.to_unmet
-        columns = (column[flipped].tolist() for column in (self.keys, self.before, self.after, self.to_met))
+        columns = (column[self.flipped].tolist() for column in (self.keys, self.before, self.after, self.to_met))
         for key, before, after, met in zip(*columns, strict=True):
             place, slot = divmod(key, len(self.slots))
             question, shown, sample = self.slots[slot]

@@ -27,8 +27,6 @@ ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
     "worst: every reply is repaired once; retries of failed requests are not included"
 )
-_REPAIR = 1024
-"""Maximum number of tokens that tell a model the errors in its reply."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +75,7 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
     """Return the calls, input and output tokens of a request in the low, expected and worst case."""
     input_tokens, max_reply = request_size(request), reply_limit(request.parameters, max_tokens)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
-    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + _REPAIR
+    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024  # at most so many to tell the errors in the reply
     return (
         (1, -(-size_of_messages(request) // 5), min(40, max_reply)),
         (1, -(-input_tokens // 4), min(150, max_reply)),
@@ -113,9 +111,8 @@ class CallCosts:
 class Bill:
     """The calls behind a run's verdicts, each counted once, by the source of their replies.
 
-    `sent` calls were billed to this run, in any of its sessions. `cached` replies were billed earlier, to another run.
-    `carried` calls were billed, if at all, to the run that this one was branched from. `replayed` calls are not billed.
-    Requests without a reply are not counted.
+    `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
+    run that this one was branched from, and `replayed` calls to none. Requests without a reply are not counted.
     """
 
     tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})

@@ -69,29 +69,21 @@ class Threshold(NamedTuple):
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
 
-class FailedThreshold(NamedTuple):
-    """A condition that does not hold, and the value of its figure; None where that is missing."""
-
-    condition: Threshold
-    value: float | None
-
-
 def parse_thresholds(
     text: str, figures: type[FrozenModel] = ComparisonStatistics, example: str = _EXAMPLE
 ) -> list[Threshold]:
     """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
 
-    `example` is an example of a condition for messages. Raises `InputError` where a condition cannot be parsed, or
-    names no figure.
+    `example` is a condition for messages. Raises `InputError` where a condition cannot be parsed, or names no figure.
     """
     known = list(figures.model_fields)
     return [_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)]
 
 
-def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> list[FailedThreshold]:
-    """Return the conditions that do not hold, in their order."""
-    results = [FailedThreshold(threshold, getattr(figures, threshold.name)) for threshold in thresholds]
-    return [miss for miss in results if not miss.condition.is_met(miss.value)]
+def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> list[tuple[Threshold, float | None]]:
+    """Return the conditions that do not hold, in their order, each with the value of its figure, None where missing."""
+    values = ((threshold, getattr(figures, threshold.name)) for threshold in thresholds)
+    return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]
 
 
 def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:

@@ -1,15 +1,13 @@
 """Summarize a run: rewards by agent, and the outcomes of all verdicts."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from typing import Any
 
 from jurygraph.runs.canary import CanaryTally
-from jurygraph.runs.outline import TraceOutline
 from jurygraph.runs.reports.estimate import Bill
-from jurygraph.runs.store.packing import Body
-from jurygraph.schema import Cause, Trace
+from jurygraph.runs.store.packing import unpack_message
+from jurygraph.schema import Cause
 
 
 @dataclass
@@ -51,8 +49,9 @@ class AgentRow:
         return {**row, "mean": self.mean, "coverage": self.coverage}
 
 
-_Failure = tuple[Cause, str, Callable[[], str]]
-"""Cause and kind of a failure, and a function that reads its message."""
+Content = Mapping[str, Any]
+ReadTexts = Callable[[], Mapping[int, bytes]]
+"""A function that returns the texts of a record by place."""
 
 
 @dataclass
@@ -89,47 +88,31 @@ class Summary:
     _last_task: str | None = field(default=None, repr=False)
     _lowest_value: float = field(default=float("inf"), repr=False)
 
-    def add(self, trace: Trace) -> None:
-        """Count one trace."""
-        reward, verdicts = trace.reward, [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
-        failures = [
-            (verdict.failure.cause, verdict.failure.kind, partial(getattr, verdict.failure, "message"))
-            for verdict in verdicts
-            if verdict.status == "failed" and verdict.failure is not None
-        ]
-        self._count_reward(trace, reward.value, reward.status, reward.coverage)
-        self._count_verdicts([verdict.status for verdict in verdicts], failures)
-
-    def add_outline(self, outline: TraceOutline, message_of: Callable[[Body], str]) -> None:
-        """Count one stored trace; `message_of` reads the message of a failed verdict."""
-        verdicts = outline.body["verdicts"]
-        failures = [
-            (*verdict["failure"], partial(message_of, verdict))
-            for verdict in verdicts
-            if verdict.get("status") == "failed" and "failure" in verdict
-        ]
-        self._count_reward(outline, outline.value, outline.status, outline.coverage)
-        self._count_verdicts([verdict.get("status", "ok") for verdict in verdicts], failures)
-
-    def _count_reward(self, item: Trace | TraceOutline, value: float | None, status: str, coverage: float) -> None:
-        self.agents.setdefault(item.agent, AgentRow(item.agent)).add(value, status, coverage)
-        self.tasks += item.task_id != self._last_task
-        self._last_task = item.task_id
+    def add(self, task_id: str, response_id: str, body: Content, reward: Content, read_texts: ReadTexts) -> None:
+        """Count one trace as it is stored; `read_texts` returns its texts, which hold the messages of failures."""
+        agent, value, status = body.get("agent"), reward["value"], reward.get("status", "ok")
+        self.agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
+        self.tasks += task_id != self._last_task
+        self._last_task = task_id
         self.responses += 1
         self.failed += status == "failed"
         lowest_value = value if value is not None else float("-inf")
         if lowest_value < self._lowest_value:
-            self._lowest_value, self.lowest = lowest_value, item.response_id
+            self._lowest_value, self.lowest = lowest_value, response_id
+        for verdict in body["verdicts"]:
+            self._count_verdict(verdict, read_texts)
 
-    def _count_verdicts(self, statuses: Sequence[str], failures: Iterable[_Failure]) -> None:
-        self.judged += statuses.count("ok")
-        self.abstained += statuses.count("abstained")
-        self.failed_verdicts += statuses.count("failed")
-        self.not_applicable += statuses.count("not_applicable")
-        for cause, kind, message in failures:
+    def _count_verdict(self, verdict: Content, read_texts: ReadTexts) -> None:
+        status = verdict.get("status", "ok")
+        self.judged += status == "ok"
+        self.abstained += status == "abstained"
+        self.failed_verdicts += status == "failed"
+        self.not_applicable += status == "not_applicable"
+        if status == "failed" and "failure" in verdict:
+            cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
             if (cause, kind) not in self._failures:
-                self._failures[cause, kind] = FailureRow(cause, kind, message())
+                self._failures[cause, kind] = FailureRow(cause, kind, unpack_message(verdict, read_texts()))
             self._failures[cause, kind].verdicts += 1
 
     @property

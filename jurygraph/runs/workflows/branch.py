@@ -1,9 +1,6 @@
-"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again.
+"""Branch from another run: verdicts and material are carried over where digests show that no input has changed."""
 
-What did not change is known by digests of everything that a verdict depends on.
-"""
-
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,18 +24,13 @@ class Branch:
     `requested` count the carried-over and the newly requested verdicts of the scored groups.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, jury: Jury) -> None:
         self.carried = self.requested = 0
         self.run = Run.open(folder).source
-        self._offered: dict[str, Collection[VerdictKey]] = {}
-        self._requested_again: frozenset[str] = frozenset()
-
-    def set_jury(self, jury: Jury) -> None:
-        """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
-        is_same_model = has_same_requests(self.run.header, jury.config, model_of(jury))
-        evaluators = {name for name, component in jury.evaluators.items() if component.uses_model}
-        derivers = {name for name, component in jury.derivers.items() if component.uses_model}
-        self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
+        self._requested_again: set[str] = set()
+        if not has_same_requests(self.run.header, jury.config, model_of(jury)):
+            self._requested_again |= {name for name, component in jury.evaluators.items() if component.uses_model}
+            self._requested_again |= {name for name, component in jury.derivers.items() if component.uses_model}
 
     @property
     def reusable_ledgers(self) -> Sequence[Ledger]:
@@ -71,13 +63,11 @@ class Branch:
             if derivers.get(material.name) not in self._requested_again
             if old_digests.material[material.name] == new_digests.material.get(material.name)
         }
-        self._offered[task.id] = verdicts.keys()
         return ReusedResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
-    def count(self, traces: Iterable[Trace]) -> None:
-        """Count the verdicts of a scored group."""
+    def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
+        """Count the verdicts of a scored group; `offered` are those that could be carried over."""
         for trace in traces:
-            offered = self._offered.get(trace.task_id, frozenset())
             for verdict in trace.verdicts:
                 if verdict.about == trace.response_id and _is_reusable(verdict):
                     is_carried = (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered
@@ -108,8 +98,7 @@ class InputDigests(NamedTuple):
 def input_digests(survey: Survey) -> InputDigests:
     """Return the digest of every question and of all material, each with all that it depends on.
 
-    Two plans can share a verdict on a question, or a piece of material, whose digest is the same in both, for responses
-    with the same ids and content digests.
+    With the same digest, two plans can share a verdict or material, for responses with equal ids and content digests.
     """
     derivations = {derivation.gives: derivation for derivation in survey.derivations}
     material: dict[str, str] = {}

@@ -85,17 +85,13 @@ class _Erasure:
         fragments = self._build_fragments(known)
         erased = sorted(known | self._quoting_texts(fragments))
         # before the ledger: once its texts are erased, the fragments to search for cannot be rebuilt
-        outside = self._erase_outside(fragments, erased)
+        result = self._erase_outside(fragments, erased, sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}))
         discard_planning(self._run.folder)  # it holds texts too; tasks that are still to be planned repeat their calls
         ledger.append(Draft("erasure", self._name, {"what": self._what, "reason": reason, "ids": erased}))
         ledger.erase(erased)
         ledger.commit()
         ledger.compact()
-        return outside._replace(
-            erased=len(own),
-            erased_in_others=len(set(erased) - own.keys()),
-            tasks=sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}),
-        )
+        return result
 
     def _own_texts(self) -> Iterator[Text]:
         """Yield the texts of the response or task that still exist."""
@@ -202,8 +198,9 @@ class _Erasure:
                     quoting.add(text.id)
         return quoting
 
-    def _erase_outside(self, fragments: Fragments, erased: Collection[int]) -> ErasureResult:
+    def _erase_outside(self, fragments: Fragments, erased: Collection[int], tasks: list[str]) -> ErasureResult:
         """Erase from the recording, the cache, and the exports in the run's folder, in this order."""
+        others = len(set(erased) - self._own.keys())
         config, keys = self._run.config, self._call_keys(erased)
         calls = replies = 0
         if config.calls.record is not None and config.model != "none":
@@ -227,7 +224,7 @@ class _Erasure:
                 self._unreached.append(f"{path}: {problem}")
         files = [*copies.other_files, *self._replayed_recording(fragments)]
         self._unreached += self._describe_origin()
-        return ErasureResult(0, 0, exports, [], files, replies, calls, self._unreached)
+        return ErasureResult(len(self._own), others, exports, tasks, files, replies, calls, self._unreached)
 
     def _call_keys(self, erased: Collection[int]) -> set[str]:
         """Return the keys of the calls that erased texts belong to, or that led to the texts' traces and plans.

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from gzip import GzipFile
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -34,7 +35,7 @@ _MIN_DIFFERENT = 5
 _MAX_FRAGMENTS = 100_000
 """Limit on the number of fragments: above a million characters in total, only longer quotations are found for sure."""
 
-_BLOCK = 1 << 18
+_CHUNK = 1 << 18
 _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
 _SPARE_BITS, _MIN_BITS = 8, 16
 """Bits of a slot number beyond those needed for the number of fragments: about one position in 256 is compared."""
@@ -77,17 +78,13 @@ class Fragments:
 
     def discard_fragments_in(self, contents: Iterable[bytes]) -> None:
         """Drop the fragments that these contents contain, because they are not specific to the texts."""
-        for content in contents:
-            for form in set(self._matches(content)):
-                start = form[:MIN_SEARCHED_LENGTH]
-                self._by_start[start].discard(form)
-                if not self._by_start[start]:
-                    del self._by_start[start]
+        found = {form for content in contents for form in self._matches(content)}
+        self._by_start = {start: left for start, forms in self._by_start.items() if (left := forms - found)}
         self._index()
 
     def _matches(self, content: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(content), _BLOCK) if self else ():
-            block = content[begin : begin + _BLOCK + self.overlap]
+        for begin in range(0, len(content), _CHUNK) if self else ():
+            block = content[begin : begin + _CHUNK + self.overlap]
             for place in np.flatnonzero(self._marked[self._slots_of(block)]).tolist():
                 forms = self._by_start.get(block[place : place + MIN_SEARCHED_LENGTH], ())
                 yield from (form for form in forms if block.startswith(form, place))
@@ -126,12 +123,9 @@ def iter_strings(value: Any) -> Iterator[str]:
 MAX_SEARCHED_BYTES = 64 << 20
 """Limit on the bytes of a file that are searched, packed and unpacked."""
 
-_CHUNK = 1 << 18
 _MAX_FIRST_LINE = 4 << 20
 _MAX_DIRECTORY = 1 << 20
-_GZIP = b"\x1f\x8b"
 _ZIP_END, _ZIP_END_SIZE, _MAX_COMMENT = b"PK\x05\x06", 22, 1 << 16
-_READ_MEMBERS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNREADABLE = (EOFError, OSError, zlib.error, zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 
 
@@ -181,14 +175,12 @@ def search_file(path: Path, fragments: Fragments) -> tuple[bool, str | None]:
 
 def _search_packed(file: IO[bytes], fragments: Fragments) -> bool:
     """Search a file and, where it is not text, its unpacked content. Raises `_NotSearchable`."""
-    is_found, is_text, remaining = _search(file, fragments, MAX_SEARCHED_BYTES)
-    if is_found or is_text:
-        return is_found
-    for stream in _unpack(file):
+    remaining = MAX_SEARCHED_BYTES
+    for stream in chain([file], _unpack(file)):
         is_found, is_text, remaining = _search(stream, fragments, remaining)
         if is_found:
             return True
-        if not is_text:
+        if is_text == (stream is file):  # text is not unpacked, and all that is unpacked has to be text
             break
     if not is_text:
         raise _NotSearchable("is not UTF-8 text, so it cannot be searched")
@@ -220,15 +212,13 @@ def _continues_text(decoder: Any, piece: bytes, final: bool = False) -> bool:
 
 def _files_below(folder: Path, unsearched: list[str]) -> list[Path]:
     """Return every regular file below a folder, sorted by path; unread folders are added to `unsearched`."""
-
-    def report(error: OSError) -> None:
-        unsearched.append(f"{error.filename}: cannot be read ({error.strerror})")
-
     paths: list[Path] = []
-    for parent, folders, files in os.walk(folder, onerror=report):
+    errors: list[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=errors.append):
         paths += (path for name in files if (path := Path(parent, name)).is_file())
         linked = (path for name in folders if (path := Path(parent, name)).is_symlink())
         unsearched += (f"{path}: is a link to a folder, which is not searched" for path in linked)
+    unsearched += (f"{error.filename}: cannot be read ({error.strerror})" for error in errors)
     return sorted(paths)
 
 
@@ -237,7 +227,7 @@ def _unpack(file: IO[bytes]) -> Iterator[IO[bytes] | GzipFile]:
     file.seek(0)
     start = file.read(4)
     file.seek(0)
-    if start.startswith(_GZIP):
+    if start.startswith(b"\x1f\x8b"):
         with GzipFile(fileobj=file) as unpacked:
             yield unpacked
     elif start.startswith(b"PK"):
@@ -254,7 +244,7 @@ def _members(file: IO[bytes]) -> Iterator[IO[bytes]]:
         raise _NotSearchable("is a zip file with too many members, or a damaged one, and is not searched")
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
-            if entry.compress_type not in _READ_MEMBERS or entry.flag_bits & 1:
+            if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or entry.flag_bits & 1:
                 raise _NotSearchable(f"contains {entry.filename!r}, which is encrypted or packed in another way")
             with archive.open(entry) as member:
                 yield member

@@ -1,32 +1,43 @@
-"""Re-score a run: decide its verdicts under another config, as a new run that refers to the first, without requests."""
+"""Re-score a run: decide its verdicts under another config, as a new run that refers to the first, without requests.
+
+That config can have the confusion matrices of a panel of judges, learned from the verdicts of the whole run.
+"""
 
 import math
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+from pydantic import JsonValue
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.decision.recipe import build_decision, check_recipe
+from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.judges.panel import ConsensusOfJudges, level_values, nearest_level, to_confusions
 from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
 from jurygraph.runs.integrity.verification import load_run_combiners
-from jurygraph.runs.outline import TraceOutline, read_groups
+from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes
-from jurygraph.runs.store.packing import Body, read_planning_results, read_views
+from jurygraph.runs.store.packing import Body, Shape, read_planning_results, read_views
 from jurygraph.runs.writable_run import WritableRun, append_close_record
-from jurygraph.schema import Config, Decision, Task, digest_of
+from jurygraph.schema import ComponentSpec, Config, Decision, Task, digest_of
 from jurygraph.schema.plan import with_planning_results
+from jurygraph.schema.rating import Confusions
 from jurygraph.sources import parse_config
 
 _CHUNK = 1000
@@ -66,10 +77,12 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             decision_for = task_decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
             by_task = {group.key: decision_for(group.key) for group in groups}
-            _write(new_run, _decision_drafts(by_task))
             rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
             values: list[tuple[float | None, float | None]] = []
-            _write(new_run, _trace_drafts(rewards, values), report)
+            drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
+            while some := list(islice(drafts, _CHUNK)):
+                new_run.ledger.append(*some)
+                report(sum(draft.kind == "trace" for draft in some))
         append_close_record(new_run)
     finally:
         new_run.close()
@@ -82,13 +95,6 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         failed_before=before.count(None),
         failed_after=after.count(None),
     )
-
-
-def _write(run: Run, drafts: Iterator[Draft], report: ProgressCallback | None = None) -> None:
-    while chunk := list(islice(drafts, _CHUNK)):
-        run.ledger.append(*chunk)
-        if report is not None:
-            report(len(chunk))
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
@@ -164,6 +170,82 @@ def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[
         return by_inputs[inputs_digest]
 
     return decision_for
+
+
+Vote = tuple[str, str, int]
+"""A judge's verdict on a response: the response, the judge, and the index of the level."""
+
+
+@dataclass(frozen=True)
+class LearnedPanel:
+    """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
+
+    Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and
+    `warnings`, of one sentence each, has the reason. `responses` is the number of judged responses.
+    """
+
+    config: Config
+    confusions: Confusions | None
+    judges: dict[str, AnnotatorQuality]
+    responses: int
+    warnings: tuple[str, ...]
+
+
+def learn_confusions(run: Run, config: Config, component: str, report: ProgressCallback) -> LearnedPanel:
+    """Return the confusions of a component's judges, fitted to a run's verdicts (STABLEVAL, Algorithm 1, converged).
+
+    `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
+    `consensus`, and `InputError` where nothing of it was judged.
+    """
+    component_config = config.components.get(component)
+    if component_config is None or component_config.combiner != ConsensusOfJudges.name:
+        names = ", ".join(name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name)
+        hint = f"there are {names}" if names else "the config has none; add one, or --set it"
+        raise ConfigError(f"components.{component}: is not a component with combiner 'consensus'; {hint}")
+    params = {key: value for key, value in component_config.params.items() if key != "confusions"}
+    config_without = _with_params(config, component, params)
+    levels: list[float] = []
+    votes: list[Vote] = []
+    combiners = load_combiners(config_without, run.header.evaluators.values())
+    decision_for = task_decisions(run, config_without, combiners)
+    for group in read_groups(run):
+        decision = decision_for(group.record.key)
+        spec = next(spec for spec in decision.specs if spec.name == component)
+        levels = level_values(spec.params).tolist()
+        votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)
+        report(1)
+    if not votes:
+        raise InputError(f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn")
+    return _fit(config_without, component, votes, levels)
+
+
+def _fit(config: Config, component: str, votes: list[Vote], levels: Sequence[float]) -> LearnedPanel:
+    response, judge, level = (list(column) for column in zip(*sorted(votes), strict=True))
+    fitted = consensus.fit(response, judge, level, classes=range(len(levels)))
+    reason = consensus.too_small(fitted.votes)
+    if reason is not None:
+        return LearnedPanel(config, None, {}, len(fitted.items), (reason,))
+    confusions = to_confusions(fitted, levels)
+    params = {**config.components[component].params, "confusions": confusions.model_dump(mode="json")}
+    judges = {str(name): quality for name, quality in fitted.annotators().items()}
+    return LearnedPanel(_with_params(config, component, params), confusions, judges, len(fitted.items), fitted.warnings)
+
+
+def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -> Config:
+    changed = config.components[component].model_copy(update={"params": params})
+    return config.model_copy(update={"components": {**config.components, component: changed}})
+
+
+def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
+    """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
+    names = sorted(trace.response_id for trace in group.traces)
+    table = build_table(shape.questions, names, group.verdicts(shape))
+    levels = level_values(spec.params)
+    for judge, use in spec.inputs.items():
+        cells = table.score_matrix(use, rule, spec.direction, "counted")
+        level = nearest_level(cells.value, levels)
+        for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
+            yield f"{group.record.key}/{names[row]}", judge, int(level[row, column])
 
 
 def apply_settings(config: Config, settings: Iterable[str]) -> Config:

@@ -18,7 +18,7 @@ from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, PlanningCalls
 from jurygraph.runs.canary import Canaries, Canary
-from jurygraph.runs.outline import failure_message, read_groups
+from jurygraph.runs.outline import read_groups
 from jurygraph.runs.reports.estimate import (
     Estimator,
     Forecast,
@@ -37,14 +37,14 @@ from jurygraph.runs.workflows.branch import Branch, model_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
-from jurygraph.schema.safety import GATED_LAYERS
+from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
-_StartedGroup = tuple[Plan, Sequence[Response], Canary | None]
-"""A group whose traces are still to be stored: plan, responses, and its canary; None for a task's own group."""
+_StartedGroup = tuple[Group, Plan, Canary | None]
+"""A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
 
 
 class ScoringSession:
@@ -68,8 +68,7 @@ class ScoringSession:
     ) -> None:
         """Open the run in the folder, if there is one, and count its results.
 
-        Raises `InputError` where a run was begun with other files, config, model or evaluators, or where another
-        process writes it.
+        Raises `InputError` where it has other files, config, model or evaluators, or where another process writes it.
         """
         self.folder = folder
         self.jury = jury
@@ -82,8 +81,6 @@ class ScoringSession:
         self._work = work
         self._branch = branch
         self._profiles = profiles
-        if branch is not None:
-            branch.set_jury(jury)
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
         if self._run is not None:
             self._load_run(self._run)
@@ -103,9 +100,10 @@ class ScoringSession:
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
             self._add_to_bill(run, run.planning_calls())
             for group in read_groups(run):
-                for outline in group.traces:
-                    self.summary.add_outline(outline, partial(failure_message, run, outline))
-                    self._add_to_bill(run, map(Call.model_validate, outline.body.get("calls", ())))
+                for trace in group.traces:
+                    read_texts = partial(run.source.ledger.texts_of, trace.record)
+                    self.summary.add(group.record.key, trace.response_id, trace.body, trace.reward, read_texts)
+                    self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
                 self._add_to_bill(run, self._canaries.load(run.ledger))
             if run.is_closed and self._work.extent(run.tasks_scored, self.limit)[0]:
@@ -182,10 +180,9 @@ class ScoringSession:
     def _known_calls(self) -> CallStore:
         """The calls that may have read profiles: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
-        ledgers = [run.ledger for run in runs if run is not None]
         path = self.folder / PLANNING
-        earlier = Ledger.open(path) if path.exists() else None
-        return CallStore(*ledgers, *([] if earlier is None else [earlier]))
+        ledgers = [run.ledger if run else None for run in runs] + [Ledger.open(path) if path.exists() else None]
+        return CallStore(*(ledger for ledger in ledgers if ledger is not None))
 
     async def _dry_run_requests(
         self, task: Task, group: Sequence[Response], plan: Plan, known: ReusedResults
@@ -200,8 +197,7 @@ class ScoringSession:
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
 
-        Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
-        and line of the task.
+        Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line.
         """
         if self.is_finished:
             return
@@ -228,7 +224,8 @@ class ScoringSession:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
-        async with aclosing(gather_in_order(plan_tasks, at_once, _AHEAD)) as plans:
+        # up to 8 finished plans may wait for an earlier one, for each task that is planned concurrently
+        async with aclosing(gather_in_order(plan_tasks, at_once, 8)) as plans:
             async for task, plan in plans:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
@@ -302,23 +299,26 @@ class ScoringSession:
             if canary is not None:
                 groups.insert(0, ((canary.response,), canary))
             for members, known_bad in groups:
-                started.append((plan, members, known_bad))
-                yield Group(task, members, plan, self._find_known_results(task, members, plan))
+                group = Group(task, members, plan, self._find_known_results(task, members, plan))
+                started.append((group, plan, known_bad))
+                yield group
 
     def _store_group(
         self, run: WritableRun, writer: Writer, started: _StartedGroup, traces: list[Trace], report: ProgressCallback
     ) -> None:
         """Append the traces of a group, or the record of a canary, and count them."""
-        plan, responses, canary = started
+        group, plan, canary = started
         if canary is not None and self._canaries is not None:
             writer.append([self._canaries.record(canary, traces[0])])
             self._add_to_bill(run, traces[0].calls)
             return
-        writer.append(run.group_drafts(plan, traces, responses))
+        drafts = run.group_drafts(plan, traces, group.responses)
+        writer.append(drafts)
         if self._branch is not None:
-            self._branch.count(traces)
-        for trace in traces:
-            self.summary.add(trace)
+            self._branch.count(traces, group.reused_results.verdicts)
+        for trace, draft in zip(traces, drafts[1:], strict=True):
+            texts, reward = dict(enumerate(draft.texts)), draft.body["reward"]
+            self.summary.add(trace.task_id, trace.response_id, draft.body, reward, partial(dict, texts))
             self._add_to_bill(run, trace.calls)
         report(len(traces))
 
@@ -357,16 +357,11 @@ def _rare_garbage_collection() -> Iterator[None]:
     """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*_GC_THRESHOLDS)
+    gc.set_threshold(100_000, 50, 100)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-
-
-_GC_THRESHOLDS = (100_000, 50, 100)
-_AHEAD = 8
-"""Number of finished plans that may wait for an earlier one, for each task that is planned concurrently."""
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
@@ -383,15 +378,13 @@ def describe_differences(run: Run, here: Header, work: TaskSource) -> Iterator[s
     Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
     yield from differences(run.header, here)
-    if _file_digests(run.header) != _file_digests(here):
+    marks = ((header.tasks, header.responses, header.edges) for header in (run.header, here))
+    in_run, current = ([mark and mark.sha256 for mark in files] for files in marks)
+    if in_run != current:
         sentences = list(islice(_compare_contents(run, work), _MAX_LISTED + 1))
         yield from sentences[:_MAX_LISTED]
         if len(sentences) > _MAX_LISTED:
             yield "and more"
-
-
-def _file_digests(header: Header) -> list[str | None]:
-    return [mark.sha256 if mark else None for mark in (header.tasks, header.responses, header.edges)]
 
 
 def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:

@@ -35,7 +35,7 @@ from jurygraph.schema import (
     Task,
     Trace,
 )
-from jurygraph.schema.safety import GATED_LAYERS
+from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.studies.attack.report import ArmReport, AttackReport, report_arm
 
 Report = Callable[[int], None]

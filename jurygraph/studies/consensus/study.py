@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.aggregation.consensus import AgentScore, Agreement, Consensus, Credited, MajorityVote, Refits, Stability
+from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
+from jurygraph.aggregation.consensus.majority import Agreement
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel

@@ -64,11 +64,10 @@ async def _score(session: ScoringSession) -> None:
 
 def in_session(what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None = None, **limits: Any) -> Any:
     """Open a session and forecast or score it."""
-    carried = None if branch is None else Branch(branch)
     with (
         jg.Jury.from_config(config, **limits) as jury,
         read_work(tasks) as work,
-        closing(ScoringSession(folder, jury, work, None, carried)) as session,
+        closing(ScoringSession(folder, jury, work, None, branch and Branch(branch, jury))) as session,
     ):
         return asyncio.run(what(session))
 

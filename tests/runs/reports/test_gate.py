@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.gate import (
     ComparisonStatistics,
-    FailedThreshold,
     Threshold,
     failed_thresholds,
     parse_thresholds,
@@ -39,16 +38,12 @@ def test_a_condition_is_a_name_an_operator_and_a_number(text: str, passes: bool)
 
 @pytest.mark.parametrize("text", ["n==1, flips<=3,mean_delta>0", "n==1 and flips<=3 and mean_delta>0"])
 def test_failed_conditions_are_returned_with_their_values(text: str):
-    assert failed_thresholds(parse_thresholds(text), LESS) == [
-        FailedThreshold(Threshold("mean_delta", ">", 0.0), -0.125)
-    ]
+    assert failed_thresholds(parse_thresholds(text), LESS) == [(Threshold("mean_delta", ">", 0.0), -0.125)]
 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
-    assert failed_thresholds(parse_thresholds(f"spearman{sign}0"), LESS) == [
-        FailedThreshold(Threshold("spearman", sign, 0.0), None)
-    ]
+    assert failed_thresholds(parse_thresholds(f"spearman{sign}0"), LESS) == [(Threshold("spearman", sign, 0.0), None)]
 
 
 @pytest.mark.parametrize("name", ComparisonStatistics.model_fields)

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.reports.summary import Summary
-from jurygraph.schema import Counts, Failure, RecordedVerdict, Reward, Term, Trace
+from jurygraph.runs.store.packing import Shape, pack_reward, pack_trace
+from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, Term, Trace
 
 
 def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:
@@ -36,6 +38,22 @@ def failed_verdict(about: str, cause: Any, status: str = "failed") -> RecordedVe
     return verdict(about, status=status, failure=Failure(cause=cause, kind="Timeout"))
 
 
+SHAPE = Shape(
+    members=(("task", None),),
+    derivations=(),
+    questions=(Question(id="tone", evaluator="tone", version="", subject="tone", view="0"),),
+    waves=(),
+)
+
+
+def add(summary: Summary, trace: Trace) -> None:
+    """Add a trace in its stored form."""
+    response = Response(id=trace.response_id, text="")
+    packed_reward = pack_reward(RewardRow.from_reward(trace.reward))
+    body, texts = pack_trace(trace, response, SHAPE, packed_reward, 1, {})
+    summary.add(trace.task_id, trace.response_id, body, packed_reward, lambda: dict(enumerate(texts)))
+
+
 def test_means_leave_out_failures_and_counts_include_them() -> None:
     summary = Summary()
     for one in (
@@ -51,7 +69,7 @@ def test_means_leave_out_failures_and_counts_include_them() -> None:
         trace("t", "c", None, failed_verdict("c", "infrastructure"), failed_verdict("c", "response"), agent="bob"),
         trace("u", "d", 0.0, verdict("d", status="not_applicable", gated_by="x"), agent=None),
     ):
-        summary.add(one)
+        add(summary, one)
     alice, bob, nobody = summary.agents.values()
     assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
@@ -65,14 +83,14 @@ def test_a_verdict_on_an_unordered_pair_counts_once() -> None:
     timeout = failed_verdict("a", "infrastructure").model_copy(update={"responses": ("a", "b")})
     summary = Summary()
     for name in "ab":
-        summary.add(trace("t", name, 0.5, timeout, verdict(name, score=0.5)))
+        add(summary, trace("t", name, 0.5, timeout, verdict(name, score=0.5)))
     assert (summary.failed_verdicts, summary.judged, summary.verdicts) == (1, 2, 3)
     assert summary.error_rate == 1 / 3
 
 
 def test_an_abstention_with_a_cause_is_no_failure() -> None:
     summary = Summary()
-    summary.add(trace("t", "a", 0.5, failed_verdict("a", "infrastructure", status="abstained")))
+    add(summary, trace("t", "a", 0.5, failed_verdict("a", "infrastructure", status="abstained")))
     assert summary.infrastructure_failures == 0
 
 
@@ -81,22 +99,24 @@ def test_failures_are_listed_by_frequency() -> None:
         return verdict(about, status="failed", failure=Failure(cause=cause, kind=kind, message=message))
 
     summary = Summary()
-    summary.add(
+    add(
+        summary,
         trace(
             "t",
             "a",
             None,
             verdict_with_failure("a", "infrastructure", "timeout", "5 s"),
             verdict("a", status="abstained"),
-        )
+        ),
     )
-    summary.add(trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
+    add(summary, trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
     assert summary.to_json()["failures"] == [
         {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2},
         {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1},
     ]
-    summary.add(
-        trace("t", "c", None, *[verdict_with_failure("c", "infrastructure", "timeout", "6 s") for _ in range(2)])
+    add(
+        summary,
+        trace("t", "c", None, *[verdict_with_failure("c", "infrastructure", "timeout", "6 s") for _ in range(2)]),
     )
     assert [(row.kind, row.verdicts, row.message) for row in summary.failures] == [
         ("timeout", 3, "5 s"),
