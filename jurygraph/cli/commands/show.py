@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
 from jurygraph.cli.render.explanation import Explanation
-from jurygraph.cli.render.explanation import explain as explain_trace
 from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
     escape_line,
@@ -58,7 +57,7 @@ def show(
 
 def _explain(run: Run, response: str) -> Explanation:
     trace = run.find_trace(response)
-    return explain_trace(trace, run.decision_of(trace.task_id))
+    return Explanation(trace, run.decision_of(trace.task_id))
 
 
 def _show_table(run: Run, limit: int | None) -> None:

@@ -37,14 +37,13 @@ def trace_lines(explanation: Explanation) -> list[str]:
 def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
     """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
     if one.contrasts:
-        correct = sum(contrast.margin is not None and contrast.margin > 0.0 for contrast in one.contrasts)
+        correct = sum(margin is not None and margin > 0.0 for _, margin in one.contrasts)
         yield f"{one.term.name}: {correct} of {len(one.contrasts)} contrasts score less than the response"
-    for contrast in one.contrasts:
-        name = f"{contrast.name} ({contrast.edit.get('says', contrast.edit.get('kind', 'an edit'))})"
-        if contrast.margin is None:
+    for name, margin in one.contrasts:
+        if margin is None:
             yield f"not ranked: {name} was not judged"
-        elif contrast.margin <= 0.0:
-            more = "the same as" if contrast.margin == 0.0 else f"{format_number(-contrast.margin)} more than"
+        elif margin <= 0.0:
+            more = "the same as" if margin == 0.0 else f"{format_number(-margin)} more than"
             yield f"ranked incorrectly: {name} scores {more} the response"
 
 
