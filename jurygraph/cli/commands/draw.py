@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.options import OutFile, argument, option
-from jurygraph.cli.output_files import refuse_source, write_output
+from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.messages import did_you_mean, shorten
@@ -64,7 +64,7 @@ def graph(
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
-        refuse_source(output, *([] if task is None else [task]))
+        refuse_unwritable(output, *([] if task is None else [task]))
     drawing_format = form or _format_of_name(output)
     if task is None and run is None:
         text = _draw_machine(machine or "score", form, drawing_format, output)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import AsJson, argument, option
-from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
+from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
@@ -22,7 +22,7 @@ _MAX_EXAMPLES = 5
 Selection = Literal["tasks", "answered"]
 
 
-def import_tasks(
+def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
     files: Annotated[list[str], argument("FILE", "Input file, for qags one or both; - for stdin.")],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
@@ -66,7 +66,8 @@ def import_tasks(
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
     """
     _refuse_contradictory(form, files, stakeholders, only)
-    refuse_source(target, *files, *([stakeholders] if stakeholders else []))
+    if target != "-":
+        refuse_unwritable(target, *files, *([stakeholders] if stakeholders else []))
     if form in VOTE_FORMATS:
         _import_votes(form, files, target, json)
     else:

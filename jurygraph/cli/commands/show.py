@@ -66,17 +66,9 @@ def _show_table(run: Run, limit: int | None) -> None:
     with spooled_table(left=3) as rows:
         names: dict[str, None] = {}
         for outline in islice(outlines, limit):
-            components = outline.components
-            if not components.keys() <= names.keys():
-                names.update(dict.fromkeys(components))
-            cells = [
-                outline.response_id,
-                outline.agent or "-",
-                outline.status,
-                format_number(outline.value),
-                format_number(outline.coverage),
-            ]
-            rows.add([*cells, *(format_number(components.get(name)) for name in names)])
+            names.update(dict.fromkeys(outline.components))
+            numbers = (outline.value, outline.coverage, *map(outline.components.get, names))
+            rows.add([outline.response_id, outline.agent or "-", outline.status, *map(format_number, numbers)])
         header = ["response", "agent", "status", "reward", "coverage", *names]
         print_result_lines(rows.lines(header, missing=format_number(None)))
 
