@@ -45,21 +45,16 @@ def _refuse_os_errors(path: str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
-def refuse_run_file(path: str) -> None:
-    """Raise `InputError` if the path is a file of a run's own, of this run or of another."""
+def refuse_unwritable(path: str, *sources: str) -> None:
+    """Raise `InputError` if no file can be created at the path, or if it is a file of a run, or one of the sources.
+
+    To be called before any work is done.
+    """
     from jurygraph.runs.store.folder import LEDGER, RUN_FILES
 
     target = Path(os.path.realpath(path))
     if target.name in RUN_FILES and (target.parent / LEDGER).exists():
         raise InputError(f"{path}: is a file of the run; name another file")
-
-
-def refuse_unwritable(path: str, *sources: str) -> None:
-    """Raise `InputError` if no file can be created at the path, or if it is a file of a run or one that is read.
-
-    To be called before any work is done.
-    """
-    refuse_run_file(path)
     _writable_mode(path)
     for source in sources:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):

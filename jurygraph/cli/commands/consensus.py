@@ -119,17 +119,13 @@ def consensus(
         jobs=jobs or os.cpu_count() or 1,
     )
     fitted = fit_consensus(ballots, settings)
-    findings = _measure(fitted)
-    print_report(json, findings, _report_lines(findings, compare))
-    _print_warnings(fitted)
-    _write_files(fitted, findings, artifact, plot)
-
-
-def _measure(fitted: FittedConsensus) -> ConsensusReport:
     with progress("stability", fitted.settings.subsets, "subsets") as advance:
         stability = fitted.stability(advance)
     with progress("refitting", fitted.settings.refit, "resamples") as advance:
-        return report(fitted, stability, fitted.refits(advance))
+        findings = report(fitted, stability, fitted.refits(advance))
+    print_report(json, findings, _report_lines(findings, compare))
+    _print_warnings(fitted)
+    _write_files(fitted, findings, artifact, plot)
 
 
 def _print_warnings(fitted: FittedConsensus) -> None:

@@ -15,9 +15,7 @@ from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
 from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
 
 TRAVELPLANNER = "travelplanner"
-TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
-VOTE_FORMATS = ("qags",)
-FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
+FORMATS = (TRAVELPLANNER, *READERS, *VOTE_READERS)
 _MAX_EXAMPLES = 5
 Selection = Literal["tasks", "answered"]
 
@@ -65,26 +63,21 @@ def import_(
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
     """
-    _refuse_contradictory(form, files, stakeholders, only)
-    if target != "-":
-        refuse_unwritable(target, *files, *([stakeholders] if stakeholders else []))
-    if form in VOTE_FORMATS:
-        _import_votes(form, files, target, json)
-    else:
-        _import_tasks(form, files[0], target, stakeholders, only, json)
-
-
-def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
-    """Raise `InputError` if arguments contradict each other."""
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
     if stakeholders is not None and form != TRAVELPLANNER:
         raise InputError(f"--stakeholders: only for {TRAVELPLANNER}; remove it for {form}")
-    if only is not None and form in VOTE_FORMATS:
+    if only is not None and form in VOTE_READERS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
-    if len(files) > 1 and form not in VOTE_FORMATS:
+    if len(files) > 1 and form not in VOTE_READERS:
         raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
+    if target != "-":
+        refuse_unwritable(target, *files, *([stakeholders] if stakeholders else []))
+    if form in VOTE_READERS:
+        _import_votes(form, files, target, json)
+    else:
+        _import_tasks(form, files[0], target, stakeholders, only, json)
 
 
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:

@@ -4,6 +4,7 @@ from io import StringIO
 from typing import Annotated
 
 import typer
+from ruamel.yaml import YAML
 
 from jurygraph.cli.options import AsJson, argument
 from jurygraph.cli.render.text import print_json, print_result, print_result_lines
@@ -27,8 +28,6 @@ def preset(
         jurygraph preset
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
-    from ruamel.yaml import YAML
-
     if name is None:
         if json:
             print_json(list(PRESETS))

@@ -4,7 +4,7 @@ from itertools import islice
 from typing import Annotated, Literal
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
-from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
+from jurygraph.cli.output_files import refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.explanation import Explanation
 from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
@@ -111,7 +111,7 @@ def export(
     """
     stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
-        refuse_run_file(output)
+        refuse_unwritable(output)
     if to in ("jsonl", "csv"):
         lines = (export_jsonl if to == "jsonl" else export_csv)(stored_run)
         if output is None:

@@ -95,17 +95,12 @@ def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Wa
 
 def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
     """Return the run's steps; at the end, print how many of its responses were erased."""
-    from jurygraph.studies.monitor import (
-        ErasedCounter,
-        analyzer_steps,
-        read_groups,
-        steps_by_label,
-        steps_by_number,
-    )
+    from jurygraph.studies import monitor
 
-    counter = ErasedCounter()
-    stream = counter.count(read_groups(run, wait))
-    yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
+    counter = monitor.ErasedCounter()
+    groups = counter.count(monitor.read_groups(run, wait))
+    steps = monitor.steps_by_number(groups, every) if label is None else monitor.steps_by_label(groups, label)
+    yield from monitor.analyzer_steps(steps)
     if counter.erased:
         subject = "response was" if counter.erased == 1 else "responses were"
         print_message(f"{counter.erased} {subject} erased; their rewards are used, their lengths and labels are gone")

@@ -122,7 +122,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
     columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
     widths = list(map(_width, columns))
     head, *body = _align(columns, widths, left)
-    return [head, _underline(widths), *body]
+    return [head, "  ".join("─" * width for width in widths), *body]
 
 
 def table_section(
@@ -158,10 +158,6 @@ def _width(cells: Sequence[str]) -> int:
 
 def _length_function(cells: Sequence[str]) -> Callable[[str], int]:
     return len if "".join(cells).isascii() else cell_len
-
-
-def _underline(widths: Sequence[int]) -> str:
-    return "  ".join("─" * width for width in widths)
 
 
 def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
@@ -207,7 +203,7 @@ class SpooledTable:
         first = [_visible_cells([cell]) for cell in header]
         self._widen(first)
         yield from _align(first, self._widths, self._left)
-        yield _underline(self._widths)
+        yield "  ".join("─" * width for width in self._widths)
         self._file.seek(0)
         for line in self._file:
             columns: list[list[str]] = json.loads(line)

@@ -195,21 +195,17 @@ def discard_reason(one: ExplainedVerdict) -> str:
 
 def example_details(verdict: RecordedVerdict) -> Iterator[str]:
     """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
-    yield from _example_lines(verdict.examples, "examples shown", "example not shown")
+    yield from _example_lines(verdict.examples)
     if verdict.shrinkage is not None:
         toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
         yield f"shrunk by {weight:.1%} towards {format_number(toward)}, the score of the aggregate judge"
-        yield from _example_lines(
-            verdict.shrinkage.examples,
-            "examples shown to the aggregate judge",
-            "example not shown to the aggregate judge",
-        )
+        yield from _example_lines(verdict.shrinkage.examples, " to the aggregate judge")
 
 
-def _example_lines(examples: Iterable[ExampleUse], shown: str, not_shown: str) -> Iterator[str]:
+def _example_lines(examples: Iterable[ExampleUse], receiver: str = "") -> Iterator[str]:
     labels = [(f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in examples]
     if used := [name for name, dropped in labels if dropped is None]:
-        yield f"{shown}: {', '.join(used)}"
+        yield f"examples shown{receiver}: {', '.join(used)}"
     for name, dropped in labels:
         if dropped is not None:
-            yield f"{not_shown}: {name}, because {dropped}"
+            yield f"example not shown{receiver}: {name}, because {dropped}"
