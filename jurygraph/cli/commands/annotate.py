@@ -148,7 +148,7 @@ def _graph_json(task: Task, rubric: Rubric) -> dict[str, Any]:
 
 
 def _graph_tables(statistics: "GraphStatistics", graphs: Sequence[tuple[Task, Rubric]]) -> Iterator[str]:
-    """Return tables of statistics and of the first edges of all graphs; the output file has every edge."""
+    """Return tables of statistics and of the first edges of all graphs."""
     counts: list[list[object]] = [
         ["rubrics", statistics.rubrics],
         ["criteria per rubric", statistics.criteria],
@@ -164,9 +164,8 @@ def _graph_tables(statistics: "GraphStatistics", graphs: Sequence[tuple[Task, Ru
         for task, rubric in graphs
         for edge in rubric.edges
     ]
-    yield from table_section(["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MAX_EDGES], left=5)
-    if len(rows) > _MAX_EDGES:
-        yield f"and {len(rows) - _MAX_EDGES} more edges"
+    header = ["task", "parent", "child", "kind", "reason", "confidence"]
+    yield from table_section(header, rows, left=5, most=_MAX_EDGES)
 
 
 def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:

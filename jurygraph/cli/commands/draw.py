@@ -146,10 +146,7 @@ def _response_picture(folder: Path, response: str | None, path: str | None, chos
 
 
 def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:
-    """Return the task with this id, or the only task, and its line number.
-
-    Raises `InputError` if there is no such task, or more than one.
-    """
+    """Return the task with this id, or the only task, and its line number. Raises `InputError` if there is none."""
     with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
         ids = list(lines.ids)
         listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
-from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
+from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
@@ -87,8 +87,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     votes = list(VOTE_READERS[form](files))
     _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
     items, annotators = len({vote.key for vote in votes}), len({vote.annotator for vote in votes})
-    if json and target != "-":
-        print_json({"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators})
+    content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
+    print_report(json and target != "-", content, ())
     print_message(f"{len(votes)} votes of {annotators} annotators on {items} items")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
@@ -99,8 +99,7 @@ def _import_tasks(
 ) -> None:
     counter = _ImportCounter(only)
     _write(tasks, counter.lines(_read_imported(form, file, stakeholders)))
-    if json and tasks != "-":
-        print_json({"tasks_file": tasks, **counter.totals()})
+    print_report(json and tasks != "-", {"tasks_file": tasks, **counter.totals()}, ())
     for line in counter.summary_lines():
         print_message(line)
     if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:

@@ -10,7 +10,7 @@ from pydantic import Field, StrictBool, StrictFloat, StrictInt, create_model
 
 from jurygraph.agents.extraction.spec import read_kinds
 from jurygraph.cli.options import AsJson, argument, option
-from jurygraph.cli.render.text import format_table, print_json, print_result, print_result_lines
+from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, shorten, validate
 from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
@@ -67,16 +67,12 @@ def list_prompts(json: AsJson = False) -> None:
     Example:
         jurygraph prompts list
     """
-    found = [load_prompt(name) for name in prompt_names()]
-    if json:
-        entries = []
-        for prompt in found:
-            fields = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
-            entries.append({**fields, "edition": prompt.full_version, "variables": list(prompt.needs)})
-        print_json(entries)
-        return
-    rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
-    print_result_lines(format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
+    entries, rows = [], []
+    for prompt in map(load_prompt, prompt_names()):
+        fields = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
+        entries.append({**fields, "edition": prompt.full_version, "variables": list(prompt.needs)})
+        rows.append([prompt.id, prompt.version, prompt.extends or "-", prompt.purpose])
+    print_report(json, entries, format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
 
 
 @prompts.command("show")
@@ -113,11 +109,8 @@ def render_prompt(
          "items": [{"name": "kind", "text": "It is kind."}]}
     """
     messages = _render(load_prompt(name), values)
-    if json:
-        print_json([message.model_dump(mode="json") for message in messages])
-        return
-    for message in messages:
-        print_result(f"## {message.role}\n{message.content}\n")
+    lines = (f"## {message.role}\n{message.content}\n" for message in messages)
+    print_report(json, [message.model_dump(mode="json") for message in messages], lines)
 
 
 def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:

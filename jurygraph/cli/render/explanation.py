@@ -202,10 +202,7 @@ class ExplainedTerm:
 
     @cached_property
     def contrasts(self) -> list[tuple[str, float | None]]:
-        """Return the contrasts that were compared, each with its edit, in the order of their ids.
-
-        The number is the response's score minus that of the contrast; None if it was not judged.
-        """
+        """Return each contrast that was compared, and the response's score minus its own; None if not judged."""
         if self._combiner != "contrast":
             return []
         trace, questions = self._explanation.trace, {name for one in self._inputs.values() for name in one.questions}

@@ -80,15 +80,14 @@ def print_message(line: str) -> None:
     typer.echo(escape_line(line), err=True)
 
 
-def print_json(value: Any) -> None:
-    """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
-    print_result(json.dumps(current_redactor().redact_json(value)))
-
-
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
-    """Print a report, a dict or a pydantic model, as JSON, or else its lines."""
+    """Print a report, a pydantic model or a JSON value, as one line of JSON, or else its lines.
+
+    Values are redacted before encoding, so that it stays valid JSON.
+    """
     if as_json:
-        print_json(report if isinstance(report, dict) else report.model_dump(mode="json"))
+        value = report if isinstance(report, dict | list) else report.model_dump(mode="json")
+        print_result(json.dumps(current_redactor().redact_json(value)))
     else:
         print_result_lines(lines)
 
