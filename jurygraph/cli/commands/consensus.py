@@ -99,12 +99,7 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
-        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
-    sources = list(map(str, [*ratings, *([gold] if gold else [])]))
-    refuse_picture(plot, *sources)
-    if artifact is not None:
-        refuse_unwritable(str(artifact), *sources)
+    _refuse_unwritable(artifact, plot, list(map(str, [*ratings, *([gold] if gold else [])])))
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     settings = Settings(
@@ -126,6 +121,14 @@ def consensus(
     print_report(json, findings, _report_lines(findings, compare))
     _print_warnings(fitted)
     _write_files(fitted, findings, artifact, plot)
+
+
+def _refuse_unwritable(artifact: Path | None, plot: Path | None, sources: Sequence[str]) -> None:
+    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
+        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
+    refuse_picture(plot, *sources)
+    if artifact is not None:
+        refuse_unwritable(str(artifact), *sources)
 
 
 def _print_warnings(fitted: FittedConsensus) -> None:
