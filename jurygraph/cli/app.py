@@ -10,41 +10,36 @@ from jurygraph.cli.render.text import print_result
 
 
 class CommandEntry(NamedTuple):
-    """Where a command is defined in `jurygraph.cli.commands`, and the first sentence of its help."""
+    """The module of a command in `jurygraph.cli.commands`, and the first sentence of its help."""
 
     module: str
-    attribute: str
     summary: str
 
 
 COMMANDS = {
-    "init": CommandEntry("init", "init", "Create a small project that runs as it is."),
-    "doctor": CommandEntry("doctor", "doctor", "Check models, keys, extras and write access."),
-    "profiles": CommandEntry("profiles", "profiles", "Read profiles in text as constraints, with a model."),
-    "annotate": CommandEntry("annotate", "annotate", "Annotate which criteria depend on which (GEAR), with a model."),
-    "score": CommandEntry("score", "score", "Score responses and store every reward with its full trace."),
-    "show": CommandEntry("show", "show", "Show the rewards of a run, or the full trace of a response."),
-    "explain": CommandEntry("show", "explain", "Explain a reward in plain sentences."),
-    "verify": CommandEntry("audit", "verify", "Verify a run: its records, texts, rewards and seal."),
-    "rescore": CommandEntry(
-        "rescore", "rescore", "Compute a run's rewards again from its verdicts, without a request."
-    ),
-    "compare": CommandEntry("compare", "compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
-    "consensus": CommandEntry(
-        "consensus", "consensus", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."
-    ),
-    "watch": CommandEntry("watch", "watch", "Watch a run's rewards, and alert when they are being gamed."),
-    "attack": CommandEntry("attack", "attack", "Attack the config's judge, and measure its false positives."),
-    "seal": CommandEntry("audit", "seal", "Verify a closed run and sign its head, into seal.json."),
-    "close": CommandEntry("audit", "close", "Close a run, so that nothing more is scored into it."),
-    "erase": CommandEntry("audit", "erase", "Erase texts for good."),
-    "export": CommandEntry("show", "export", "Export a run in another format."),
-    "graph": CommandEntry("draw", "graph", "Draw a state machine, or the rubric graph of a task."),
-    "schema": CommandEntry("draw", "schema", "Print the JSON Schema of tasks, responses, config or trace."),
-    "preset": CommandEntry("preset", "preset", "List the presets, or print one as a config."),
-    "import": CommandEntry("import_data", "import_tasks", "Convert a file of another project to TASKS or RATINGS."),
-    "prompts": CommandEntry("prompts", "prompts", "List, show or render the prompts of models."),
-    "study": CommandEntry("study", "study", "Apply the measurements of the papers to runs."),
+    "init": CommandEntry("init", "Create a small project that runs as it is."),
+    "doctor": CommandEntry("doctor", "Check models, keys, extras and write access."),
+    "profiles": CommandEntry("profiles", "Read profiles in text as constraints, with a model."),
+    "annotate": CommandEntry("annotate", "Annotate which criteria depend on which (GEAR), with a model."),
+    "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
+    "show": CommandEntry("show", "Show the rewards of a run, or the full trace of a response."),
+    "explain": CommandEntry("show", "Explain a reward in plain sentences."),
+    "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
+    "rescore": CommandEntry("rescore", "Compute a run's rewards again from its verdicts, without a request."),
+    "compare": CommandEntry("compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
+    "consensus": CommandEntry("consensus", "Aggregate annotators' labels, with their disagreement (STABLEVAL)."),
+    "watch": CommandEntry("watch", "Watch a run's rewards, and alert when they are being gamed."),
+    "attack": CommandEntry("attack", "Attack the config's judge, and measure its false positives."),
+    "seal": CommandEntry("audit", "Verify a closed run and sign its head, into seal.json."),
+    "close": CommandEntry("audit", "Close a run, so that nothing more is scored into it."),
+    "erase": CommandEntry("audit", "Erase texts for good."),
+    "export": CommandEntry("show", "Export a run in another format."),
+    "graph": CommandEntry("draw", "Draw a state machine, or the rubric graph of a task."),
+    "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config or trace."),
+    "preset": CommandEntry("preset", "List the presets, or print one as a config."),
+    "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
+    "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),
+    "study": CommandEntry("study", "Apply the measurements of the papers to runs."),
 }
 
 
@@ -59,7 +54,8 @@ class _LazyGroup(TyperGroup):
         """Return a command by its name; None if there is none."""
         if cmd_name in COMMANDS and self.commands[cmd_name] is None:
             module = import_module(f"jurygraph.cli.commands.{COMMANDS[cmd_name].module}")
-            self.commands[cmd_name] = _to_click(cmd_name, getattr(module, COMMANDS[cmd_name].attribute))
+            function_name = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword
+            self.commands[cmd_name] = _to_click(cmd_name, getattr(module, function_name))
         return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -79,7 +75,6 @@ def _to_click(name: str, target: Any) -> Any:
 app = typer.Typer(
     name="jurygraph",
     cls=_LazyGroup,
-    help="Rewards from judges, checks and people that can be trusted, explained and defended.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -41,7 +41,6 @@ class _VisibleFormatter(logging.Formatter):
     """Log formatter that escapes control characters, so that a message cannot control the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the message with control characters as escapes."""
         return escape_lines(super().format(record))
 
 

@@ -62,20 +62,17 @@ def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
 
     from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
 
-    folder = run.source.code_folder or run.code_folder
-    configs = [run.source.config, run.config]
-    if revised is not None:
-        folder, configs = folder or Path(), [*configs, revised]
+    configs = [run.source.config, run.config, *([] if revised is None else [revised])]
+    folder = run.source.code_folder or run.code_folder or (None if revised is None else Path())
     if folder is None:
         return
     if folder.is_dir():
         allow_modules_in_folder(*configs, folder=folder)
         return
-    for config in configs:
-        for key, name in modules_named_in(config):
-            if find_spec(name) is None:
-                problem = f"{key} names {name!r}, which was in {folder} when the run was scored; that folder is missing"
-                raise InputError(f"{run.folder}: {problem}; restore it, or move it together with the run")
+    for key, name in (named for config in configs for named in modules_named_in(config)):
+        if find_spec(name) is None:
+            problem = f"{key} names {name!r}, which was in {folder} when the run was scored; that folder is missing"
+            raise InputError(f"{run.folder}: {problem}; restore it, or move it together with the run")
 
 
 def _resolve_domain(config: "Config", folder: Path) -> "Config":

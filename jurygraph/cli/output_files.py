@@ -45,36 +45,29 @@ def _refuse_os_errors(path: str) -> Iterator[None]:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
-def refuse_run_file(path: str) -> None:
-    """Raise `InputError` if the path is a file of a run's own, of this run or of another."""
+def refuse_unwritable(path: str, *sources: str) -> None:
+    """Raise `InputError` if no file can be created at the path, or if it is a file of a run, or one of the sources.
+
+    To be called before any work is done.
+    """
     from jurygraph.runs.store.folder import LEDGER, RUN_FILES
 
     target = Path(os.path.realpath(path))
     if target.name in RUN_FILES and (target.parent / LEDGER).exists():
         raise InputError(f"{path}: is a file of the run; name another file")
-
-
-def refuse_source(path: str, *sources: str) -> None:
-    """Raise `InputError` if the path is one of the files that are read, or a file of a run."""
-    refuse_run_file(path)
+    _writable_mode(path)
     for source in sources:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
             raise InputError(f"{path}: is an input file; name another file to write")
 
 
-def refuse_unwritable(path: str) -> None:
-    """Raise `InputError` if no file can be created at the path; to be called before any work is done."""
-    refuse_run_file(path)
-    _writable_mode(path)
-
-
-def refuse_picture(plot: Path | None) -> None:
+def refuse_picture(plot: Path | None, *sources: str) -> None:
     """Raise `InputError` if a picture is requested that cannot be drawn or written."""
     from jurygraph.studies.plots import require_drawable
 
     if plot is not None:
         require_drawable(plot)
-        refuse_unwritable(str(plot))
+        refuse_unwritable(str(plot), *sources)
 
 
 def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:

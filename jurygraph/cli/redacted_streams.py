@@ -125,7 +125,6 @@ class _RedactedBytes(io.RawIOBase):
         self._stream = stream
 
     def writable(self) -> bool:
-        """Return True: the stream is write-only."""
         return True
 
     def write(self, content: Any) -> int:
@@ -135,5 +134,4 @@ class _RedactedBytes(io.RawIOBase):
         return len(raw)
 
     def flush(self) -> None:
-        """Write the buffered text."""
         self._stream.flush()

@@ -10,11 +10,11 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import request_lines
-from jurygraph.cli.render.text import print_message
+from jurygraph.cli.render.text import print_message, print_report
 from jurygraph.concurrency import gather_in_order
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
 from jurygraph.models.faults import Fault
-from jurygraph.runs.reports.estimate import count_requests
+from jurygraph.runs.reports.estimate import CallCosts, count_requests
 from jurygraph.schema import Task
 from jurygraph.sources.tasks import TaskLines
 
@@ -27,17 +27,25 @@ T = TypeVar("T")
 TaskRequest = Callable[[Task], Awaitable[T | None]]
 
 
-class TaskOutcome(NamedTuple, Generic[T]):
-    """The result for one task, if there is one, or the reason why the task was omitted; `line` is its line number."""
+class TaskResults(NamedTuple, Generic[T]):
+    """The tasks with their results, the omitted tasks as JSON with line number and reason, and the requests sent."""
 
-    line: int
-    task: Task
-    result: T | None
-    omitted_because: str | None = None
+    found: list[tuple[Task, T]]
+    omitted: list[dict[str, Any]]
+    requests: CallCosts | None
+
+    def print_report(self, as_json: bool, content: dict[str, Any], lines: Iterable[str]) -> None:
+        """Print a report with the omitted tasks and the requests, and the totals to standard error."""
+        requests = self.requests and self.requests.to_json()
+        content = {**content, "left_out": self.omitted, "requests": requests}
+        print_report(as_json, content, [*lines, *request_lines(self.requests)])
+        for one in self.omitted:
+            print_message(f"omitted, line {one['line']}: {one['why']}")
+        print_message(f"{len(self.found)} tasks written, {len(self.omitted)} omitted")
 
 
-def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
-    """Return the outcome for every selected task, in the order of the file, with a progress bar labelled `doing`.
+def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str) -> TaskResults[T]:
+    """Return the results for all selected tasks, in the order of the file, with a progress bar labelled `doing`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
     """
@@ -47,34 +55,25 @@ def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str
 
     try:
         with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
-            return runner.run(_request_all(jury, lines, request, report))
+            found, omitted = runner.run(_request_all(jury, lines, request, report))
     except KeyboardInterrupt:
         print_message("interrupted; nothing was written. Run the same command again: it continues from the cache")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+    return TaskResults(found, omitted, count_requests(jury))
 
 
-def omitted_tasks_json(outcomes: Iterable[TaskOutcome[T]]) -> list[dict[str, Any]]:
-    """Return the omitted tasks as JSON records: task id, line number and reason."""
-    omitted = (one for one in outcomes if one.omitted_because is not None)
-    return [{"task": one.task.id, "line": one.line, "why": one.omitted_because} for one in omitted]
-
-
-def print_omitted_tasks(outcomes: list[TaskOutcome[T]]) -> int:
-    """Print each omitted task and the totals to standard error; return the number of omitted tasks."""
-    omitted = omitted_tasks_json(outcomes)
-    for one in omitted:
-        print_message(f"omitted, line {one['line']}: {one['why']}")
-    print_message(f"{len(outcomes) - len(omitted)} tasks written, {len(omitted)} omitted")
-    return len(omitted)
-
-
-async def _request_all(jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
-    gateway, results = jury.gateway, []
+async def _request_all(
+    jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Callable[[int], None]
+) -> tuple[list[tuple[Task, T]], list[dict[str, Any]]]:
+    gateway, found, omitted = jury.gateway, [], []
     pending = (asyncio.create_task(_request_one(lines.mark.name, line, task, request)) for line, task in lines.tasks())
     try:
         async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
-            async for outcome in outcomes:
-                results.append(outcome)
+            async for line, task, result, why_omitted in outcomes:
+                if why_omitted is not None:
+                    omitted.append({"task": task.id, "line": line, "why": why_omitted})
+                elif result is not None:
+                    found.append((task, result))
                 report(1)
     except (ModelError, BudgetExceeded):
         assert gateway is not None, "only a model raises these errors"
@@ -83,18 +82,23 @@ async def _request_all(jury: "Jury", lines: TaskLines, request: TaskRequest[T], 
     finally:
         if gateway is not None:
             await gateway.close()
-    return results
+    return found, omitted
 
 
-async def _request_one(name: str, line: int, task: Task, request: TaskRequest[T]) -> TaskOutcome[T]:
-    """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
+async def _request_one(
+    name: str, line: int, task: Task, request: TaskRequest[T]
+) -> tuple[int, Task, T | None, str | None]:
+    """Return line, task, result, and the reason if the task is omitted.
+
+    Only an unreachable model or an exhausted budget fails the whole command.
+    """
     try:
-        return TaskOutcome(line, task, await request(task))
+        return line, task, await request(task), None
     except PlanError as error:
-        return TaskOutcome(line, task, None, str(error))
+        return line, task, None, str(error)
     except (ModelError, BudgetExceeded) as error:
         if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
-            return TaskOutcome(line, task, None, str(error))
+            return line, task, None, str(error)
         advice = "nothing was written; run the same command again: it continues from the cache"
         error.args = (f"{name}, line {line}: {error}; {advice}",)
         raise

@@ -14,13 +14,13 @@ from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile, option
-from jurygraph.cli.output_files import compress_lines, refuse_source, refuse_unwritable, write_output
+from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
-from jurygraph.cli.render.summary import estimate_lines, print_dry_run_note, request_lines, requests_json
-from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, shell_quote, table_section
-from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
+from jurygraph.cli.render.summary import estimate_lines, print_dry_run
+from jurygraph.cli.render.text import escape_line, format_table, print_message, shell_quote, table_section
+from jurygraph.cli.task_requests import TaskResults, run_each
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.runs.reports.estimate import CallCosts, Estimator, count_requests
+from jurygraph.runs.reports.estimate import Estimator
 from jurygraph.schema import AnnotationConfig, Config, Rubric, Task
 from jurygraph.sources.reviewed_graphs import EdgesFile, annotate_line
 from jurygraph.sources.tasks import TaskLines
@@ -65,8 +65,9 @@ def annotate(
         jurygraph annotate tasks.jsonl --config jury.yaml --domain writing --votes 3 --out graphs.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
-    refuse_source(file, tasks)
-    refuse_unwritable(file)
+    from jurygraph.agents.graph_annotator.graph import graph_statistics
+
+    refuse_unwritable(file, tasks)
     overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
     with (
         redirect_stdout_to_stderr(),
@@ -78,16 +79,17 @@ def annotate(
         if dry_run:
             forecast = _estimate_requests(jury, lines, _read_existing_graphs(lines, edges_from, file))
         else:
-            outcomes = _annotate_tasks(jury, lines, edges_from, file)
-        tally = count_requests(jury)
+            results = _annotate_tasks(jury, lines, edges_from, file)
     if dry_run:
-        print_dry_run_note()
-        print_report(json, *forecast)
+        print_dry_run(json, *forecast)
         return
-    _print_graphs(outcomes, file, tally, json)
+    statistics = graph_statistics(graph for _, graph in results.found)
+    graphs = [_graph_json(task, graph) for task, graph in results.found]
+    content = {"tasks_file": file, "statistics": asdict(statistics), "graphs": graphs}
+    results.print_report(json, content, _graph_tables(statistics, results.found))
+    missing = len(results.omitted) + _print_missing(results.found)
     if tasks != "-":
         print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
-    missing = print_omitted_tasks(outcomes) + _print_missing(outcomes)
     raise typer.Exit(ExitCode.SOME_FAILED if missing else ExitCode.DONE)
 
 
@@ -114,8 +116,8 @@ def _estimate_requests(
     return {"tasks": len(lines), "rubrics_without_roles": without_roles, "model": asdict(estimate)}, text
 
 
-def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> list[TaskOutcome[Rubric]]:
-    """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all outcomes.
+def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file: str) -> TaskResults[Rubric]:
+    """Annotate every rubric, and write every line of TASKS with its graph if there is one; return all results.
 
     Raises InputError if the file changed meanwhile, or if it existed and a task was omitted: the file may hold a graph
     of that task.
@@ -124,35 +126,17 @@ def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file
 
     identity, planner = _file_identity(file), Planner(jury)
     existing = _read_existing_graphs(lines, edges_from, file)
-    outcomes = run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
+    results = run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
     if _file_identity(file) != identity:
         advice = "it was not overwritten; run the same command again: it continues from the cache"
         raise InputError(f"{file}: changed while the model was running; {advice}")
-    omitted = next((one for one in outcomes if one.omitted_because is not None), None)
-    if identity is not None and omitted is not None:
-        problem = f"line {omitted.line} was omitted: {omitted.omitted_because}"
+    if identity is not None and results.omitted:
+        problem = "line {line} was omitted: {why}".format_map(results.omitted[0])
         raise InputError(f"{file}: not overwritten, because {problem}")
-    graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
+    graphs = {task.id: graph for task, graph in results.found}
     content = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in lines.raw_lines())
     write_output(file, compress_lines(file, (line + b"\n" for line in content)))
-    return outcomes
-
-
-def _print_graphs(
-    outcomes: Sequence[TaskOutcome[Rubric]], file: str, requests: CallCosts | None, as_json: bool
-) -> None:
-    from jurygraph.agents.graph_annotator.graph import graph_statistics
-
-    graphs = [(one.task, one.result) for one in outcomes if one.result is not None]
-    statistics = graph_statistics(graph for _, graph in graphs)
-    content = {
-        "tasks_file": file,
-        "statistics": asdict(statistics),
-        "graphs": [_graph_json(task, graph) for task, graph in graphs],
-        "left_out": omitted_tasks_json(outcomes),
-        "requests": requests_json(requests),
-    }
-    print_report(as_json, content, [*_graph_tables(statistics, graphs), *request_lines(requests)])
+    return results
 
 
 def _graph_json(task: Task, rubric: Rubric) -> dict[str, Any]:
@@ -164,7 +148,7 @@ def _graph_json(task: Task, rubric: Rubric) -> dict[str, Any]:
 
 
 def _graph_tables(statistics: "GraphStatistics", graphs: Sequence[tuple[Task, Rubric]]) -> Iterator[str]:
-    """Return tables of statistics and of the first edges of all graphs; the output file has every edge."""
+    """Return tables of statistics and of the first edges of all graphs."""
     counts: list[list[object]] = [
         ["rubrics", statistics.rubrics],
         ["criteria per rubric", statistics.criteria],
@@ -180,16 +164,15 @@ def _graph_tables(statistics: "GraphStatistics", graphs: Sequence[tuple[Task, Ru
         for task, rubric in graphs
         for edge in rubric.edges
     ]
-    yield from table_section(["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MAX_EDGES], left=5)
-    if len(rows) > _MAX_EDGES:
-        yield f"and {len(rows) - _MAX_EDGES} more edges"
+    header = ["task", "parent", "child", "kind", "reason", "confidence"]
+    yield from table_section(header, rows, left=5, most=_MAX_EDGES)
 
 
-def _print_missing(outcomes: Sequence[TaskOutcome[Rubric]]) -> int:
+def _print_missing(graphs: Sequence[tuple[Task, Rubric]]) -> int:
     """Print criteria without a role, pairs without an answer and rejected edges; return how many are missing."""
     missing = 0
-    for one in outcomes:
-        task, record = one.task, None if one.result is None else one.result.annotation
+    for task, rubric in graphs:
+        record = rubric.annotation
         if record is None:
             continue
         missing += len(record.unassigned) + len(record.unanswered)

@@ -80,12 +80,11 @@ def attack(
                 report = _run_study(study, runner, advance)
         requests = count_requests(jury)
     if dry_run:
-        summary.print_dry_run_note()
         counts = {"arms": len(study.arms), "responses": study.responses}
         table = format_table(["to judge", ""], list(counts.items()))
-        print_report(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
+        summary.print_dry_run(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
         return
-    content = {"suite": suite, **report.model_dump(mode="json"), "requests": summary.requests_json(requests)}
+    content = {"suite": suite, **report.model_dump(mode="json"), "requests": requests and requests.to_json()}
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
@@ -144,21 +143,13 @@ def _report_lines(report: AttackReport) -> Iterator[str]:
 
 
 def _arm_table(report: AttackReport) -> Iterator[str]:
-    rows = [
-        [
-            _arm_label(name, report),
-            arm.attacks.verdicts.n,
-            _percentage(arm.attacks.verdicts),
-            arm.attacks.responses.n,
-            _percentage(arm.attacks.responses),
-            sum(arm.attacks.stopped.values()),
-            sum(arm.attacks.failed.values()),
-            arm.attacks.abstained,
-            arm.honest.verdicts.n,
-            _percentage(arm.honest.verdicts),
-        ]
-        for name, arm in report.arms.items()
-    ]
+    rows: list[list[object]] = []
+    for name, arm in report.arms.items():
+        row: list[object] = [_arm_label(name, report)]
+        for passed in (arm.attacks.verdicts, arm.attacks.responses):
+            row += [passed.n, _percentage(passed)]
+        row += [sum(arm.attacks.stopped.values()), sum(arm.attacks.failed.values()), arm.attacks.abstained]
+        rows.append([*row, arm.honest.verdicts.n, _percentage(arm.honest.verdicts)])
     attack_columns = ("defences", "verdicts", "false", "responses", "false", "stopped", "failed", "abstained")
     return table_section([*attack_columns, "honest", "passed"], rows)
 

@@ -82,19 +82,10 @@ def _format_p_value(p: float | None) -> str:
 
 
 def _question_table(comparison: Comparison) -> Iterator[str]:
-    rows = [
-        [
-            row.question,
-            row.judged_both,
-            row.to_met,
-            row.to_unmet,
-            _format_p_value(row.mcnemar_p),
-            row.largest_delta,
-            row.only_a,
-            row.only_b,
-        ]
-        for row in comparison.questions
-    ]
+    rows = []
+    for row in comparison.questions:
+        changes = [row.judged_both, row.to_met, row.to_unmet, _format_p_value(row.mcnemar_p), row.largest_delta]
+        rows.append([row.question, *changes, row.only_a, row.only_b])
     header = ["question", "in both", "to met", "to unmet", "McNemar p", "largest |B - A|", "A only", "B only"]
     return table_section(header, rows)
 

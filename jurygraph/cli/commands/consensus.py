@@ -10,7 +10,7 @@ import typer
 
 from jurygraph.aggregation.consensus.resampling import METHODS
 from jurygraph.cli.options import AsJson, PlotFile, option
-from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable, write_output, write_output_with
+from jurygraph.cli.output_files import refuse_picture, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import escape_line, omission_line, print_message, print_report, table_section
 from jurygraph.errors import InputError
@@ -99,7 +99,7 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
+    _refuse_unwritable(artifact, plot, list(map(str, [*ratings, *([gold] if gold else [])])))
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     settings = Settings(
@@ -114,17 +114,21 @@ def consensus(
         jobs=jobs or os.cpu_count() or 1,
     )
     fitted = fit_consensus(ballots, settings)
-    findings = _measure(fitted)
+    with progress("stability", fitted.settings.subsets, "subsets") as advance:
+        stability = fitted.stability(advance)
+    with progress("refitting", fitted.settings.refit, "resamples") as advance:
+        findings = report(fitted, stability, fitted.refits(advance))
     print_report(json, findings, _report_lines(findings, compare))
     _print_warnings(fitted)
     _write_files(fitted, findings, artifact, plot)
 
 
-def _measure(fitted: FittedConsensus) -> ConsensusReport:
-    with progress("stability", fitted.settings.subsets, "subsets") as advance:
-        stability = fitted.stability(advance)
-    with progress("refitting", fitted.settings.refit, "resamples") as advance:
-        return report(fitted, stability, fitted.refits(advance))
+def _refuse_unwritable(artifact: Path | None, plot: Path | None, sources: Sequence[str]) -> None:
+    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
+        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
+    refuse_picture(plot, *sources)
+    if artifact is not None:
+        refuse_unwritable(str(artifact), *sources)
 
 
 def _print_warnings(fitted: FittedConsensus) -> None:
@@ -134,17 +138,6 @@ def _print_warnings(fitted: FittedConsensus) -> None:
         print_message("no row has an agent: no scores of agents and no stability")
     elif fitted.no_stability_reason is not None:
         print_message(f"stability was not measured: {fitted.no_stability_reason}")
-
-
-def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
-    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
-        raise InputError(f"{plot}: --artifact and --plot name the same file; name two files")
-    refuse_picture(plot)
-    if artifact is not None:
-        refuse_unwritable(str(artifact))
-    for file in (artifact, plot):
-        if file is not None:
-            refuse_source(str(file), *map(str, read))
 
 
 def _read_ballots(
@@ -222,18 +215,10 @@ def _format_interval(interval: Sequence[float | None] | None) -> str:
 
 
 def _comparison_table(report: ConsensusReport) -> Iterator[str]:
-    rows = [
-        [
-            name,
-            one.majority,
-            one.dawid_skene,
-            one.stableval,
-            f"{round(one.change, 3) + 0.0:+.3f}",
-            one.items,
-            ", ".join(f"{one.ranks[method]:g}" for method in METHODS),
-        ]
-        for name, one in sorted(report.comparison.items(), key=lambda item: (-item[1].stableval, item[0]))
-    ]
+    rows = []
+    for name, one in sorted(report.comparison.items(), key=lambda item: (-item[1].stableval, item[0])):
+        change, ranks = f"{round(one.change, 3) + 0.0:+.3f}", ", ".join(f"{one.ranks[method]:g}" for method in METHODS)
+        rows.append([name, one.majority, one.dawid_skene, one.stableval, change, one.items, ranks])
     header = ["agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC"]
     return table_section(header, rows, digits=_DIGITS)
 

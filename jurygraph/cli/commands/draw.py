@@ -1,7 +1,6 @@
 """`jurygraph graph` and `jurygraph schema`: drawings of graphs, and JSON Schemas of the file formats."""
 
 import json
-from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -9,15 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.options import OutFile, argument, option
-from jurygraph.cli.output_files import refuse_source, write_output
+from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.messages import did_you_mean, shorten
 from jurygraph.runs.run import Run
 from jurygraph.schema import ResponseLine, Task, TaskLine, Trace
 from jurygraph.sources.config import config_schema
-from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import read_lines
+from jurygraph.sources.tasks import TaskLines
 
 if TYPE_CHECKING:
     from jurygraph.studies.pictures.picture import Picture
@@ -65,7 +63,7 @@ def graph(
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
-        refuse_source(output, *([] if task is None else [task]))
+        refuse_unwritable(output, *([] if task is None else [task]))
     drawing_format = form or _format_of_name(output)
     if task is None and run is None:
         text = _draw_machine(machine or "score", form, drawing_format, output)
@@ -148,28 +146,16 @@ def _response_picture(folder: Path, response: str | None, path: str | None, chos
 
 
 def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:
-    """Return the task with this id, or the only task, and its line number.
-
-    Raises `InputError` if there is no such task, or more than one.
-    """
-    ids: list[str] = []
-    found: list[tuple[int, Task]] = []
-    with closing(TextFile(path)) as file:
-        for line, task_line in read_lines(file, TaskLine):
-            ids.append(task_line.id)
-            if task_line.id == chosen or (chosen is None and len(ids) == 1):
-                found.append((line.number, task_line.split()[0]))
-    if not ids:
-        raise InputError(f"{path}: the file is empty; write one task per line, each a JSON object")
-    listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
-    if chosen is None and len(ids) > 1:
-        raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {listed}")
-    if not found:
-        near = did_you_mean(str(chosen), ids) or f"known: {listed}"
-        raise InputError(f"{path}: there is no task {chosen!r}; {near}")
-    if len(found) > 1:
-        raise InputError(f"{path}: task {chosen!r} occurs {len(found)} times; give each task its own id")
-    return found[0]
+    """Return the task with this id, or the only task, and its line number. Raises `InputError` if there is none."""
+    with TaskLines(path, lambda task: chosen in (None, task.id)) as lines:
+        ids = list(lines.ids)
+        listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
+        if len(lines) > 1:
+            raise InputError(f"{path}: contains {len(ids)} tasks; choose one with --id: {listed}")
+        if not len(lines):
+            near = did_you_mean(str(chosen), ids) or f"known: {listed}"
+            raise InputError(f"{path}: there is no task {chosen!r}; {near}")
+        return next(lines.tasks())
 
 
 def schema(

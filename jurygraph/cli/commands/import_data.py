@@ -7,22 +7,20 @@ from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from jurygraph.cli.options import AsJson, argument, option
-from jurygraph.cli.output_files import compress_lines, refuse_source, write_output
-from jurygraph.cli.render.text import print_json, print_message, print_result, shell_quote
+from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
+from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
 from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
 
 TRAVELPLANNER = "travelplanner"
-TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
-VOTE_FORMATS = ("qags",)
-FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
+FORMATS = (TRAVELPLANNER, *READERS, *VOTE_READERS)
 _MAX_EXAMPLES = 5
 Selection = Literal["tasks", "answered"]
 
 
-def import_tasks(
+def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
     files: Annotated[list[str], argument("FILE", "Input file, for qags one or both; - for stdin.")],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
@@ -65,25 +63,21 @@ def import_tasks(
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
     """
-    _refuse_contradictory(form, files, stakeholders, only)
-    refuse_source(target, *files, *([stakeholders] if stakeholders else []))
-    if form in VOTE_FORMATS:
-        _import_votes(form, files, target, json)
-    else:
-        _import_tasks(form, files[0], target, stakeholders, only, json)
-
-
-def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
-    """Raise `InputError` if arguments contradict each other."""
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
     if stakeholders is not None and form != TRAVELPLANNER:
         raise InputError(f"--stakeholders: only for {TRAVELPLANNER}; remove it for {form}")
-    if only is not None and form in VOTE_FORMATS:
+    if only is not None and form in VOTE_READERS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
-    if len(files) > 1 and form not in VOTE_FORMATS:
+    if len(files) > 1 and form not in VOTE_READERS:
         raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
+    if target != "-":
+        refuse_unwritable(target, *files, *([stakeholders] if stakeholders else []))
+    if form in VOTE_READERS:
+        _import_votes(form, files, target, json)
+    else:
+        _import_tasks(form, files[0], target, stakeholders, only, json)
 
 
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
@@ -93,8 +87,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     votes = list(VOTE_READERS[form](files))
     _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
     items, annotators = len({vote.key for vote in votes}), len({vote.annotator for vote in votes})
-    if json and target != "-":
-        print_json({"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators})
+    content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
+    print_report(json and target != "-", content, ())
     print_message(f"{len(votes)} votes of {annotators} annotators on {items} items")
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
@@ -105,8 +99,7 @@ def _import_tasks(
 ) -> None:
     counter = _ImportCounter(only)
     _write(tasks, counter.lines(_read_imported(form, file, stakeholders)))
-    if json and tasks != "-":
-        print_json({"tasks_file": tasks, **counter.totals()})
+    print_report(json and tasks != "-", {"tasks_file": tasks, **counter.totals()}, ())
     for line in counter.summary_lines():
         print_message(line)
     if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:

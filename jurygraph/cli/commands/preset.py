@@ -4,9 +4,10 @@ from io import StringIO
 from typing import Annotated
 
 import typer
+from ruamel.yaml import YAML
 
 from jurygraph.cli.options import AsJson, argument
-from jurygraph.cli.render.text import print_json, print_result, print_result_lines
+from jurygraph.cli.render.text import print_report
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.sources.config import PRESETS, PresetUse, expand_preset, parse_config
@@ -27,23 +28,15 @@ def preset(
         jurygraph preset
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
-    from ruamel.yaml import YAML
-
     if name is None:
-        if json:
-            print_json(list(PRESETS))
-        else:
-            print_result_lines(PRESETS)
+        print_report(json, list(PRESETS), PRESETS)
         return
     if name not in PRESETS:
         raise InputError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
     parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
     config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
-    if json:
-        print_json(config)
-        return
     text, yaml = StringIO(), YAML()
     yaml.default_flow_style = None
     yaml.width = 110
     yaml.dump({key: value for key, value in config.items() if value not in ([], {})}, text)
-    print_result(text.getvalue().rstrip("\n"))
+    print_report(json, config, [text.getvalue().rstrip("\n")])

@@ -1,6 +1,6 @@
 """`jurygraph profiles`: have a model read profiles in text as constraints, in a file that a person can edit."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
@@ -8,12 +8,11 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.jury_loading import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile, option
-from jurygraph.cli.output_files import refuse_source, write_output
+from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
-from jurygraph.cli.render.summary import request_lines, requests_json
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_message, print_report, shell_quote
-from jurygraph.cli.task_requests import omitted_tasks_json, print_omitted_tasks, run_each
-from jurygraph.runs.reports.estimate import count_requests
+from jurygraph.cli.render.text import escape_line, format_number, format_table, print_message, shell_quote
+from jurygraph.cli.task_requests import run_each
+from jurygraph.schema import Task
 from jurygraph.schema.profile import Profiles, is_text_only
 from jurygraph.sources.profiles import profiles_line
 from jurygraph.sources.tasks import TaskLines
@@ -43,43 +42,37 @@ def profiles(
     """
     from jurygraph.planner import Planner
 
-    refuse_source(file, tasks)
-    with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
-        with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
-            outcomes = run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
-        tally = count_requests(jury)
-    found = [(one.task, one.result) for one in outcomes if one.result is not None]
-    write_output(file, [profiles_line(task, result) for task, result in found])
-    content = {
-        "profiles_file": file,
-        "profiles": [
-            {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped} for task, result in found
-        ],
-        "left_out": omitted_tasks_json(outcomes),
-        "requests": requests_json(tally),
-    }
-    results = {task.id: result for task, result in found}
-    print_report(json, content, [*_profile_lines(results), *request_lines(tally)])
-    omitted = print_omitted_tasks(outcomes)
-    if not outcomes:
+    refuse_unwritable(file, tasks)
+    with (
+        redirect_stdout_to_stderr(),
+        open_jury(config or find_config(tasks), model) as jury,
+        TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines,
+    ):
+        results = run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
+    write_output(file, [profiles_line(task, result) for task, result in results.found])
+    entries = [
+        {"task": task.id, **result.model_dump(mode="json"), "dropped": result.dropped} for task, result in results.found
+    ]
+    results.print_report(json, {"profiles_file": file, "profiles": entries}, _profile_lines(results.found))
+    if not results.found and not results.omitted:
         print_message("no stakeholder has only a profile in text: there was nothing to read")
     elif tasks != "-":
         print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
-    raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
+    raise typer.Exit(ExitCode.SOME_FAILED if results.omitted else ExitCode.DONE)
 
 
-def _profile_lines(results: dict[str, Profiles]) -> Iterator[str]:
+def _profile_lines(found: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
     """Return a table of the constraints, and lines on tensions and on constraints that were dropped."""
     rows = [
-        [task, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]
-        for task, result in results.items()
+        [task.id, profile.id, f"{one.id}: {one.text}", one.quote, one.kind, one.restrictiveness]
+        for task, result in found
         for profile in result.stakeholders
         for one in profile.constraints
     ]
     if rows:
         yield from format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5)
-    for task, result in results.items():
+    for task, result in found:
         for tension in result.tensions:
             between, strength = " and ".join(tension.between), format_number(tension.strength)
-            yield escape_line(f"{task}: tension between {between}: {strength}, {tension.reason}", 300)
-        yield from (escape_line(f"{task}: dropped of {why}", 300) for why in result.dropped)
+            yield escape_line(f"{task.id}: tension between {between}: {strength}, {tension.reason}", 300)
+        yield from (escape_line(f"{task.id}: dropped of {why}", 300) for why in result.dropped)

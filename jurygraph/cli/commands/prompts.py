@@ -1,47 +1,56 @@
 """`jurygraph prompts`: list, print and render the prompts that models get."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing
 from json import loads
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
+from pydantic import Field, StrictBool, StrictFloat, StrictInt, create_model
 
 from jurygraph.agents.extraction.spec import read_kinds
 from jurygraph.cli.options import AsJson, argument, option
-from jurygraph.cli.render.text import format_table, print_json, print_result, print_result_lines
+from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import describe_value, did_you_mean, shorten
+from jurygraph.messages import Problem, describe_value, did_you_mean, shorten, validate
 from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
-from jurygraph.schema import Message
+from jurygraph.schema import FrozenModel, Message
 from jurygraph.sources.files import TextFile
 
 
-class _ObjectList(NamedTuple):
-    """Schema of a variable that is a list of objects: required texts, further fields with their defaults."""
-
-    texts: Sequence[str]
-    rest: Mapping[str, Any] = {}
-    may_be_empty: bool = False
-
-    def __str__(self) -> str:
-        return f"{', '.join(f'`{name}`' for name in self.texts[:-1])} and `{self.texts[-1]}`"
+class _Entry(FrozenModel):
+    name: str
+    text: str
 
 
-_OBJECT_LISTS: Mapping[str, _ObjectList] = {
-    "items": _ObjectList(("name", "text"), {"parts": False, "scale": None}),
-    "people": _ObjectList(("name", "text"), may_be_empty=True),
-    "responses": _ObjectList(("name", "text")),
-    "steps": _ObjectList(("name", "text")),
-    "examples": _ObjectList(("reviewer", "text", "score"), {"reason": ""}, may_be_empty=True),
+class _Item(_Entry):
+    parts: Any = False
+    scale: Any = None
+
+
+class _Example(FrozenModel):
+    reviewer: str
+    text: str
+    score: str
+    reason: str = ""
+
+
+_ENTRIES = "a list of objects with `name` and `text`"
+_VARIABLES: Mapping[str, tuple[Any, str]] = {
+    "items": (Annotated[tuple[_Item, ...], Field(min_length=1)], _ENTRIES),
+    "people": (tuple[_Entry, ...], _ENTRIES),
+    "responses": (Annotated[tuple[_Entry, ...], Field(min_length=1)], _ENTRIES),
+    "steps": (Annotated[tuple[_Entry, ...], Field(min_length=1)], _ENTRIES),
+    "examples": (tuple[_Example, ...], "a list of objects with `reviewer`, `text` and `score`"),
+    "names": (tuple[str, ...], "a list of texts"),
+    "edits": (tuple[str, ...], "a list of texts"),
+    "kinds": (Any, "the records of extract"),
+    "compact": (StrictBool, "true or false"),
+    "step": (StrictInt | StrictFloat | None, "a number or null"),
 }
-_SCALARS: Mapping[str, tuple[Any, str]] = {
-    "compact": (bool, "true or false"),
-    "step": (int | float | None, "a number or null"),
-}
-"""Variables that are neither texts nor lists: the type of each, and its name in messages."""
+"""Variables that are not texts: the type of each, and its name in messages."""
 
 prompts = typer.Typer(name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True)
 Name = Annotated[str, argument("PROMPT", "Name of a prompt.")]
@@ -58,22 +67,12 @@ def list_prompts(json: AsJson = False) -> None:
     Example:
         jurygraph prompts list
     """
-    found = [load_prompt(name) for name in prompt_names()]
-    if json:
-        fields = ("id", "version", "extends", "purpose", "paper")
-        print_json(
-            [
-                {
-                    **{name: getattr(prompt, name) for name in fields},
-                    "edition": prompt.full_version,
-                    "variables": list(prompt.needs),
-                }
-                for prompt in found
-            ]
-        )
-        return
-    rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
-    print_result_lines(format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
+    entries, rows = [], []
+    for prompt in map(load_prompt, prompt_names()):
+        fields = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
+        entries.append({**fields, "edition": prompt.full_version, "variables": list(prompt.needs)})
+        rows.append([prompt.id, prompt.version, prompt.extends or "-", prompt.purpose])
+    print_report(json, entries, format_table(["prompt", "version", "extends", "purpose"], rows, left=4))
 
 
 @prompts.command("show")
@@ -110,11 +109,8 @@ def render_prompt(
          "items": [{"name": "kind", "text": "It is kind."}]}
     """
     messages = _render(load_prompt(name), values)
-    if json:
-        print_json([message.model_dump(mode="json") for message in messages])
-        return
-    for message in messages:
-        print_result(f"## {message.role}\n{message.content}\n")
+    lines = (f"## {message.role}\n{message.content}\n" for message in messages)
+    print_report(json, [message.model_dump(mode="json") for message in messages], lines)
 
 
 def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
@@ -140,52 +136,22 @@ def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
         if name not in prompt.needs:
             hint = did_you_mean(name, prompt.needs) or f"known: {', '.join(prompt.needs)}"
             raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
-    try:
-        return {name: _validate_variable(name, value) for name, value in variables.items()}
-    except ValueError as error:
-        raise InputError(f"{file}: prompt {prompt.id!r}, variable {error}") from None
-
-
-def _validate_variable(name: str, value: Any) -> Any:
-    """Validate a variable and return it as its prompt expects it. Raises ValueError that names it."""
-    if name in _OBJECT_LISTS:
-        schema = _OBJECT_LISTS[name]
-        is_list = isinstance(value, list) and bool(value or schema.may_be_empty)
-        _require(is_list, name, value, f"a list of objects with {schema}")
-        entries = [_validate_entry(f"{name}[{place}]", entry, schema) for place, entry in enumerate(value)]
-        return [Shot(**entry) for entry in entries] if name == "examples" else entries
-    if name in ("names", "edits"):
-        _require(isinstance(value, list), name, value, "a list of texts")
-        for place, text in enumerate(value):
-            _require(isinstance(text, str), f"{name}[{place}]", text, "a text")
-        return tuple(value)
-    if name == "kinds":
+    expected = {name: _VARIABLES.get(name, (str | None, "a text")) for name in variables}
+    fields: dict[str, Any] = {name: (kind, ...) for name, (kind, _) in expected.items()}
+    validated = validate(create_model("Variables", __base__=FrozenModel, **fields), variables)
+    if isinstance(validated, Problem):
+        name, is_nested = str(validated.path[0]), len(validated.path) > 1
+        found = f"; {validated.field}: {validated}" if is_nested else f", got {describe_value(variables[name])}"
+        raise InputError(f"{file}: prompt {prompt.id!r}, variable {name}: expected {expected[name][1]}{found}")
+    values = validated.model_dump()
+    if "examples" in values:
+        values["examples"] = [Shot(**one) for one in values["examples"]]
+    if "kinds" in values:
         try:
-            return read_kinds(value)
+            values["kinds"] = read_kinds(values["kinds"])
         except ConfigError as error:
-            raise ValueError(f"{name}, as the records of {error}") from None
-    expected, description = _SCALARS.get(name, (str | None, "a text"))
-    is_valid = isinstance(value, expected) and (expected is bool or not isinstance(value, bool))
-    _require(is_valid, name, value, description)
-    return value
-
-
-def _require(is_valid: bool, place: str, value: Any, expected: str) -> None:
-    if not is_valid:
-        raise ValueError(f"{place}: expected {expected}, got {describe_value(value)}")
-
-
-def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, Any]:
-    _require(isinstance(value, dict), place, value, f"an object with {schema}")
-    known = (*schema.texts, *schema.rest)
-    for field in value:
-        if field not in known:
-            hint = did_you_mean(field, known) or f"known: {', '.join(known)}"
-            raise ValueError(f"{place}: unknown field {field!r}; {hint}")
-    entry = {**schema.rest, **value}
-    for field in (*schema.texts, *(field for field, default in schema.rest.items() if isinstance(default, str))):
-        _require(isinstance(entry.get(field), str), f"{place}.{field}", entry.get(field), "a text")
-    return entry
+            raise InputError(f"{file}: prompt {prompt.id!r}, variable kinds, as the records of {error}") from None
+    return values
 
 
 def _load_object(file: str) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """`jurygraph score`: score responses into a run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,13 +26,15 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.summary import print_forecast, print_inconclusive, request_lines, requests_json, result_lines
+from jurygraph.cli.render.summary import print_forecast, print_inconclusive, request_lines, result_lines
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
 from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
+    import asyncio
+
     from jurygraph.jury import Jury
-    from jurygraph.runs.reports.estimate import CallCosts, Forecast
+    from jurygraph.runs.reports.estimate import CallCosts
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.scoring_session import ScoringSession
     from jurygraph.schema import Config
@@ -39,21 +42,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class InputFiles:
-    """The files that are scored: TASKS, and other files about its tasks."""
+class ScoreOptions:
+    """The arguments and options of one `jurygraph score`, as typed."""
 
     tasks: str
     responses: str | None
     profiles_from: str | None
     edges_from: str | None
     allow_files_outside: bool
-
-
-@dataclass(frozen=True)
-class ScoreOptions:
-    """The arguments and options of one `jurygraph score`, as typed."""
-
-    files: InputFiles
     run: Path
     config: Path | None
     model: str | None
@@ -64,19 +60,18 @@ class ScoreOptions:
     max_cost: float | None
     max_calls: int | None
 
-    @property
+    @cached_property
     def retry_command(self) -> str:
         """Return the command that scores into a new run, and carries over from this one all that did not fail."""
         run = self.run if self.run.name not in ("", "..") else self.run.resolve()
         numbered = (run.with_name(f"{run.name}-{number}") for number in count(2))
         names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
-        given = vars(self) | vars(self.files)
-        values = {name.replace("_", "-"): given[name] for name in names}
+        values = {name.replace("_", "-"): getattr(self, name) for name in names}
         values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
         words = [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
         words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
-        words += ["--allow-files-outside"] if self.files.allow_files_outside else []
-        return " ".join(["jurygraph score", shell_quote(self.files.tasks), *words])
+        words += ["--allow-files-outside"] if self.allow_files_outside else []
+        return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
 
 
 def score(
@@ -119,15 +114,18 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
+    import asyncio
+
     from jurygraph.runs.reports.estimate import count_requests
 
-    files = InputFiles(tasks, responses, profiles_from, edges_from, allow_files_outside)
-    options = ScoreOptions(files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
-    with redirect_stdout_to_stderr(), _open_session(options) as session:
+    files = (tasks, responses, profiles_from, edges_from, allow_files_outside)
+    options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    with redirect_stdout_to_stderr(), _open_session(options) as session, asyncio.Runner() as runner:
         if dry_run:
-            forecast = _estimate(session)
+            with progress("estimating", session.remaining.responses, "responses") as report:
+                forecast = runner.run(session.forecast(report))
         else:
-            _score_remaining(session)
+            _score_remaining(session, runner)
         summary, requests, task_count = session.summary, count_requests(session.jury), session.tasks
     if dry_run:
         print_forecast(forecast, session.tasks_needing_model, json)
@@ -139,9 +137,8 @@ def score(
 @contextmanager
 def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
     """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
-    files = options.files
-    path = options.config or find_config(files.tasks)
-    revise = _evaluation_purpose(options.rewards_from) if options.rewards_from else None
+    path = options.config or find_config(options.tasks)
+    revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else None
     with open_jury(
         path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
     ) as jury:
@@ -156,16 +153,16 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
         branch = None if options.branch is None else Branch(options.branch, jury)
         with (
             read_work(
-                files.tasks,
-                files.responses,
-                files.edges_from,
-                allow_files_outside=files.allow_files_outside,
+                options.tasks,
+                options.responses,
+                options.edges_from,
+                allow_files_outside=options.allow_files_outside,
                 validated=_validated_files(options.run),
             ) as work,
-            open_profiles(files.profiles_from, work) as profiles,
+            open_profiles(options.profiles_from, work) as profiles,
         ):
             if work.graphs:
-                print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {files.edges_from}")
+                print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {options.edges_from}")
             with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
                 yield session
         if branch is not None and not options.dry_run:
@@ -186,8 +183,8 @@ def _validated_files(folder: Path) -> "ValidatedFiles | None":
         return ValidatedFiles(header.tasks, header.responses, (header.extent.tasks, header.extent.responses))
 
 
-def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
-    """Return a function that sets a config's purpose to evaluation, against the judges of these runs and its own."""
+def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":
+    """Return the config with the purpose evaluation, against the judges of these runs and its own."""
     from jurygraph.runs.run import Run
     from jurygraph.schema import PurposeConfig
 
@@ -195,26 +192,13 @@ def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
     for folder in runs:
         with closing(Run.open(folder)) as run:
             judges += run.judges
-
-    def as_evaluation(config: "Config") -> "Config":
-        reward_judges = [*judges, *(config.purpose.reward_judges or ())]
-        purpose = {"kind": "evaluation", "reward_judges": reward_judges, "same_judge": config.purpose.same_judge}
-        return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
-
-    return as_evaluation
+    judges += config.purpose.reward_judges or ()
+    purpose = {"kind": "evaluation", "reward_judges": judges, "same_judge": config.purpose.same_judge}
+    return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
 
 
-def _estimate(session: "ScoringSession") -> "Forecast":
-    import asyncio
-
-    with asyncio.Runner() as runner, progress("estimating", session.remaining.responses, "responses") as report:
-        return runner.run(session.forecast(report))
-
-
-def _score_remaining(session: "ScoringSession") -> None:
-    """Plan and score the remaining tasks."""
-    import asyncio
-
+def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None:
+    """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
     if session.is_finished:
         session.close_if_complete()
         state = "is complete" if session.tasks_done == session.tasks else f"has the first {session.tasks_done} tasks"
@@ -222,40 +206,33 @@ def _score_remaining(session: "ScoringSession") -> None:
         return
     if session.tasks_done:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")
-    with asyncio.Runner() as runner:
-        with (
-            _exit_when_interrupted(session, scoring=False),
-            progress("planning", session.tasks_to_plan, "tasks") as report,
-        ):
+    is_planned = False
+    try:
+        with progress("planning", session.tasks_to_plan, "tasks") as report:
             runner.run(session.prepare(report))
+        is_planned = True
         if session.unanswered_annotations:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
             print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
-        with (
-            _exit_when_interrupted(session, scoring=True),
-            progress("scoring", session.remaining.responses, "responses") as report,
-        ):
+        with progress("scoring", session.remaining.responses, "responses") as report:
             runner.run(session.score(report))
+    except KeyboardInterrupt:
+        _print_interrupted(session, is_planned)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-@contextmanager
-def _exit_when_interrupted(session: "ScoringSession", scoring: bool) -> Iterator[None]:
-    """Print what is kept, and the requests sent so far, on Ctrl-C, and exit."""
+def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
     from jurygraph.runs.reports.estimate import count_requests
 
-    try:
-        yield
-    except KeyboardInterrupt:
-        if scoring:
-            kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
-            print_message(f"interrupted; {kept}")
-        else:
-            replies = session.stored_planning_calls
-            advice = f" except {replies} replies of the model; run the same command again to continue"
-            print_message(f"interrupted before anything was scored; nothing was written{advice if replies else ''}")
-        for line in request_lines(count_requests(session.jury)):
-            print_message(line)
-        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    if is_planned:
+        kept = f"finished tasks are kept in {session.folder}. Run the same command again to continue"
+        print_message(f"interrupted; {kept}")
+    else:
+        replies = session.stored_planning_calls
+        advice = f" except {replies} replies of the model; run the same command again to continue"
+        print_message(f"interrupted before anything was scored; nothing was written{advice if replies else ''}")
+    for line in request_lines(count_requests(session.jury)):
+        print_message(line)
 
 
 def _print_result(
@@ -265,7 +242,7 @@ def _print_result(
     if summary.tasks < task_count:
         lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
     retry_command = options.retry_command if summary.infrastructure_failures else None
-    content = {"run": str(options.run), **summary.to_json(), "requests": requests_json(requests)}
+    content = {"run": str(options.run), **summary.to_json(), "requests": requests and requests.to_json()}
     print_report(as_json, {**content, "retry_command": retry_command}, lines)
     if summary.lowest is not None:
         run = shell_quote(options.run)

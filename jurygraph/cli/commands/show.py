@@ -4,9 +4,8 @@ from itertools import islice
 from typing import Annotated, Literal
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
-from jurygraph.cli.output_files import refuse_run_file, write_output, write_output_with
+from jurygraph.cli.output_files import refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.explanation import Explanation
-from jurygraph.cli.render.explanation import explain as explain_trace
 from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
     escape_line,
@@ -58,7 +57,7 @@ def show(
 
 def _explain(run: Run, response: str) -> Explanation:
     trace = run.find_trace(response)
-    return explain_trace(trace, run.decision_of(trace.task_id))
+    return Explanation(trace, run.decision_of(trace.task_id))
 
 
 def _show_table(run: Run, limit: int | None) -> None:
@@ -67,17 +66,9 @@ def _show_table(run: Run, limit: int | None) -> None:
     with spooled_table(left=3) as rows:
         names: dict[str, None] = {}
         for outline in islice(outlines, limit):
-            components = outline.components
-            if not components.keys() <= names.keys():
-                names.update(dict.fromkeys(components))
-            cells = [
-                outline.response_id,
-                outline.agent or "-",
-                outline.status,
-                format_number(outline.value),
-                format_number(outline.coverage),
-            ]
-            rows.add([*cells, *(format_number(components.get(name)) for name in names)])
+            names.update(dict.fromkeys(outline.components))
+            numbers = (outline.value, outline.coverage, *map(outline.components.get, names))
+            rows.add([outline.response_id, outline.agent or "-", outline.status, *map(format_number, numbers)])
         header = ["response", "agent", "status", "reward", "coverage", *names]
         print_result_lines(rows.lines(header, missing=format_number(None)))
 
@@ -120,7 +111,7 @@ def export(
     """
     stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
-        refuse_run_file(output)
+        refuse_unwritable(output)
     if to in ("jsonl", "csv"):
         lines = (export_jsonl if to == "jsonl" else export_csv)(stored_run)
         if output is None:

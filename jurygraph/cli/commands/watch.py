@@ -10,7 +10,7 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
-from jurygraph.cli.render.text import escape_line, format_table, print_json, print_message, print_report, print_result
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -116,10 +116,8 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
     try:
         for step in steps:
             for alert in analysis.feed(step):
-                if json:
-                    print_json({"alert": alert.model_dump(mode="json")})
-                else:
-                    print_result(f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}")
+                line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
+                print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
     except KeyboardInterrupt:
         print_message("interrupted; these are the results so far")
         return False

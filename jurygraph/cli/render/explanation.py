@@ -1,6 +1,6 @@
 """Explanation of a reward: its terms, their parts, and the effect of every verdict, computed once for all views."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from statistics import fmean
@@ -61,67 +61,22 @@ class ExplainedPart:
     prerequisites: Mapping[str, float | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class RankedContrast:
-    """A contrast of the response: its edit, and the response's score minus its own; None if not judged."""
-
-    name: str
-    edit: Mapping[str, Any]
-    margin: float | None
-
-
-@dataclass(frozen=True)
-class ExplainedTerm:
-    """A term of the reward with its component, the inputs without a verdict that counts, its parts and contrasts."""
-
-    term: Term
-    spec: ComponentSpec | None
-    unjudged: frozenset[str]
-    parts: tuple[ExplainedPart, ...]
-    contrasts: tuple[RankedContrast, ...]
-
-    @property
-    def is_judged(self) -> bool:
-        """Return True if a verdict of any input counts."""
-        return self.spec is None or len(self.unjudged) < len(self.spec.inputs)
-
-
-@dataclass(frozen=True)
 class Explanation:
-    """Everything that led to the reward of a response."""
+    """Everything that led to the reward of a response: its terms, and the effect of every verdict."""
 
-    trace: Trace
-    terms: tuple[ExplainedTerm, ...]
-    verdicts: tuple[ExplainedVerdict, ...]
+    def __init__(self, trace: Trace, decision: Decision) -> None:
+        self.trace = trace
+        self.by_question: dict[str, list[RecordedVerdict]] = {}
+        for verdict in trace.verdicts:
+            self.by_question.setdefault(verdict.question, []).append(verdict)
+        specs = {spec.name: spec for spec in decision.specs}
+        self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms]
+        self._can_rise = _questions_that_can_rise(trace, decision)
+        self.verdicts = list(self._explain_verdicts(decision))
 
     def with_effect(self, effect: Effect) -> list[ExplainedVerdict]:
         """Return the verdicts with an effect, in the order of the trace."""
         return [one for one in self.verdicts if one.effect == effect]
-
-
-def explain(trace: Trace, decision: Decision) -> Explanation:
-    """Return the explanation of a trace's reward under its decision."""
-    verdicts, specs = _VerdictReader(trace, decision), {spec.name: spec for spec in decision.specs}
-    terms = (_TermReader(verdicts, term, specs.get(term.name)).read() for term in trace.reward.terms)
-    return Explanation(trace, tuple(terms), tuple(verdicts.read()))
-
-
-class _VerdictReader:
-    """The verdicts of a trace, and what its decision makes of their scores."""
-
-    def __init__(self, trace: Trace, decision: Decision) -> None:
-        self.trace = trace
-        self._directions = _question_directions(decision)
-        self._can_rise = _questions_that_can_rise(trace, decision)
-        counting = _lowest_confidence(decision.counting_specs)
-        self._confidence = {**_lowest_confidence(decision.specs), **counting}
-        self.by_question: dict[str, list[RecordedVerdict]] = {}
-        for verdict in trace.verdicts:
-            self.by_question.setdefault(verdict.question, []).append(verdict)
-
-    def of_input(self, one: ComponentInput) -> list[RecordedVerdict]:
-        """Return the verdicts of all questions of an input."""
-        return [verdict for question in one.questions for verdict in self.by_question.get(question, ())]
 
     def score(self, verdict: RecordedVerdict) -> float | None:
         """Return the score from this response's side; None if there is no score."""
@@ -129,16 +84,16 @@ class _VerdictReader:
             return verdict.score
         return 1.0 - verdict.score
 
-    def read(self) -> Iterator[ExplainedVerdict]:
-        """Return every verdict with its effect."""
+    def _explain_verdicts(self, decision: Decision) -> Iterator[ExplainedVerdict]:
+        confidences = _lowest_confidence(decision.specs) | _lowest_confidence(decision.counting_specs)
+        directions = _question_directions(decision)
         samples = {question: 1 + max(one.sample for one in group) for question, group in self.by_question.items()}
         for verdict in self.trace.verdicts:
-            question = verdict.question
-            confidence, direction = self._confidence.get(question, 0.0), self._directions.get(question, 0)
+            question, score = verdict.question, self.score(verdict)
+            confidence, direction = confidences.get(question, 0.0), directions.get(question, 0)
             effect = self._effect(verdict, confidence, direction)
             is_pair = len(verdict.responses) == 2 and verdict.about == verdict.responses[0]
             opponent = verdict.responses[verdict.about == self.trace.response_id] if is_pair else None
-            score = self.score(verdict)
             yield ExplainedVerdict(verdict, score, opponent, samples[question], confidence, effect, direction < 0)
 
     def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
@@ -161,6 +116,104 @@ class _VerdictReader:
         if verdict.met is None or verdict.about == self.trace.response_id:
             return verdict.met is False
         return verdict.score is not None and verdict.score > 0.5
+
+
+class ExplainedTerm:
+    """A term of the reward with its component, the inputs without a verdict that counts, its parts and contrasts."""
+
+    def __init__(self, explanation: Explanation, term: Term, spec: ComponentSpec | None) -> None:
+        self.term, self.spec = term, spec
+        self._explanation = explanation
+        self._inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
+        self._params: Mapping[str, Any] = {} if spec is None else spec.params
+        self._combiner = "" if spec is None else spec.combiner
+        self._values = explanation.trace.reward.parts.get(term.name, {})
+        self.unjudged = frozenset(filter(self._is_unjudged, self._inputs))
+
+    @property
+    def is_judged(self) -> bool:
+        """Return True if a verdict of any input counts."""
+        return self.spec is None or len(self.unjudged) < len(self.spec.inputs)
+
+    def _is_unjudged(self, name: str) -> bool:
+        """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
+        one = self._inputs[name]
+        verdicts = self._verdicts(one.questions)
+        return bool(verdicts) and all(
+            v.status in ("abstained", "failed") or _is_discarded(v, one.min_confidence) for v in verdicts
+        )
+
+    def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
+        return [verdict for question in questions for verdict in self._explanation.by_question.get(question, ())]
+
+    @cached_property
+    def parts(self) -> list[ExplainedPart]:
+        """Return the parts of the component's value."""
+        return [self._part(name, value) for name, value in self._values.items()]
+
+    def _part(self, name: str, value: float) -> ExplainedPart:
+        if name not in self._inputs:
+            return ExplainedPart(name, value)
+        one, is_judged = self._inputs[name], name not in self.unjudged
+        own = self._own_score(one) if is_judged and name in self._parents else None
+        is_reduced = own is not None and not _are_shown_equal(own, value)
+        parents = self._parents[name] if is_reduced else ()
+        return ExplainedPart(
+            name,
+            value,
+            weight=one.input_weight if self._combiner in WELFARE else None,
+            cap=self._cap(name, value) if self._combiner in WELFARE else None,
+            is_judged=is_judged,
+            is_discarded=any(_is_discarded(v, one.min_confidence) for v in self._verdicts(one.questions)),
+            own_score=own if is_reduced else None,
+            prerequisites={each: None if each in self.unjudged else self._values[each] for each in parents},
+        )
+
+    @cached_property
+    def _parents(self) -> Mapping[str, Sequence[str]]:
+        """Return the prerequisites of every criterion that has some; a rubric's edges name criteria by index."""
+        parents: dict[str, list[str]] = {}
+        if self._combiner in _GRAPH_COMBINERS:
+            names, params = list(self._inputs), self._params
+            for parent, child in sorted(zip(params.get("parents", ()), params.get("children", ()), strict=True)):
+                parents.setdefault(names[child], []).append(names[parent])
+        return parents
+
+    def _cap(self, name: str, value: float) -> tuple[float, float] | None:
+        """Return the cap and the share of hard constraints met, if û is held there because one is not met."""
+        needs = [self._inputs[name].questions[place] for place in self._params.get("hard", {}).get(name, ())]
+        scores = [verdict.score for verdict in self._verdicts(needs) if verdict.score is not None]
+        if not scores or min(scores) >= 1 or not _are_shown_equal(value, self._params["cap"] * fmean(scores)):
+            return None
+        return self._params["cap"], fmean(scores)
+
+    def _own_score(self, one: ComponentInput) -> float | None:
+        """Return the score of an input's verdicts before prerequisites reduce it; None unless all were judged."""
+        fold = {"min": min, "max": max}.get(one.reduce or "mean", fmean)
+        folded = []
+        for question in one.questions:
+            verdicts = self._verdicts([question])
+            scores = [None if _is_discarded(v, one.min_confidence) else self._explanation.score(v) for v in verdicts]
+            present = [score for score in scores if score is not None]
+            if not present or len(present) < len(scores):
+                return None
+            folded.append(fold(present))
+        return fmean(folded)
+
+    @cached_property
+    def contrasts(self) -> list[tuple[str, float | None]]:
+        """Return each contrast that was compared, and the response's score minus its own; None if not judged."""
+        if self._combiner != "contrast":
+            return []
+        trace, questions = self._explanation.trace, {name for one in self._inputs.values() for name in one.questions}
+        edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
+        compared = {name for v in self._verdicts(questions) for name in v.responses}
+        margins, contrasts = trace.reward.diagnostics.get(self.term.name, {}), []
+        for pair, name in enumerate(sorted(compared & edits.keys()), start=1):
+            edit = edits[name]
+            description = edit.get("says", edit.get("kind", "an edit")) if isinstance(edit, Mapping) else "an edit"
+            contrasts.append((f"{name} ({description})", margins.get(f"pair {pair}")))
+        return contrasts
 
 
 def _is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
@@ -206,91 +259,6 @@ def _questions_that_can_rise(trace: Trace, decision: Decision) -> frozenset[str]
         if 0 not in parts.values() or parts.get(name) == 0
         for question in one.questions
     )
-
-
-class _TermReader:
-    """One term of a reward: its component, and the verdicts behind it."""
-
-    def __init__(self, verdicts: _VerdictReader, term: Term, spec: ComponentSpec | None) -> None:
-        self._verdicts, self._term, self._spec = verdicts, term, spec
-        self._inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
-        self._params: Mapping[str, Any] = {} if spec is None else spec.params
-        self._combiner = "" if spec is None else spec.combiner
-        self._values = verdicts.trace.reward.parts.get(term.name, {})
-        self._unjudged = frozenset(filter(self._is_unjudged, self._inputs))
-
-    def read(self) -> ExplainedTerm:
-        """Return the term with its parts and contrasts."""
-        parts = tuple(self._part(name, value) for name, value in self._values.items())
-        contrasts = tuple(self._contrasts()) if self._combiner == "contrast" else ()
-        return ExplainedTerm(self._term, self._spec, self._unjudged, parts, contrasts)
-
-    def _is_unjudged(self, name: str) -> bool:
-        """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
-        verdicts, minimum = self._verdicts.of_input(self._inputs[name]), self._inputs[name].min_confidence
-        return bool(verdicts) and all(
-            v.status in ("abstained", "failed") or _is_discarded(v, minimum) for v in verdicts
-        )
-
-    def _part(self, name: str, value: float) -> ExplainedPart:
-        if name not in self._inputs:
-            return ExplainedPart(name, value)
-        one, is_judged = self._inputs[name], name not in self._unjudged
-        own = self._own_score(one) if is_judged and name in self._parents else None
-        is_reduced = own is not None and not _are_shown_equal(own, value)
-        parents = self._parents[name] if is_reduced else ()
-        return ExplainedPart(
-            name,
-            value,
-            weight=one.input_weight if self._combiner in WELFARE else None,
-            cap=self._cap(name, value) if self._combiner in WELFARE else None,
-            is_judged=is_judged,
-            is_discarded=any(_is_discarded(v, one.min_confidence) for v in self._verdicts.of_input(one)),
-            own_score=own if is_reduced else None,
-            prerequisites={each: None if each in self._unjudged else self._values[each] for each in parents},
-        )
-
-    @cached_property
-    def _parents(self) -> Mapping[str, Sequence[str]]:
-        """Return the prerequisites of every criterion that has some; a rubric's edges name criteria by index."""
-        parents: dict[str, list[str]] = {}
-        if self._combiner in _GRAPH_COMBINERS:
-            names, params = list(self._inputs), self._params
-            for parent, child in sorted(zip(params.get("parents", ()), params.get("children", ()), strict=True)):
-                parents.setdefault(names[child], []).append(names[parent])
-        return parents
-
-    def _cap(self, name: str, value: float) -> tuple[float, float] | None:
-        """Return the cap and the share of hard constraints met, if û is held there because one is not met."""
-        needs = [self._inputs[name].questions[place] for place in self._params.get("hard", {}).get(name, ())]
-        verdicts = (verdict for need in needs for verdict in self._verdicts.by_question.get(need, ()))
-        scores = [verdict.score for verdict in verdicts if verdict.score is not None]
-        if not scores or min(scores) >= 1 or not _are_shown_equal(value, self._params["cap"] * fmean(scores)):
-            return None
-        return self._params["cap"], fmean(scores)
-
-    def _own_score(self, one: ComponentInput) -> float | None:
-        """Return the score of an input's verdicts before prerequisites reduce it; None unless all were judged."""
-        fold = {"min": min, "max": max}.get(one.reduce or "mean", fmean)
-        folded = []
-        for question in one.questions:
-            verdicts = self._verdicts.by_question.get(question, ())
-            scores = [None if _is_discarded(v, one.min_confidence) else self._verdicts.score(v) for v in verdicts]
-            present = [score for score in scores if score is not None]
-            if not present or len(present) < len(scores):
-                return None
-            folded.append(fold(present))
-        return fmean(folded)
-
-    def _contrasts(self) -> Iterator[RankedContrast]:
-        """Return the contrasts that were compared, in the order of their ids, each with its margin."""
-        trace, questions = self._verdicts.trace, {name for one in self._inputs.values() for name in one.questions}
-        edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
-        compared = {name for v in trace.verdicts if v.question in questions for name in v.responses}
-        diagnostics = trace.reward.diagnostics.get(self._term.name, {})
-        for pair, name in enumerate(sorted(compared & edits.keys()), start=1):
-            edit = edits[name]
-            yield RankedContrast(name, edit if isinstance(edit, Mapping) else {}, diagnostics.get(f"pair {pair}"))
 
 
 def _are_shown_equal(first: float, second: float) -> bool:

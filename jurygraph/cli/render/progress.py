@@ -14,7 +14,7 @@ _MIN_SHARE, _MIN_SECONDS = 0.1, 2.0
 def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
-        yield _ProgressLines(label, total, what, suffix).advance
+        yield _progress_lines(label, total, what, suffix)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, RenderableColumn, TextColumn, TimeRemainingColumn
@@ -29,18 +29,16 @@ def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str)
         yield lambda count: bar.advance(task, count)
 
 
-class _ProgressLines:
-    """A plain line about every tenth of the total, and not more often than every 2 seconds."""
+def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> Callable[[int], None]:
+    """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
+    done, reported, reported_at = 0, 0, time.monotonic()
 
-    def __init__(self, doing: str, total: int, what: str, suffix: Callable[[], str]) -> None:
-        self.doing, self.total, self.what, self.suffix = doing, total, what, suffix
-        self.done = 0
-        self._reported, self._reported_at = 0, time.monotonic()
+    def advance(count: int) -> None:
+        nonlocal done, reported, reported_at
+        done, now = done + count, time.monotonic()
+        if done - reported >= _MIN_SHARE * total and now - reported_at >= _MIN_SECONDS:
+            reported, reported_at = done, now
+            share = f"{done} of {total} {what} ({done / total:.0%})"
+            print_message(f"{label}: {share}{'; ' if suffix() else ''}{suffix()}")
 
-    def advance(self, count: int) -> None:
-        self.done += count
-        now = time.monotonic()
-        if self.done - self._reported >= _MIN_SHARE * self.total and now - self._reported_at >= _MIN_SECONDS:
-            self._reported, self._reported_at = self.done, now
-            share = f"{self.done} of {self.total} {self.what} ({self.done / self.total:.0%})"
-            print_message(f"{self.doing}: {share}{'; ' if self.suffix() else ''}{self.suffix()}")
+    return advance

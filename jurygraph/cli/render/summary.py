@@ -1,6 +1,6 @@
 """Output of a command that scores: rewards, canaries, missed thresholds, requests and cost."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -54,11 +54,6 @@ def request_lines(requests: "CallCosts | None") -> list[str]:
     return [f"requests: {requests.number or 'none'} by this command{cost}"]
 
 
-def requests_json(requests: "CallCosts | None") -> dict[str, object] | None:
-    """Return the requests that this command sent as JSON; None if it could not send any."""
-    return None if requests is None else requests.to_json()
-
-
 def _format_cost(tally: "CallCosts", template: str) -> str:
     """Format a cost in US dollars by a template; replies of unknown cost are counted separately."""
     if tally.unpriced == tally.number:
@@ -80,14 +75,14 @@ def print_missed_conditions(missed: "Sequence[tuple[Threshold, float | None]]") 
         print_message(f"threshold missed: {condition}, but {actual}")
 
 
-def print_dry_run_note() -> None:
-    """Print that a dry run has no effect."""
+def print_dry_run(as_json: bool, content: dict[str, object], lines: Iterable[str]) -> None:
+    """Print the estimate of a dry run, and that it has no effect."""
     print_message("dry run: nothing was sent or written")
+    print_report(as_json, content, lines)
 
 
 def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool) -> None:
     """Print the remaining work; `tasks_needing_model` first need profiles or roles from the model."""
-    print_dry_run_note()
     rows: list[list[object]] = [
         ["tasks", expected.tasks],
         ["responses", expected.responses],
@@ -105,7 +100,7 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
             f"{tasks_needing_model} tasks first need profiles or roles of criteria from the model: these requests are",
             "included, and those that depend on them are not",
         ]
-    print_report(as_json, content, lines)
+    print_dry_run(as_json, content, lines)
 
 
 def estimate_lines(model: "CallEstimate") -> list[str]:

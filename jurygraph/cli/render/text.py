@@ -80,15 +80,14 @@ def print_message(line: str) -> None:
     typer.echo(escape_line(line), err=True)
 
 
-def print_json(value: Any) -> None:
-    """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
-    print_result(json.dumps(current_redactor().redact_json(value)))
-
-
 def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
-    """Print a report, a dict or a pydantic model, as JSON, or else its lines."""
+    """Print a report, a pydantic model or a JSON value, as one line of JSON, or else its lines.
+
+    Values are redacted before encoding, so that it stays valid JSON.
+    """
     if as_json:
-        print_json(report if isinstance(report, dict) else report.model_dump(mode="json"))
+        value = report if isinstance(report, dict | list) else report.model_dump(mode="json")
+        print_result(json.dumps(current_redactor().redact_json(value)))
     else:
         print_result_lines(lines)
 
@@ -122,7 +121,7 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
     columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
     widths = list(map(_width, columns))
     head, *body = _align(columns, widths, left)
-    return [head, _underline(widths), *body]
+    return [head, "  ".join("─" * width for width in widths), *body]
 
 
 def table_section(
@@ -158,10 +157,6 @@ def _width(cells: Sequence[str]) -> int:
 
 def _length_function(cells: Sequence[str]) -> Callable[[str], int]:
     return len if "".join(cells).isascii() else cell_len
-
-
-def _underline(widths: Sequence[int]) -> str:
-    return "  ".join("─" * width for width in widths)
 
 
 def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
@@ -207,7 +202,7 @@ class SpooledTable:
         first = [_visible_cells([cell]) for cell in header]
         self._widen(first)
         yield from _align(first, self._widths, self._left)
-        yield _underline(self._widths)
+        yield "  ".join("─" * width for width in self._widths)
         self._file.seek(0)
         for line in self._file:
             columns: list[list[str]] = json.loads(line)

@@ -37,14 +37,13 @@ def trace_lines(explanation: Explanation) -> list[str]:
 def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
     """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
     if one.contrasts:
-        correct = sum(contrast.margin is not None and contrast.margin > 0.0 for contrast in one.contrasts)
+        correct = sum(margin is not None and margin > 0.0 for _, margin in one.contrasts)
         yield f"{one.term.name}: {correct} of {len(one.contrasts)} contrasts score less than the response"
-    for contrast in one.contrasts:
-        name = f"{contrast.name} ({contrast.edit.get('says', contrast.edit.get('kind', 'an edit'))})"
-        if contrast.margin is None:
+    for name, margin in one.contrasts:
+        if margin is None:
             yield f"not ranked: {name} was not judged"
-        elif contrast.margin <= 0.0:
-            more = "the same as" if contrast.margin == 0.0 else f"{format_number(-contrast.margin)} more than"
+        elif margin <= 0.0:
+            more = "the same as" if margin == 0.0 else f"{format_number(-margin)} more than"
             yield f"ranked incorrectly: {name} scores {more} the response"
 
 
@@ -196,21 +195,17 @@ def discard_reason(one: ExplainedVerdict) -> str:
 
 def example_details(verdict: RecordedVerdict) -> Iterator[str]:
     """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
-    yield from _example_lines(verdict.examples, "examples shown", "example not shown")
+    yield from _example_lines(verdict.examples)
     if verdict.shrinkage is not None:
         toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
         yield f"shrunk by {weight:.1%} towards {format_number(toward)}, the score of the aggregate judge"
-        yield from _example_lines(
-            verdict.shrinkage.examples,
-            "examples shown to the aggregate judge",
-            "example not shown to the aggregate judge",
-        )
+        yield from _example_lines(verdict.shrinkage.examples, " to the aggregate judge")
 
 
-def _example_lines(examples: Iterable[ExampleUse], shown: str, not_shown: str) -> Iterator[str]:
+def _example_lines(examples: Iterable[ExampleUse], receiver: str = "") -> Iterator[str]:
     labels = [(f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in examples]
     if used := [name for name, dropped in labels if dropped is None]:
-        yield f"{shown}: {', '.join(used)}"
+        yield f"examples shown{receiver}: {', '.join(used)}"
     for name, dropped in labels:
         if dropped is not None:
-            yield f"{not_shown}: {name}, because {dropped}"
+            yield f"example not shown{receiver}: {name}, because {dropped}"

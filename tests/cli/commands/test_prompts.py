@@ -140,8 +140,16 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
     [
         ("criteria", {**CRITERIA, "items": "a"}, "variable items: expected a list of objects with `name` and `text`"),
         ("criteria", {**CRITERIA, "items": []}, "variable items: expected a list of objects with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": ["a"]}, "variable items[0]: expected an object with `name` and `text`"),
-        ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, "variable items[0].text: expected a text, got null"),
+        (
+            "criteria",
+            {**CRITERIA, "items": ["a"]},
+            "expected a list of objects with `name` and `text`; items[0]: is the text 'a'; write an object",
+        ),
+        (
+            "criteria",
+            {**CRITERIA, "items": [{"name": "a"}]},
+            "`name` and `text`; items[0].text: is missing; every item needs it",
+        ),
         (
             "criteria",
             {**CRITERIA, "items": [{"name": "a", "text": "b", "scale": 5}]},
@@ -158,7 +166,7 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
         (
             "criteria",
             {**CRITERIA, "items": [{"name": "a", "text": "b", "part": True}]},
-            "items[0]: unknown field 'part'",
+            "items[0].part: unknown; did you mean parts?",
         ),
         (
             "reviewer",
@@ -168,17 +176,17 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "score": 4}]},
-            "examples[0].score: expected a text, got the",
+            "examples[0].score: is the number 4; write text",
         ),
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "reason": 4}]},
-            "examples[0].reason: expected a text, got",
+            "examples[0].reason: is the number 4; write text",
         ),
         (
             "reviewer",
             {**SCORING, "examples": [{**SCORED, "resaon": ""}]},
-            "examples[0]: unknown field 'resaon'; did you mean reason?",
+            "examples[0].resaon: unknown; did you mean reason?",
         ),
         (
             "reviewer",
@@ -199,7 +207,7 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
         (
             "listing",
             {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": ["A", 2]},
-            "variable names[1]: expected a text, got the number 2",
+            "variable names: expected a list of texts; names[1]: is the number 2; write text",
         ),
         ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the records of extract: records: "),
         ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),

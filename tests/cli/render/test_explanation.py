@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from jurygraph.cli.render.explanation import explain
+from jurygraph.cli.render.explanation import Explanation
 from jurygraph.cli.render.sentences import sentences as to_sentences
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.schema import (
@@ -27,11 +27,11 @@ from tests.steps import growth
 
 
 def explanation_sentences(trace: Trace, decision: Decision) -> list[str]:
-    return to_sentences(explain(trace, decision))
+    return to_sentences(Explanation(trace, decision))
 
 
 def show_lines(trace: Trace, decision: Decision) -> list[str]:
-    return [line.strip() for line in trace_lines(explain(trace, decision))]
+    return [line.strip() for line in trace_lines(Explanation(trace, decision))]
 
 
 def sentences(trace: Trace, **weights: float) -> list[str]:
