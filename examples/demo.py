@@ -1,145 +1,178 @@
-"""`make demo`: GSM8K solutions, group trips, rubrics with graphs, a reward that is gamed, and everything in one run.
+"""`make demo`: five examples in a few lines each. The whole output of every command is kept in `demo-run/*.txt`.
 
-No model is asked: in the last part a scripted judge stands in for one.
+No model is needed: in the last example a scripted judge stands in for one.
 """
 
 import json
+import re
 import shutil
 import subprocess
 import sys
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))  # the scripted judge is a module of the examples
+from rich.console import Console
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))  # the scripted judge is a module of the examples
 
 from examples.panel.scripted_judge import NAME, judging  # noqa: E402
 
-RUN = HERE.parent / "demo-run" / "maths"
-OTHER = HERE.parent / "demo-run" / "maths-without-steps"
-TRIP = HERE.parent / "demo-run" / "trip"
-RUBRIC = HERE.parent / "demo-run" / "rubric"
-MONITOR = HERE.parent / "demo-run" / "monitor"
-PANEL = HERE.parent / "demo-run" / "panel"
-UNIFORM = HERE.parent / "demo-run" / "panel-uniform"
+OUT = ROOT / "demo-run"
+MOST_ROWS = 8
 ADVERSE = 1
-"""How `watch` ends where it found what should worry."""
-COMMAND = str(Path(sys.executable).with_name("jurygraph"))
+"""Exit code of `watch` if it has found something adverse."""
+CONSOLE = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
-def main() -> int:
-    for folder in (RUN, OTHER, TRIP, RUBRIC, MONITOR, PANEL, UNIFORM):
-        shutil.rmtree(folder, ignore_errors=True)
-    status = maths() or trip() or rubric() or monitor() or panel()
-    if status == 0:
-        print(
-            "\nWhere to look next:"
-            f"\n  .venv/bin/jurygraph show {shown(RUN)}                        all rewards"
-            f"\n  .venv/bin/jurygraph export {shown(RUN)} --to csv             as a table"
-            "\n  examples/maths/jury.yaml                                change a weight, and re-score or score again"
-            f"\n  .venv/bin/jurygraph show {shown(TRIP)} --response travelplanner-train-21/cuisine-dropped"
-            f"\n  .venv/bin/jurygraph explain {shown(PANEL)} --response sandhaven/talkative"
-            f"\n  .venv/bin/jurygraph graph --run {shown(RUBRIC)} --response writingbench-366/hollow -o graph.svg"
-            "\n  .venv/bin/jurygraph init my-jury                        a small project of your own"
-            "\n  README.md                                               how to write an evaluator in ten lines"
+class Example:
+    """One example: its commands, and what is printed of their output. The whole output goes to `demo-run/NAME.txt`."""
+
+    def __init__(self, name: str, purpose: str) -> None:
+        self.run = f"demo-run/{name}"
+        self._log = OUT / f"{name}.txt"
+        self._log.write_text("", encoding="utf-8")
+        CONSOLE.print(f"\n{name}: {purpose}")
+
+    def jurygraph(self, *arguments: str, expected: int = 0) -> str:
+        """Run a command as a user would type it, and return its standard output."""
+        return self.execute(
+            ["jurygraph", *arguments], [str(Path(sys.executable).with_name("jurygraph")), *arguments], expected
         )
-    return status
+
+    def execute(self, shown: list[str], command: list[str], expected: int = 0) -> str:
+        """Run a command, append it and its output to the log, and return its standard output; exit if it fails."""
+        line = f"$ {' '.join(shown)}"
+        with CONSOLE.status(line):
+            done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
+        with self._log.open("a", encoding="utf-8") as log:
+            log.write(f"{line}\n{done.stderr}{done.stdout}\n")
+        if done.returncode != expected:
+            sys.exit(f"{line}\n{done.stderr}exit code {done.returncode}; everything so far: {self._log}")
+        return done.stdout
+
+    def score(self, tasks: str, *options: str) -> None:
+        """Score the tasks, and print the mean reward of every agent and the number of verdicts."""
+        output = self.jurygraph("score", f"examples/{tasks}", *options, "--out", self.run)
+        self.print_table(output, "agent")
+        CONSOLE.print(f"  {find_line(output, '^verdicts: .*requested$')}")
+
+    def print_table(self, output: str, first_word: str) -> None:
+        """Print the first rows of the table whose header begins with this word."""
+        for row in read_table(output, first_word)[: 2 + MOST_ROWS]:
+            CONSOLE.print(f"  {row}", no_wrap=True, overflow="crop")
+
+    def print_finding(self, *lines: str) -> None:
+        """Print what the example shows, and where the whole output is."""
+        for line in lines:
+            CONSOLE.print(f"  → {line}")
+        CONSOLE.print(f"  all output: {self._log.relative_to(ROOT)}")
 
 
-def maths() -> int:
-    """Solutions to maths problems: accuracy, arithmetic, steps."""
-    tasks, config = HERE / "maths" / "tasks.jsonl", HERE / "maths" / "jury.yaml"
-    run, other = shown(RUN), shown(OTHER)
-    status = jurygraph("score", shown(tasks), "--config", shown(config), "--out", run)
-    if status != 0:
-        return status
-    right, wrong = pick_two(traces())
-    print(f"\nA wrong solution, and the calculation at which it went wrong ({wrong}):")
-    jurygraph("explain", run, "--response", wrong)
-    print(f"\nA right solution to the same problem, with every term and verdict ({right}):")
-    jurygraph("show", run, "--response", right)
-    print("\nThe run proves itself; other weights need no new judgement, and the two compare:")
-    jurygraph("verify", run, "--deep")
-    jurygraph("rescore", run, "--out", other, "--set", "reward.steps=0")
-    return jurygraph("compare", run, other, "--flips", "0")
+def main() -> None:
+    shutil.rmtree(OUT, ignore_errors=True)
+    OUT.mkdir()
+    wrong = maths()
+    trip()
+    rubric()
+    monitor()
+    panel()
+    print(
+        "\nThree things to try (after `source .venv/bin/activate`):"
+        f"\n  jurygraph explain demo-run/maths --response {wrong}"
+        "\n  jurygraph rescore demo-run/maths --out demo-run/other --set reward.steps=2"
+        "\n  jurygraph init my-jury        a small project of your own; README.md goes on from there"
+    )
 
 
-def trip() -> int:
-    """Plans for group trips: facts, checks, and travellers of whom some are harder to please."""
-    folder = HERE / "group_trip"
-    tasks, config = shown(folder / "tasks.jsonl.gz"), shown(folder / "jury.yaml")
-    status = jurygraph("score", tasks, "--config", config, "--out", shown(TRIP))
-    if status == 0:
-        print("\nWho pays for each fault, under calibrated and under uniform weights:", flush=True)
-        status = subprocess.run([sys.executable, folder / "faults.py", TRIP], cwd=HERE.parent, check=False).returncode
-    return status
+def maths() -> str:
+    """Score solutions to maths problems; return a wrong solution."""
+    example = Example("maths", "400 solutions to GSM8K problems, graded by their answer, arithmetic and form.")
+    example.score("maths/tasks.jsonl", "--config", "examples/maths/jury.yaml")
+    traces = f"{example.run}.jsonl"
+    example.jurygraph("export", example.run, "--to", "jsonl", "-o", traces)
+    right, wrong = pick_two([json.loads(line) for line in (ROOT / traces).read_text(encoding="utf-8").splitlines()])
+    example.jurygraph("show", example.run, "--response", right)
+    explained = example.jurygraph("explain", example.run, "--response", wrong)
+    verified = example.jurygraph("verify", example.run, "--deep")
+    other = f"{example.run}-without-steps"
+    example.jurygraph("rescore", example.run, "--out", other, "--set", "reward.steps=0")
+    example.jurygraph("compare", example.run, other, "--flips", "0")
+    example.print_finding(
+        f"{wrong}: {find_line(explained, 'calculation .* is wrong')}", find_line(verified, "recomputed")
+    )
+    return wrong
 
 
-def rubric() -> int:
-    """Writing tasks whose rubrics have graphs: credit that is met and not earned."""
-    folder = HERE / "rubric"
-    tasks, config = shown(folder / "tasks.jsonl.gz"), shown(folder / "read.yaml")
-    status = jurygraph("score", tasks, "--config", config, "--out", shown(RUBRIC))
-    if status == 0:
-        print("\nWhat each rule lets through of credit that was not earned, and what it takes of credit that was:")
-        status = jurygraph("study", "credit", shown(RUBRIC))
-    return status
+def trip() -> None:
+    """Score plans for group trips, and print for one of them who pays for a fault."""
+    example = Example("trip", "plans for ten group trips; in each but the reference one fault was planted.")
+    example.score("group_trip/tasks.jsonl.gz", "--config", "examples/group_trip/jury.yaml")
+    script = ["examples/group_trip/faults.py", example.run]
+    faults = example.execute(["python", *script], [sys.executable, *script])
+    fault = re.split(r"  +", find_line(faults, "cuisine-dropped").strip())
+    example.print_finding(f"the reward names who pays for a fault: {fault[0]}: {fault[-1]}")
 
 
-def monitor() -> int:
-    """A training run whose policy learns to game the reward from step 31 on: longer and longer, well formed, wrong."""
-    folder = HERE / "monitor"
-    tasks, config = shown(folder / "tasks.jsonl.gz"), shown(folder / "jury.yaml")
-    status = jurygraph("score", tasks, "--config", config, "--out", shown(MONITOR))
-    if status == 0:
-        print("\nA reward hack was planted at step 31. What the monitor makes of it:")
-        status = 0 if jurygraph("watch", shown(MONITOR), "--step-label", "step") == ADVERSE else 1
-    return status
+def rubric() -> None:
+    """Score writing tasks with rubric graphs, and print what each rule lets through of unearned credit."""
+    example = Example("rubric", "texts that meet criteria without what these depend on, under rubrics with graphs.")
+    example.score("rubric/tasks.jsonl.gz", "--config", "examples/rubric/read.yaml")
+    credit = example.jurygraph("study", "credit", example.run)
+    shares = {words[0]: float(words[1]) for words in map(str.split, read_table(credit, "rule")[2:])}
+    flat, gear = shares["flat"], shares["gear"]
+    example.print_finding(
+        f"unearned credit falls from {flat:.1%} of the rubric's weight (flat mean) to {gear:.1%} (gear)"
+    )
 
 
-def panel() -> int:
-    """Everything in one run: travellers, a rubric's graph, specialists, reviewers' judges and their consensus."""
-    tasks, run, uniform = shown(HERE / "panel" / "tasks.jsonl"), shown(PANEL), shown(UNIFORM)
-    print("\nEverything in one run. The judge is scripted: it is no model, and answers by words in a list.")
+def monitor() -> None:
+    """Score a training run whose policy learns to game the reward: longer and longer, well formed, wrong."""
+    example = Example("monitor", "1,680 responses of a training run whose policy games the reward from step 31 on.")
+    example.score("monitor/tasks.jsonl.gz", "--config", "examples/monitor/jury.yaml")
+    watched = example.jurygraph("watch", example.run, "--step-label", "step", expected=ADVERSE)
+    example.print_finding(find_line(watched, "looks hacked"))
+
+
+def panel() -> None:
+    """Score with everything at once: travellers, a rubric's graph, specialists, reviewers' judges, their consensus."""
+    example = Example("panel", "everything in one run; the judge is a script that answers by a list of words.")
     with judging() as url:
-        status = jurygraph("score", tasks, "--out", run, "--model", f"openai-compatible:{url}#{NAME}")
-    if status == 0:
-        print("\nThe judge is gone. One answer, with what every family made of it:")
-        jurygraph("explain", run, "--response", "sandhaven/inventive")
-        print("\nThe run proves itself, and another recipe asks nobody:")
-        jurygraph("verify", run, "--deep")
-        status = jurygraph("rescore", run, "--out", uniform, "--set", "weights.method=uniform")
-    return status
+        example.score("panel/tasks.jsonl", "--model", f"openai-compatible:{url}#{NAME}")
+    explained = example.jurygraph("explain", example.run, "--response", "sandhaven/inventive")
+    verified = example.jurygraph("verify", example.run, "--deep")
+    example.jurygraph("rescore", example.run, "--out", f"{example.run}-uniform", "--set", "weights.method=uniform")
+    example.print_finding(
+        f"sandhaven/inventive: {find_line(explained, 'step 2 of 5')}", find_line(verified, "recomputed")
+    )
 
 
-def jurygraph(*arguments: str) -> int:
-    """Run a command as a user would type it, and show it."""
-    print(f"\n$ jurygraph {' '.join(arguments)}", flush=True)
-    return subprocess.run([COMMAND, *arguments], cwd=HERE.parent, check=False).returncode
+def find_line(output: str, pattern: str) -> str:
+    """Return the first line in which the pattern occurs."""
+    return next(line for line in output.splitlines() if re.search(pattern, line))
 
 
-def shown(path: Path) -> str:
-    return str(path.relative_to(HERE.parent))
+def read_table(output: str, first_word: str) -> list[str]:
+    """Return the header, the rule and the rows of the table whose header begins with this word."""
+    lines = output.splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith(f"{first_word} "))
+    columns = len(lines[start + 1].split())
+    rows = takewhile(lambda line: len(re.split(r"  +", line)) >= columns, lines[start + 2 :])
+    return [*lines[start : start + 2], *rows]
 
 
-def traces() -> list[dict[str, Any]]:
-    """The run's traces, as `export --to jsonl` gives them."""
-    command = [COMMAND, "export", shown(RUN), "--to", "jsonl"]
-    lines = subprocess.run(command, cwd=HERE.parent, check=True, capture_output=True, text=True).stdout.splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def pick_two(found: list[dict[str, Any]]) -> tuple[str, str]:
-    """A right solution, and a wrong one of the same problem of which a calculation is quoted as wrong."""
-    right = {t["task_id"]: t["response_id"] for t in found if t["reward"]["components"]["accuracy"] == 1.0}
-    wrong = next(t for t in found if goes_wrong(t) and t["task_id"] in right)
+def pick_two(traces: list[dict[str, Any]]) -> tuple[str, str]:
+    """Return a right solution, and a wrong one of the same problem of which a calculation is quoted as wrong."""
+    right = {t["task_id"]: t["response_id"] for t in traces if t["reward"]["components"]["accuracy"] == 1.0}
+    wrong = next(t for t in traces if has_wrong_calculation(t) and t["task_id"] in right)
     return right[wrong["task_id"]], wrong["response_id"]
 
 
-def goes_wrong(trace: dict[str, Any]) -> bool:
-    quoted = any(v["evaluator"] == "maths.calculation" and v["evidence"] for v in trace["verdicts"])
-    return bool(trace["reward"]["components"]["accuracy"] == 0.0 and quoted)
+def has_wrong_calculation(trace: dict[str, Any]) -> bool:
+    is_quoted = any(v["evaluator"] == "maths.calculation" and v["evidence"] for v in trace["verdicts"])
+    return bool(trace["reward"]["components"]["accuracy"] == 0.0 and is_quoted)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
