@@ -10,19 +10,19 @@ T = TypeVar("T")
 
 
 async def gather_in_order(
-    tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int, max_waiting: int
+    asyncio_tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int, max_waiting: int
 ) -> AsyncGenerator[T, None]:
-    """Yield the results of tasks in order; the iterable `tasks` starts a task each time its next item is taken.
+    """Yield the results of asyncio tasks in order; the iterable starts a task each time its next item is taken.
 
     At most `max_concurrent` tasks run at once. A finished task makes room for another, and its result waits until those
-    before it are yielded: up to `max_concurrent` * `max_waiting` finished results may wait, and `tasks` is read no
-    further than that. The error of a task is raised in the place of its result. Tasks that are still running then, or
+    before it are yielded: up to `max_concurrent` * `max_waiting` finished results may wait, and the iterable is read
+    no further than that. The error of a task is raised in the place of its result. Tasks that are still running then, or
     when the generator is closed, are cancelled.
     """
     waiting: deque[asyncio.Task[T]] = deque()
     room = asyncio.Semaphore(max_concurrent - 1)
     try:
-        for task in tasks:
+        for task in asyncio_tasks:
             waiting.append(task)
             task.add_done_callback(lambda _: room.release())
             await room.acquire()  # wait for a free place before the next task is started

@@ -224,7 +224,7 @@ def _met_decisions(matrices: Matrices) -> Bools:
 
 
 def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
-    """Return Eq. 14 over the has_value criteria [R], and a mask [R] of rows with a has_value criterion of positive
+    """Return Eq. 14 [R] over the criteria that have a value, and a mask [R] of the rows with one of positive
     weight."""
     size = np.where(has_value, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))

@@ -33,7 +33,10 @@ _UNCACHED = ("gguf", "replay", "langchain")
 _SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
 # A recording keeps the form it was made with, and refuses none, so that the config of the run can be replayed as it is.
-_FORM_REFUSALS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
+_FORM_REFUSALS = {
+    "gguf": "a gguf model always follows a grammar",
+    "langchain": "your own chat model gets the schema as instructions",
+}
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 

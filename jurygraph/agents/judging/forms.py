@@ -27,24 +27,24 @@ Reason = Annotated[str, Field(max_length=2000)]
 # are visible too, in messages about missing fields.
 
 
-class VerdictReply(FrozenModel):  # of something that is met or not, without reasons
+class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason adds the reason and quotations
     met: Flag
     probability: Unit
 
     @model_validator(mode="after")
-    def _check_consistency(self) -> "VerdictReply":
+    def _check_consistency(self) -> "BinaryAnswer":
         if self.met != (self.probability >= 0.5):
             contradiction = f"met is {str(self.met).lower()} and probability {self.probability}"
             raise ValueError(f"{contradiction}: it is 0.5 or more exactly where met is true")
         return self
 
 
-class PartReply(FrozenModel):
+class PartAnswer(FrozenModel):
     quotes: Quotes
     met: Flag
 
 
-class BarePartReply(FrozenModel):
+class BarePartAnswer(FrozenModel):
     met: Flag
 
 
@@ -91,7 +91,7 @@ class Binary(Form):
     """
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
-        return VerdictReply if compact else _add_reason(VerdictReply)
+        return BinaryAnswer if compact else _add_reason(BinaryAnswer)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
         if answer.met:
@@ -154,16 +154,16 @@ class PartialCredit(Form):
 @lru_cache(maxsize=1024)
 def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
     value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)]
-    bare = create_model("VerdictReply", __base__=FrozenModel, value=(value, ...))
+    bare = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
     return bare if compact else _add_reason(bare)
 
 
 @lru_cache(maxsize=64)
 def _parts_model(number: int, compact: bool) -> type[FrozenModel]:
-    part = BarePartReply if compact else PartReply
+    part = BarePartAnswer if compact else PartAnswer
     fields: Any = {f"part_{place}": (part, ...) for place in range(1, number + 1)}
     reason_field: Any = {} if compact else {"reason": (Reason, ...)}
-    return create_model("VerdictReply", __base__=FrozenModel, **reason_field, **fields)
+    return create_model("PartsAnswer", __base__=FrozenModel, **reason_field, **fields)
 
 
 @lru_cache(maxsize=1024)

@@ -29,7 +29,7 @@ class Item:
 
 
 async def judge_items(
-    gateway: "JudgeClient",
+    client: "JudgeClient",
     prompt: Prompt,
     items: Mapping[str, Item],
     variables: Mapping[str, Any],
@@ -46,15 +46,15 @@ async def judge_items(
     """
     reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
-    request = gateway.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
-    response_text = None if compact or not gateway.safety.evidence else await aread_text(response)
+    request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
+    response_text = None if compact or not client.safety.evidence else await aread_text(response)
 
     def find_flaw(value: Any) -> str | None:
         claims = ((name, item.form.claims(getattr(value, name))) for name, item in items.items())
         return None if response_text is None else find_unsupported_claims(claims, response_text)
 
     try:
-        result = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(response)))
+        result = await client.judge(request, reply_model, check_off_loop(find_flaw, len(response)))
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)
@@ -71,9 +71,10 @@ async def judge_items(
 
 
 @lru_cache(maxsize=1024)
-def _reply_model(fields: tuple[tuple[str, type[FrozenModel]], ...]) -> type[FrozenModel]:
-    answer_fields: Any = {name: (form, ...) for name, form in fields}
-    return create_model("Verdicts", __base__=FrozenModel, **answer_fields)
+def _reply_model(answers: tuple[tuple[str, type[FrozenModel]], ...]) -> type[FrozenModel]:
+    """Return the model of the whole reply: one field for each item, with the answer on it."""
+    answer_fields: Any = {name: (answer, ...) for name, answer in answers}
+    return create_model("JudgeReply", __base__=FrozenModel, **answer_fields)
 
 
 def _show_item(name: str, item: Item) -> dict[str, Any]:

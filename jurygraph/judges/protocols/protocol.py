@@ -156,7 +156,7 @@ def on_scale(value: float) -> Measurement:
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
 _DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
-_DIRECT_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_DIRECT_FIELDS)
+_DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
 class Direct(ScoringProtocol):
