@@ -17,7 +17,7 @@ from unittest.mock import patch
 from benchmarks.models import IN_FLIGHT, score_tasks
 from jurygraph import Jury, Planner
 from jurygraph.models.request import Request
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 
 MODEL = "openai/tiny"
 ROUNDS = 5
@@ -25,7 +25,7 @@ ROUNDS = 5
 
 async def _requests(tasks: Path) -> list[Request]:
     """Return the requests to the model for all tasks."""
-    with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, read_work(tasks) as work:
+    with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, open_tasks(tasks) as work:
         return [one for task, group in work.pairs() for one in await Planner(jury).aestimate_requests(task, group)]
 
 

@@ -23,7 +23,7 @@ from benchmarks.peer import python_with
 from jurygraph import Jury, Planner
 from jurygraph.models.gateway import request_size
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 
 QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3
 THROUGH_LITELLM = 320
@@ -90,7 +90,7 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
             "evaluators": [{"use": "criteria", "params": params}],
             "calls": {"cache": False},
         }
-        with read_work(tasks) as work, Jury.from_config(config) as jury:
+        with open_tasks(tasks) as work, Jury.from_config(config) as jury:
             task, group = next(iter(work.pairs()))
             requests = await Planner(jury).aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]
@@ -165,7 +165,7 @@ async def score_tasks(model: str, tasks: Path, folder: Path) -> Spent:
     config = {"model": model, "evaluators": ["criteria"], "calls": {"concurrency": IN_FLIGHT}}
     with (
         Jury.from_config(config) as jury,
-        read_work(tasks) as work,
+        open_tasks(tasks) as work,
         closing(ScoringSession(folder, jury, work)) as session,
     ):
         await session.prepare(lambda count: None)

@@ -25,7 +25,7 @@ from jurygraph.agents.data_analyzer import Settings
 from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from jurygraph.studies.monitor import Watch, analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
@@ -103,7 +103,7 @@ def _growth(memory: list[float], first: int) -> float:
 def _session(folder: Path, config: dict[str, Any]) -> Iterator[ScoringSession]:
     with (
         Jury.from_config(config) as jury,
-        read_work(folder / "tasks.jsonl") as work,
+        open_tasks(folder / "tasks.jsonl") as work,
         closing(ScoringSession(folder / "run", jury, work)) as session,
     ):
         yield session

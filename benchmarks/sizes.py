@@ -24,7 +24,7 @@ from jurygraph import Evaluator, Jury
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 
 CRITERIA, CHAIN, GROUP, RESPONSES = 10_000, 5_000, 4_096, 10_000
 SECONDS, MEGABYTES = 5.0, 300.0
@@ -136,7 +136,7 @@ def _score(folder: Path, tasks: Iterable[Mapping[str, Any]], config: Mapping[str
 
     with (
         Jury.from_config(config) as jury,
-        read_work(_write(folder / "tasks.jsonl", tasks)) as work,
+        open_tasks(_write(folder / "tasks.jsonl", tasks)) as work,
         closing(ScoringSession(folder / "run", jury, work)) as session,
     ):
         asyncio.run(both())

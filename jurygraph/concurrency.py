@@ -16,8 +16,8 @@ async def gather_in_order(
 
     At most `max_concurrent` tasks run at once. A finished task makes room for another, and its result waits until those
     before it are yielded: up to `max_concurrent` * `max_waiting` finished results may wait, and the iterable is read
-    no further than that. The error of a task is raised in the place of its result. Tasks that are still running then, or
-    when the generator is closed, are cancelled.
+    no further than that. The error of a task is raised in the place of its result. Tasks that still run then, or when
+    the generator is closed, are cancelled.
     """
     waiting: deque[asyncio.Task[T]] = deque()
     room = asyncio.Semaphore(max_concurrent - 1)

@@ -66,7 +66,9 @@ async def _request_all(
     jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Callable[[int], None]
 ) -> tuple[list[tuple[Task, T]], list[dict[str, Any]]]:
     gateway, found, omitted = jury.gateway, [], []
-    pending = (asyncio.create_task(_request_one(lines.mark.name, line, task, request)) for line, task in lines.tasks())
+    pending = (
+        asyncio.create_task(_request_one(lines.file_digest.name, line, task, request)) for line, task in lines.tasks()
+    )
     try:
         async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
             async for line, task, result, why_omitted in outcomes:

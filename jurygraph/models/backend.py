@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from jurygraph.models.faults import MAX_ERROR_BYTES, RETRYABLE, Fault
-from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -21,7 +21,7 @@ class Capabilities:
     `logprobs`: it returns log probabilities of the tokens of a reply, with up to `top_logprobs` alternatives each.
     """
 
-    form: Form
+    form: SchemaMode
     logprobs: bool = False
     top_logprobs: int = 20
 

@@ -9,7 +9,7 @@ from pydantic import Field, JsonValue
 from jurygraph.schema import Call, FrozenModel, Message
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 
-Form = Literal["native", "grammar", "instructed", "text"]
+SchemaMode = Literal["native", "grammar", "instructed", "text"]
 """Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
 the messages; `text` is without a schema.
 """
@@ -29,7 +29,7 @@ class Request(FrozenModel):
     messages: tuple[Message, ...] = Field(min_length=1)
     parameters: dict[str, JsonValue] = Field(default_factory=dict)
     answer: dict[str, JsonValue] | None = None
-    form: Form = "text"
+    form: SchemaMode = "text"
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0

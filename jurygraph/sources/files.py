@@ -106,7 +106,7 @@ class TextFile:
             self._state, digest = _state(self._file), hashlib.sha256()
             for chunk in _chunks(self._file):
                 digest.update(chunk)
-            self.mark = FileDigest(name=self.name, sha256=digest.hexdigest())
+            self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
                 self._unpack()
             self._require_text()

@@ -92,9 +92,9 @@ class TaskKeyedFile(Generic[N]):
         raise_line_error(self._file.name, number, Problem(path, problem, remedy))
 
     @property
-    def mark(self) -> FileDigest:
+    def file_digest(self) -> FileDigest:
         """Name and digest of the file."""
-        return self._file.mark
+        return self._file.file_digest
 
     def __len__(self) -> int:
         """Return the number of tasks in the file."""

@@ -17,16 +17,16 @@ from jurygraph.sources.tasks import TaskSource
 
 
 class ProfilesFile(TaskKeyedFile[ProfilesLine]):
-    """A PROFILES file. Raises `InputError` also for a line whose task is not in the work."""
+    """A PROFILES file. Raises `InputError` also for a line whose task is not in the tasks file."""
 
-    def __init__(self, path: str | Path, work: TaskSource) -> None:
-        self._work = work
+    def __init__(self, path: str | Path, source: TaskSource) -> None:
+        self._source = source
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
 
     def _check(self, number: int, entry: ProfilesLine) -> None:
-        if self._work.line(entry.task) is None:
+        if self._source.line(entry.task) is None:
             problem = f"there is no task {quote(entry.task)}"
-            hint = f"name a task of {self._work.tasks.name}, or leave the line out"
+            hint = f"name a task of {self._source.tasks_file.name}, or leave the line out"
             self._refuse(number, ("task",), problem, hint)
 
     def line_of(self, task: Task) -> ProfilesLine | None:
@@ -37,16 +37,19 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
         return entry
 
 
-def open_profiles(path: str | Path | None, work: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
-    """Return the PROFILES file of a work's tasks, which the caller closes; None if no path is given.
+def open_profiles(path: str | Path | None, source: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
+    """Return the PROFILES file about the tasks of a source, which the caller closes; None if no path is given.
 
     Raises `InputError`.
     """
     if path is None:
         return nullcontext()
-    if str(path) == "-" and "standard input" in (work.tasks.name, work.responses.name if work.responses else ""):
+    if str(path) == "-" and "standard input" in (
+        source.tasks_file.name,
+        source.responses_file.name if source.responses_file else "",
+    ):
         raise InputError("tasks, responses and profiles cannot share standard input; put all but one in a file")
-    return ProfilesFile(path, work)
+    return ProfilesFile(path, source)
 
 
 def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:

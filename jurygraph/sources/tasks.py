@@ -132,9 +132,9 @@ class TaskSource:
             self._tasks = enter(closing(TextFile(path)))
             self._responses = None if responses is None else enter(closing(TextFile(responses)))
             self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
-            self.tasks: FileDigest = self._tasks.mark
-            self.responses: FileDigest | None = None if self._responses is None else self._responses.mark
-            self.edges: FileDigest | None = None if self._edges is None else self._edges.mark
+            self.tasks_file: FileDigest = self._tasks.file_digest
+            self.responses_file: FileDigest | None = None if self._responses is None else self._responses.file_digest
+            self.edges_file: FileDigest | None = None if self._edges is None else self._edges.file_digest
             self.graphs = 0 if self._edges is None else len(self._edges)
             is_unchanged = validated is not None and self._edges is None and self._is_unchanged(validated)
             self._extent = validated.extent if validated is not None and is_unchanged else None
@@ -144,7 +144,7 @@ class TaskSource:
 
     def _is_unchanged(self, validated: ValidatedFiles) -> bool:
         digests = [mark and mark.sha256 for mark in (validated.tasks, validated.responses)]
-        return digests == [mark and mark.sha256 for mark in (self.tasks, self.responses)]
+        return digests == [mark and mark.sha256 for mark in (self.tasks_file, self.responses_file)]
 
     @cached_property
     def _index(self) -> TaskIndex:
@@ -236,11 +236,11 @@ def read_tasks(
     `responses` names a second file for the responses. Table files that tasks name must be below the folder of the file,
     unless files outside are allowed. Raises `InputError` with file, line and field.
     """
-    with read_work(path, responses, allow_files_outside=allow_files_outside) as work:
+    with open_tasks(path, responses, allow_files_outside=allow_files_outside) as work:
         return list(work.pairs())
 
 
-def read_work(
+def open_tasks(
     path: str | Path,
     responses: str | Path | None = None,
     edges: str | Path | None = None,

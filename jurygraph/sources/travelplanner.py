@@ -98,7 +98,7 @@ def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesFile | None
     else:
         travellers = profiles.get(line.id)
         if travellers is None:
-            problem = f"is {quote(line.id)}, which {profiles.mark.name} does not have"
+            problem = f"is {quote(line.id)}, which {profiles.file_digest.name} does not have"
             raise_line_error(name, number, Problem(("id",), problem, "add it"))
         content |= travellers.people
     text = "\n".join(json.dumps(day, ensure_ascii=False) for day in line.plan or ())

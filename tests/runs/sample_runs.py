@@ -16,7 +16,7 @@ from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from jurygraph.sources.profiles import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
 
@@ -158,7 +158,7 @@ def scored_session(
     REQUESTED.clear()
     with (
         jg.Jury.from_config(config, **limits) as jury,
-        read_work(tasks) as work,
+        open_tasks(tasks) as work,
         open_profiles(profiles, work) as by_hand,
         closing(ScoringSession(folder, jury, work, limit, branch and Branch(branch, jury), by_hand)) as session,
     ):

@@ -22,7 +22,7 @@ from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from tests.models.judge_scripts import Script, judge_reply, response_in, rubric
 from tests.models.server import Answer, Server, run_server
 
@@ -67,7 +67,7 @@ def score_config(folder: Path, given_config: Config, tasks: Path, limit: int | N
 
     with (
         Jury.from_config(given_config) as jury,
-        read_work(tasks) as work,
+        open_tasks(tasks) as work,
         closing(ScoringSession(folder, jury, work, limit)) as session,
         asyncio.Runner() as runner,
     ):
@@ -177,7 +177,7 @@ def test_a_dry_run_includes_canaries(tmp_path: Path) -> None:
         with (
             run_server(honest_judge) as server,
             Jury.from_config(config_with(server, canary)) as jury,
-            read_work(tasks) as work,
+            open_tasks(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as session,
             asyncio.Runner() as runner,
         ):

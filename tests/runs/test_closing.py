@@ -10,7 +10,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.runs.writable_run import close_run
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from tests.runs.sample_runs import SIMPLE_CONFIG, score, verify_run
 from tests.runs.store.test_ledger import execute_sql
 
@@ -37,7 +37,7 @@ def test_a_complete_but_open_run_is_closed_by_scoring_again(plain: Path, tasks: 
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'close'")
     with (
         jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-        read_work(tasks) as work,
+        open_tasks(tasks) as work,
         closing(ScoringSession(plain, jury, work)) as session,
     ):
         assert session.is_finished

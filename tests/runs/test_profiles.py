@@ -26,7 +26,7 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema.profile import READ_FROM_FILE
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from jurygraph.sources.profiles import open_profiles, profiles_line
 from tests.agents.parser import (
     ANN,
@@ -460,7 +460,7 @@ class TestForecast:
         old = more.get("branch")
         with (
             jg.Jury.from_config(given_config) as jury,
-            read_work(tasks) as work,
+            open_tasks(tasks) as work,
             open_profiles(more.get("profiles"), work) as by_hand,
             closing(ScoringSession(folder, jury, work, None, old and Branch(old, jury), by_hand)) as session,
         ):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import TaskSource, read_tasks, read_work
+from jurygraph.sources import TaskSource, open_tasks, read_tasks
 
 
 def task(name: str, *texts: str) -> str:
@@ -47,7 +47,7 @@ def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TaskSource]
         tasks.write_text("\n".join([task("a"), task("b"), "", task("c")]))
         pairs = [("c", "c/0"), ("b", "b/0"), ("a", "a/0"), ("c", "c/1"), ("b", "b/1")]
         responses.write_text("".join(answer(*pair) for pair in pairs))
-    with read_work(tasks, responses) as work:
+    with open_tasks(tasks, responses) as work:
         yield work
 
 
@@ -80,7 +80,7 @@ def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: TaskSource,
 
 def test_the_line_of_a_task_is_found(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
-    with read_work(tmp_path / "tasks.jsonl") as work:
+    with open_tasks(tmp_path / "tasks.jsonl") as work:
         assert [work.line(name) for name in ("a", "b", "c", "d")] == [1, 3, 5, None]
 
 
@@ -96,7 +96,7 @@ class TestAFileThatChanges:
         return path
 
     def test_is_refused_when_it_was_appended_to(self, path: Path):
-        with read_work(path) as work:
+        with open_tasks(path) as work:
             pairs = work.pairs()
             next(pairs)
             with path.open("a") as file:
@@ -105,26 +105,26 @@ class TestAFileThatChanges:
                 next(pairs)
 
     def test_is_refused_when_it_was_cut(self, path: Path):
-        with read_work(path) as work:
+        with open_tasks(path) as work:
             os.truncate(path, 10)
             with pytest.raises(InputError, match="changed while it was read"):
                 next(work.pairs())
 
     def test_is_refused_when_other_bytes_of_the_same_size_were_written(self, path: Path):
-        with read_work(path) as work:
+        with open_tasks(path) as work:
             path.write_bytes(THREE.replace("long", "LONG").encode())
             with pytest.raises(InputError, match="changed while it was read"):
                 list(work.pairs())
 
     def test_is_read_as_it_was_when_another_file_takes_its_name(self, path: Path, tmp_path: Path):
-        with read_work(path) as work:
+        with open_tasks(path) as work:
             (tmp_path / "new").write_text(task("new", "x"))
             os.replace(tmp_path / "new", path)
             assert ids(work) == WHOLE
 
     def test_is_accepted_if_it_was_a_gzip_file_unpacked_earlier(self, path: Path):
         path.write_bytes(gzip.compress(THREE.encode()))
-        with read_work(path) as work:
+        with open_tasks(path) as work:
             path.write_bytes(b"")
             assert ids(work) == WHOLE
 
@@ -132,7 +132,7 @@ class TestAFileThatChanges:
 def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "tasks.jsonl").write_bytes(gzip.compress(THREE.encode()))
-    ended = child(tmp_path, "work = read_work('tasks.jsonl'); os._exit(len(os.listdir('temporary')))")
+    ended = child(tmp_path, "work = open_tasks('tasks.jsonl'); os._exit(len(os.listdir('temporary')))")
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
@@ -142,7 +142,7 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
         for number in range(400):
             file.write(task(f"t{number}", *[str(number) * 20_000] * 3))
     assert (tmp_path / "tasks.jsonl").stat().st_size > 60_000_000
-    ended = child(tmp_path, "work = read_work('tasks.jsonl'); print(sum(1 for _ in work.pairs())); print(peak())")
+    ended = child(tmp_path, "work = open_tasks('tasks.jsonl'); print(sum(1 for _ in work.pairs())); print(peak())")
     tasks, megabytes = map(int, ended.stdout.split())
     assert tasks == 400
     assert megabytes < 100
@@ -152,7 +152,7 @@ def test_missing_space_for_temporary_files_is_reported(tmp_path: Path):
     (tmp_path / "many.jsonl").write_text("".join(task(f"{number:0500}", "x") for number in range(20_000)))
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))
     for name in ("many", "packed"):
-        ended = child(tmp_path, f"limit(1 << 20); read_work('{name}.jsonl')")
+        ended = child(tmp_path, f"limit(1 << 20); open_tasks('{name}.jsonl')")
         assert "jurygraph.errors.InputError: there is no space for temporary files (" in ended.stderr
         assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
@@ -161,7 +161,7 @@ def child(folder: Path, code: str) -> subprocess.CompletedProcess[str]:
     """Another process, so that its memory and its limit on the size of files are its own."""
     setting = f"""
 import os, resource, sys
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 
 def limit(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
@@ -184,5 +184,5 @@ def peak():
 
 def test_the_list_of_all_pairs_is_the_same(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
-    with read_work(tmp_path / "tasks.jsonl") as work:
+    with open_tasks(tmp_path / "tasks.jsonl") as work:
         assert read_tasks(tmp_path / "tasks.jsonl") == list(work.pairs())

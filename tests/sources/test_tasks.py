@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.sources import FileDigest, ValidatedFiles, read_tasks, read_work
+from jurygraph.sources import FileDigest, ValidatedFiles, open_tasks, read_tasks
 
 EGGS = {"id": "eggs", "query": "How many?", "reference": "9", "responses": [{"id": "e1", "text": "9", "agent": "a"}]}
 TRAIN = {"id": "train", "query": "How far?", "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}]}
@@ -80,9 +80,9 @@ def test_line_separators_inside_a_text_end_no_line(tmp_path: Path):
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
     given = io.TextIOWrapper(io.BytesIO(lines(EGGS).encode()))
     monkeypatch.setattr(sys, "stdin", given)
-    with read_work("-") as work:
+    with open_tasks("-") as work:
         assert ids(work.pairs()) == [("eggs", ["e1"])]
-        assert work.tasks.name == "standard input"
+        assert work.tasks_file.name == "standard input"
 
 
 def test_a_pipe_is_spooled_first(tmp_path: Path):
@@ -103,8 +103,8 @@ def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
 
 
 def test_a_file_has_the_digest_of_its_bytes(tasks: Path):
-    with read_work(tasks) as work:
-        mark = work.tasks
+    with open_tasks(tasks) as work:
+        mark = work.tasks_file
     assert (mark.name, mark.sha256) == ("tasks.jsonl", hashlib.sha256(tasks.read_bytes()).hexdigest())
 
 
@@ -112,7 +112,7 @@ def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(
     path = tmp_path / "tasks.jsonl"
     path.write_text(lines(EGGS, EGGS))  # which no file with its digest can be that was validated: so it shows when
     mark = FileDigest(name="then.jsonl", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with read_work(path, validated=ValidatedFiles(mark, None, (2, 5))) as work:
+    with open_tasks(path, validated=ValidatedFiles(mark, None, (2, 5))) as work:
         assert (work.extent(), work.extent(2), work.extent(2, 9)) == ((2, 5), (0, 0), (0, 0))
         for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.line("eggs")):
             with pytest.raises(InputError, match="line 2, field id: task 'eggs' is already in line 1"):
@@ -127,5 +127,5 @@ def test_other_files_than_those_validated_before_are_validated_at_once(tmp_path:
     other = FileDigest(name="tasks.jsonl", sha256="0" * 64)
     for validated in (ValidatedFiles(other, marks[1], (1, 1)), ValidatedFiles(marks[0], None, (1, 1))):
         with pytest.raises(InputError, match="there is no task 'b'"):
-            read_work(path, apart, validated=validated)
-    read_work(path, apart, validated=ValidatedFiles(marks[0], marks[1], (1, 1))).close()
+            open_tasks(path, apart, validated=validated)
+    open_tasks(path, apart, validated=ValidatedFiles(marks[0], marks[1], (1, 1))).close()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
-from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
+from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec, FactsSpec, TableSpec
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Table, ToolTable
 from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
@@ -117,7 +117,7 @@ def _open_table(name: str, spec: TableSpec) -> Table:
     return table
 
 
-def _check_form(where: str, kind: ClaimsSpec, form: Form, table: Table) -> None:
+def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: Table) -> None:
     """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
     name, *_ = table.spec.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}

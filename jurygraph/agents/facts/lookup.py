@@ -6,7 +6,7 @@ from operator import getitem
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.spec import ClaimsSpec, Form
+from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec
 from jurygraph.agents.facts.tables import Key, Table
 from jurygraph.agents.facts.values import nearest_name, normalise, split_list, to_text, value_sort_key, values_agree
 from jurygraph.messages import shorten
@@ -23,7 +23,7 @@ class Claim(NamedTuple):
 
     at: str
     text: str
-    form: Form | None
+    form: ClaimPattern | None
     values: Mapping[str, str]
     record_values: Mapping[str, Any]
     order: tuple[Any, ...]

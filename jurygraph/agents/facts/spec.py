@@ -42,7 +42,7 @@ class TableSpec(FrozenModel):
         return self
 
 
-class Form(FrozenModel):
+class ClaimPattern(FrozenModel):
     """One way in which a claim may be written.
 
     `pattern` (RE2) has a named group for every claimed column; `columns` maps groups with other names to their columns.
@@ -92,7 +92,7 @@ class ClaimsSpec(FrozenModel):
     """
 
     at: tuple[notation.JsonPath, ...] = Field(min_length=1)
-    forms: tuple[Form, ...] = Field(min_length=1)
+    forms: tuple[ClaimPattern, ...] = Field(min_length=1)
     split: str | None = None
     none: tuple[str, ...] = ("", "-")
     beside: dict[Id, RecordField] = Field(default_factory=dict)
@@ -104,17 +104,17 @@ class ClaimsSpec(FrozenModel):
         """Return the compiled JSONPaths."""
         return [notation.compile_jsonpath(path) for path in self.at]
 
-    def form_of(self, text: str) -> tuple[Form | None, Mapping[str, str]]:
+    def form_of(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
         """Return the form that a text matches, and its values by column."""
         return self._cached_form_of(text) if len(text) <= _MAX_CACHED_CHARACTERS else _form_of(self.forms, text)
 
     @cached_property
-    def _cached_form_of(self) -> Callable[[str], tuple[Form | None, Mapping[str, str]]]:
+    def _cached_form_of(self) -> Callable[[str], tuple[ClaimPattern | None, Mapping[str, str]]]:
         """Return `_form_of` with a cache, since the responses of a group share most claims."""
         return lru_cache(maxsize=_MAX_CACHED)(partial(_form_of, self.forms))
 
 
-def _form_of(forms: Sequence[Form], text: str) -> tuple[Form | None, Mapping[str, str]]:
+def _form_of(forms: Sequence[ClaimPattern], text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
     for form in forms:
         if form.compiled is None:
             return form, {}

@@ -75,7 +75,7 @@ def annotate(
         TaskLines(tasks, lambda task: task.rubric is not None) as lines,
     ):
         if not len(lines):
-            raise InputError(f"{lines.mark.name}: no task has a `rubric` to annotate; add criteria")
+            raise InputError(f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria")
         if dry_run:
             forecast = _estimate_requests(jury, lines, _read_existing_graphs(lines, edges_from, file))
         else:

@@ -126,7 +126,7 @@ def score(
                 forecast = runner.run(session.forecast(report))
         else:
             _score_remaining(session, runner)
-        summary, requests, task_count = session.summary, count_requests(session.jury), session.tasks
+        summary, requests, task_count = session.summary, count_requests(session.jury), session.task_count
     if dry_run:
         print_forecast(forecast, session.tasks_needing_model, json)
         return
@@ -145,25 +145,27 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
         # imported after the jury has disabled tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import Branch
         from jurygraph.runs.workflows.scoring_session import ScoringSession
-        from jurygraph.sources import read_work
+        from jurygraph.sources import open_tasks
         from jurygraph.sources.profiles import open_profiles
 
         for note in jury_notes(jury):
             print_message(note)
         branch = None if options.branch is None else Branch(options.branch, jury)
         with (
-            read_work(
+            open_tasks(
                 options.tasks,
                 options.responses,
                 options.edges_from,
                 allow_files_outside=options.allow_files_outside,
                 validated=_validated_files(options.run),
-            ) as work,
-            open_profiles(options.profiles_from, work) as profiles,
+            ) as source,
+            open_profiles(options.profiles_from, source) as profiles,
         ):
-            if work.graphs:
-                print_message(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {options.edges_from}")
-            with closing(ScoringSession(options.run, jury, work, options.limit, branch, profiles)) as session:
+            if source.graphs:
+                print_message(
+                    f"{source.graphs} of {source.extent()[0]} tasks take their graph from {options.edges_from}"
+                )
+            with closing(ScoringSession(options.run, jury, source, options.limit, branch, profiles)) as session:
                 yield session
         if branch is not None and not options.dry_run:
             reused = f"{branch.carried} verdicts were reused from {options.branch}"
@@ -201,7 +203,9 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
     if session.is_finished:
         session.close_if_complete()
-        state = "is complete" if session.tasks_done == session.tasks else f"has the first {session.tasks_done} tasks"
+        state = (
+            "is complete" if session.tasks_done == session.task_count else f"has the first {session.tasks_done} tasks"
+        )
         print_message(f"{session.folder} {state}; nothing to do")
         return
     if session.tasks_done:

@@ -21,7 +21,7 @@ from jurygraph.models.backends.http_guard import Exchange, guard_requests
 from jurygraph.models.budget import Price
 from jurygraph.models.faults import ABORTED, OUT_OF_FUNDS, RESPONSE_KINDS, Fault, exception_chain, kind_of_status
 from jurygraph.models.probability import read_tokens
-from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.safety.known_secrets import find_secrets
 
 T = TypeVar("T")
@@ -78,7 +78,7 @@ class LiteLLM(Backend):
 
     provider = "litellm"
 
-    def __init__(self, model: str, base_url: str | None = None, form: Form | None = None) -> None:
+    def __init__(self, model: str, base_url: str | None = None, form: SchemaMode | None = None) -> None:
         self.model = model
         self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_find_address(model))
         self._base_url = base_url

@@ -17,7 +17,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import LARGEST
 from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, Fault, ServerError, error_kind, parse_error
 from jurygraph.models.probability import read_tokens
-from jurygraph.models.request import Form, Reply, Request
+from jurygraph.models.request import Reply, Request, SchemaMode
 
 T = TypeVar("T")
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
@@ -69,7 +69,7 @@ class OpenAICompatible(Backend):
         url: str,
         model: str,
         key: str | None = None,
-        form: Form = "native",
+        form: SchemaMode = "native",
         logprobs: bool = True,
         connections: int = 64,
     ) -> None:

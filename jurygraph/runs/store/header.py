@@ -10,7 +10,7 @@ from pydantic import Field, ValidationError
 from jurygraph.errors import TraceMismatch
 from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend
-from jurygraph.models.request import Form
+from jurygraph.models.request import SchemaMode
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
@@ -44,7 +44,7 @@ class ModelIdentity(FrozenModel):
     provider: str
     endpoint: str | None = None
     model: str
-    form: Form = "text"
+    form: SchemaMode = "text"
     top_logprobs: Count | None = None
 
     @classmethod

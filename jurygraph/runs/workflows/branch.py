@@ -37,7 +37,7 @@ class Branch:
         """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
         return () if self._requested_again else (self.run.ledger,)
 
-    def find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
+    def find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
         """Return the known verdicts, material and calls of a task's group."""
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS

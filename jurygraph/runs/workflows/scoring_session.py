@@ -61,7 +61,7 @@ class ScoringSession:
         self,
         folder: Path,
         jury: Jury,
-        work: TaskSource,
+        source: TaskSource,
         limit: int | None = None,
         branch: Branch | None = None,
         profiles: ProfilesFile | None = None,
@@ -78,22 +78,22 @@ class ScoringSession:
         self._canaries = _enabled_canaries(jury)
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
-        self._work = work
+        self._source = source
         self._branch = branch
         self._profiles = profiles
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
         if self._run is not None:
             self._load_run(self._run)
         self.tasks_done = self._run.tasks_scored if self._run else 0
-        tasks, responses = work.extent(self.tasks_done, limit)
+        tasks, responses = source.extent(self.tasks_done, limit)
         self.remaining = Extent(tasks=tasks, responses=responses)
         self.is_finished = self._run is not None and not tasks
 
     def _load_run(self, run: Run) -> None:
         try:
             found = [
-                *describe_differences(run, self._build_header(), self._work),
-                *describe_profile_differences(run, self._profiles, self._work),
+                *describe_differences(run, self._build_header(), self._source),
+                *describe_profile_differences(run, self._profiles, self._source),
             ]
             if found:
                 hint = "use another --out, or --branch to request only what changed"
@@ -106,8 +106,8 @@ class ScoringSession:
                     self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
                 self._add_to_bill(run, self._canaries.load(run.ledger))
-            if run.is_closed and self._work.extent(run.tasks_scored, self.limit)[0]:
-                problem = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
+            if run.is_closed and self._source.extent(run.tasks_scored, self.limit)[0]:
+                problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
                 hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
         except BaseException:
@@ -115,13 +115,13 @@ class ScoringSession:
             raise
 
     def _build_header(self) -> Header:
-        jury, work = self.jury, self._work
-        tasks, responses = work.extent()
+        jury, source = self.jury, self._source
+        tasks, responses = source.extent()
         return Header(
-            tasks=work.tasks,
-            responses=work.responses,
-            profiles=None if self._profiles is None else self._profiles.mark,
-            edges=self._work.edges,
+            tasks=source.tasks_file,
+            responses=source.responses_file,
+            profiles=None if self._profiles is None else self._profiles.file_digest,
+            edges=self._source.edges_file,
             config=jury.config,
             model=model_of(jury),
             domain=jury.domain,
@@ -134,9 +134,9 @@ class ScoringSession:
         )
 
     @property
-    def tasks(self) -> int:
+    def task_count(self) -> int:
         """Return the number of tasks in the file."""
-        return self._work.extent()[0]
+        return self._source.extent()[0]
 
     async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return a forecast of the remaining work and, with a model, of its calls. Sends and writes nothing.
@@ -147,9 +147,9 @@ class ScoringSession:
         estimator = None if gateway is None else Estimator(gateway, None if run is None else CallStore(run.ledger))
         try:
             with _rare_garbage_collection():
-                for task, group in self._work.pairs(self.tasks_done, self.limit):
+                for task, group in self._source.pairs(self.tasks_done, self.limit):
                     plan = await self._dry_run_plan(task, estimator)
-                    known = NO_REUSED_RESULTS if plan is None else self._find_known_results(task, group, plan)
+                    known = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
                     questions = () if plan is None else plan.survey.questions
                     expected.add_group(questions, len(group), self.jury.evaluators, known.verdicts.values())
                     if plan is not None and estimator is not None:
@@ -221,7 +221,7 @@ class ScoringSession:
             calls.discard()
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
-        tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
+        tasks = (task for task, _ in self._source.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
         # up to 8 finished plans may wait for an earlier one, for each task that is planned concurrently
@@ -237,7 +237,9 @@ class ScoringSession:
     @property
     def tasks_to_plan(self) -> int:
         """Return the number of tasks that are still to be planned."""
-        return 0 if self.is_finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
+        return (
+            0 if self.is_finished else self._source.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
+        )
 
     async def _plan_task(self, task: Task, sink: CallSink | None) -> tuple[Task, Plan]:
         with self._locate_errors(task):
@@ -246,8 +248,8 @@ class ScoringSession:
     def _profile_line(self, task: Task) -> ProfilesLine | None:
         return None if self._profiles is None else self._profiles.line_of(task)
 
-    def _find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
-        return self._branch.find_known_results(task, responses, plan) if self._branch else NO_REUSED_RESULTS
+    def _find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
+        return self._branch.find_reusable_results(task, responses, plan) if self._branch else NO_REUSED_RESULTS
 
     @contextmanager
     def _locate_errors(self, task: Task) -> Iterator[None]:
@@ -255,8 +257,8 @@ class ScoringSession:
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            line = self._work.line(task.id)
-            place = self._work.tasks.name + ("" if line is None else f", line {line}")
+            line = self._source.line(task.id)
+            place = self._source.tasks_file.name + ("" if line is None else f", line {line}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry = f"; nothing was written; run the same command again: it continues {kept}"
             hint = "" if isinstance(error, PlanError) else retry
@@ -291,16 +293,16 @@ class ScoringSession:
 
     def _start_groups(self, run: WritableRun, started: deque[_StartedGroup]) -> Iterator[Group]:
         """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
-        for task, responses in self._work.pairs(self.tasks_done, self.limit):
+        for task, responses in self._source.pairs(self.tasks_done, self.limit):
             plan = run.plan_of(task.id)
             canary = self._canaries.next_for(task, plan) if self._canaries else None
             # the canary comes first: a resumed session skips tasks that are scored
             groups: list[tuple[Sequence[Response], Canary | None]] = [(responses, None)]
             if canary is not None:
                 groups.insert(0, ((canary.response,), canary))
-            for members, known_bad in groups:
-                group = Group(task, members, plan, self._find_known_results(task, members, plan))
-                started.append((group, plan, known_bad))
+            for members, drawn in groups:
+                group = Group(task, members, plan, self._find_reusable_results(task, members, plan))
+                started.append((group, plan, drawn))
                 yield group
 
     def _store_group(
@@ -335,7 +337,7 @@ class ScoringSession:
     def close_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""
         run = self._run
-        if run is not None and not run.is_closed and run.tasks_scored == self.tasks:
+        if run is not None and not run.is_closed and run.tasks_scored == self.task_count:
             append_close_record(run)
 
     def close(self) -> None:
@@ -372,7 +374,7 @@ def _refuse_over_budget(traces: Sequence[Trace]) -> None:
             raise BudgetExceeded(f"{verdict.failure.message}; {hint}")
 
 
-def describe_differences(run: Run, here: Header, work: TaskSource) -> Iterator[str]:
+def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:
     """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
     Their contents are compared, too, after an erasure, which removes the digests of the files.
@@ -381,15 +383,15 @@ def describe_differences(run: Run, here: Header, work: TaskSource) -> Iterator[s
     marks = ((header.tasks, header.responses, header.edges) for header in (run.header, here))
     in_run, current = ([mark and mark.sha256 for mark in files] for files in marks)
     if in_run != current:
-        sentences = list(islice(_compare_contents(run, work), _MAX_LISTED + 1))
+        sentences = list(islice(_compare_contents(run, source), _MAX_LISTED + 1))
         yield from sentences[:_MAX_LISTED]
         if len(sentences) > _MAX_LISTED:
             yield "and more"
 
 
-def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
+def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
     scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.extent.tasks
-    for number, (task, responses) in enumerate(work.pairs()):
+    for number, (task, responses) in enumerate(source.pairs()):
         if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
             yield f"task {task.id!r} is new, or at another position"
         elif number < planned:
@@ -397,7 +399,7 @@ def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
             if stored is not None:
                 yield from _compare_task(stored, task, responses, run, number < scored)
     for name in run.ledger.keys("task"):
-        if work.line(name) is None:
+        if source.line(name) is None:
             yield f"task {name!r} is gone"
 
 
@@ -428,7 +430,7 @@ def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
         yield f"response {new.id!r}: its labels are {format_value(before)} in the run and {format_value(after)} here"
 
 
-def describe_profile_differences(run: Run, file: ProfilesFile | None, work: TaskSource) -> Iterator[str]:
+def describe_profile_differences(run: Run, file: ProfilesFile | None, source: TaskSource) -> Iterator[str]:
     """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
     recorded_mark = run.header.profiles
     if recorded_mark is None or recorded_mark.sha256 != ERASED:
@@ -436,13 +438,13 @@ def describe_profile_differences(run: Run, file: ProfilesFile | None, work: Task
     if file is None:
         yield f"the profiles file is {recorded_mark.name} in the run and none here"
         return
-    for task, _ in work.pairs(0, run.tasks_planned):
+    for task, _ in source.pairs(0, run.tasks_planned):
         content, line = run.task_content(task.id), file.line_of(task)
         if content is None:
             continue
         current = line.to_profiles() if line else None
         if _from_file(read_planning_results(content).get("profiles")) != _from_file(current):
-            yield f"{file.mark.name} has other content for task {task.id!r} than the run was planned with"
+            yield f"{file.file_digest.name} has other content for task {task.id!r} than the run was planned with"
 
 
 def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:

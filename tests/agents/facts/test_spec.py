@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
+from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec, FactsSpec, TableSpec
 from jurygraph.messages import describe_validation_error
 
 
@@ -40,15 +40,15 @@ def test_a_table_without_a_key_is_refused() -> None:
 
 
 def test_a_form_knows_the_groups_of_its_pattern() -> None:
-    form = Form(table="t", pattern=r"(?P<name>.+) in (?P<city>.+)", columns={"name": "Name"})
+    form = ClaimPattern(table="t", pattern=r"(?P<name>.+) in (?P<city>.+)", columns={"name": "Name"})
     assert sorted(form.groups) == ["city", "name"]
     assert form.compiled.fullmatch("Inn in Rome")["city"] == "Rome"
-    assert Form(table="t").groups == ()
-    assert Form(table="t").compiled is None
+    assert ClaimPattern(table="t").groups == ()
+    assert ClaimPattern(table="t").compiled is None
 
 
 def test_compiled_forms_are_not_part_of_the_model() -> None:
-    form, again = Form(table="t", pattern="(?P<name>.+)"), Form(table="t", pattern="(?P<name>.+)")
+    form, again = ClaimPattern(table="t", pattern="(?P<name>.+)"), ClaimPattern(table="t", pattern="(?P<name>.+)")
     assert form.compiled is not None
     assert form.digest == again.digest
     assert form.model_dump() == again.model_dump()
@@ -66,7 +66,7 @@ def test_compiled_forms_are_not_part_of_the_model() -> None:
     ],
 )
 def test_an_invalid_form_is_refused(fields: dict[str, Any], message: str) -> None:
-    assert refusal(Form, table="t", **fields).startswith(message)
+    assert refusal(ClaimPattern, table="t", **fields).startswith(message)
 
 
 @pytest.mark.parametrize("path", ["name", "$[", "$..", "$[?(@.a)", ""])

@@ -23,7 +23,7 @@ from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, F
 from jurygraph.runs.workflows.branch import Branch
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Message
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from tests.agents.graph_annotator.annotator_replies import annotator_script
 from tests.models.judge_scripts import judge_reply
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server
@@ -66,7 +66,7 @@ def in_session(what: Any, folder: Path, tasks: Path, config: Any, branch: Path |
     """Open a session and forecast or score it."""
     with (
         jg.Jury.from_config(config, **limits) as jury,
-        read_work(tasks) as work,
+        open_tasks(tasks) as work,
         closing(ScoringSession(folder, jury, work, None, branch and Branch(branch, jury))) as session,
     ):
         return asyncio.run(what(session))
@@ -114,7 +114,7 @@ class TestCalls:
         with run_server(script) as server:
             wanted = {**judge_config(server.url), "annotation": {"votes": 3}}
             estimate = forecast(tmp_path / "run", tasks, wanted)
-            with jg.Jury.from_config(wanted) as jury, read_work(tasks) as work:
+            with jg.Jury.from_config(wanted) as jury, open_tasks(tasks) as work:
                 ((task, group),) = work.pairs()
                 assert len(asyncio.run(jg.Planner(jury).aestimate_requests(task, group))) == estimate.expected.calls
             score(tmp_path / "run", tasks, wanted)

@@ -14,7 +14,7 @@ from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from tests.agents.parser import parser_script
 from tests.models.server import Answer, Server, run_server, slow
 from tests.runs.sample_runs import trace_contents, verify_run, write_tasks
@@ -111,7 +111,7 @@ def test_a_dry_run_does_not_count_stored_replies(server: Server, tasks: Path, tm
 
     async def expected(folder: Path) -> int:
         jury = Jury.from_config(uncached)
-        with read_work(str(tasks)) as work, closing(ScoringSession(folder, jury, work)) as session:
+        with open_tasks(str(tasks)) as work, closing(ScoringSession(folder, jury, work)) as session:
             forecast = await session.forecast(lambda count: None)
         assert forecast.model is not None
         return forecast.model.low.calls

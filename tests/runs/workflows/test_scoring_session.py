@@ -18,7 +18,7 @@ from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Question
-from jurygraph.sources import read_work
+from jurygraph.sources import open_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
     REQUESTED,
@@ -75,7 +75,7 @@ def test_a_limited_run_can_be_completed(tmp_path: Path, tasks: Path, plain: Path
 
 
 def open_session(folder: Path, tasks: Path, config: dict = SIMPLE_CONFIG) -> ScoringSession:
-    with jg.Jury.from_config(config) as jury, read_work(tasks) as work:
+    with jg.Jury.from_config(config) as jury, open_tasks(tasks) as work:
         return ScoringSession(folder, jury, work)
 
 
@@ -193,7 +193,7 @@ class TestAtomicPlanning:
         tasks = write_tasks(tmp_path, make_tasks(tasks=40))
         with (
             jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-            read_work(tasks) as work,
+            open_tasks(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as session,
         ):
             asyncio.run(session.prepare(lambda count: None))
@@ -207,7 +207,7 @@ class TestConcurrentSessions:
     def test_a_second_session_is_refused_and_the_writer_named(self, tmp_path: Path, tasks: Path) -> None:
         with (
             jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-            read_work(tasks) as work,
+            open_tasks(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as first,
         ):
             asyncio.run(first.prepare(lambda count: None))
@@ -219,7 +219,7 @@ class TestConcurrentSessions:
     def test_of_two_concurrent_sessions_one_creates_the_run(self, tmp_path: Path, tasks: Path, plain: Path) -> None:
         with (
             jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-            read_work(tasks) as work,
+            open_tasks(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work)) as first,
             closing(ScoringSession(tmp_path / "run", jury, work)) as second,
         ):
@@ -254,7 +254,7 @@ class TestForecast:
     def test_a_forecast_counts_the_rest_and_writes_nothing(self, tmp_path: Path, tasks: Path) -> None:
         with (
             jg.Jury.from_config(SIMPLE_CONFIG) as jury,
-            read_work(tasks) as work,
+            open_tasks(tasks) as work,
             closing(ScoringSession(tmp_path / "run", jury, work, limit=3)) as session,
         ):
             expected = asyncio.run(session.forecast(lambda count: None))
