@@ -1,4 +1,4 @@
-"""Run many tasks at once with a bound, and coroutines for callers that have no event loop."""
+"""Run many asyncio tasks at once with a bound, and coroutines for callers that have no event loop."""
 
 import asyncio
 import threading
@@ -44,9 +44,9 @@ class LoopThread:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and return its result; an interrupted caller cancels it."""
-        future = asyncio.run_coroutine_threadsafe(work, self._started())
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
         try:
             return future.result()
         except BaseException:

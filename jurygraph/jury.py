@@ -248,7 +248,7 @@ def check_group(group: Group, context: RunContext) -> None:
 
 
 def _check_plan(plan: Plan, task: Task, context: RunContext) -> None:
-    """Refuse a plan that was made from another task, or with components of other names or versions."""
+    """Refuse a plan from another task, or with evaluators, derivers or combiners of other names or versions."""
     if plan.task_id != task.id:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
     if plan.task_digest != task.content_digest:

@@ -130,7 +130,7 @@ class Planner:
         """Return the result of `make` with known replies; if a reply is missing, None and the first requests."""
         if self._jury.gateway is None:
             return await make(None), []
-        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink, uses_stored=True)
+        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink, uses_known_replies=True)
         try:
             return await make(gateway), []
         except ModelError:

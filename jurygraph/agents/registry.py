@@ -72,12 +72,12 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
     loaded: dict[str, Any] = {}
     for place, use in enumerate(uses):
         try:
-            component = load(use)
+            instance = load(use)
         except ConfigError as error:
             raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
-        if component.name in loaded:
-            raise ConfigError(f"{key}: {component.name!r} is listed twice; give one of them a `name` of its own")
-        loaded[component.name] = component
+        if instance.name in loaded:
+            raise ConfigError(f"{key}: {instance.name!r} is listed twice; give one of them a `name` of its own")
+        loaded[instance.name] = instance
     return dict(sorted(loaded.items()))
 
 

@@ -19,10 +19,11 @@ from jurygraph.schema import ComponentInput, Question
 class ScoreMatrix:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
-    `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], false where the score is a gate's, not a judge's; `applicable` [R,Q], false if a question does not
-    apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `input_weight`, always positive,
-    is the weight of the whole input among the component's inputs.
+    `value` [R,Q] in [0,1], where a cell without a verdict is filled by the failure rule; `met` [R,Q], whether it counts
+    as met, by the judge's own answer if it gave one, filled in the same way; `judged` [R,Q], false for a filled cell
+    and for a score that a response gate set; `applicable` [R,Q], false if a question does not apply, which takes the
+    cell out of numerator and denominator; `weight` [Q], the signed weights of the questions; `input_weight`, always
+    positive, is the weight of the whole input among the component's inputs.
     """
 
     value: Floats
@@ -70,10 +71,11 @@ class Combiner(ABC):
     """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
     everywhere.
 
-    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers, an
-    order); its result is all that `combine` receives besides the matrices. With `needs_all_columns` every opponent or
-    sample has its own column. If `has_fixed_weights` is false, the weights come from a judge, and the reward says so.
-    If `uses_other_rows` is true, a row also depends on other rows, so a value missing in one may change all.
+    `freeze` runs when the plan is made: it checks the inputs, and computes what needs more than + - × ÷ min max,
+    comparisons and sorting (powers, for example). `combine` receives only its result and the matrices. With
+    `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the weights come
+    from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows, so a value
+    missing in one may change all.
     """
 
     name: ClassVar[str]

@@ -27,7 +27,7 @@ from jurygraph.schema import ComponentInput, Edge
 
 def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
-    values, present = zip(*(cells_of_input.mean() for cells_of_input in matrices.values()), strict=True)
+    values, present = zip(*(matrix.mean() for matrix in matrices.values()), strict=True)
     return np.stack(values, axis=1), np.stack(present, axis=1)
 
 
@@ -37,7 +37,7 @@ def _parts(matrices: Matrices, values: Floats) -> dict[str, Floats]:
 
 def _input_weights(matrices: Matrices, has_value: Bools) -> Floats:
     """Return the weight of every input where it applies, else 0, [R,I]."""
-    return np.where(has_value, np.array([cells.input_weight for cells in matrices.values()]), 0.0)
+    return np.where(has_value, np.array([matrix.input_weight for matrix in matrices.values()]), 0.0)
 
 
 class Mean(Combiner):
@@ -183,7 +183,7 @@ class _Hard(_Rubric):
 
 
 class HardLocal(_Hard):
-    """Hard gating by each parent's own decision (the baseline of GEAR)."""
+    """Hard gating by the judge's own answer on each parent (the baseline of GEAR)."""
 
     name = "hard-local"
     mode = "local"
@@ -215,7 +215,7 @@ def judged_criteria(matrices: Matrices) -> Bools:
 
 
 def _met_decisions(matrices: Matrices) -> Bools:
-    """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
+    """Return the judges' own answers, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in matrices.values():
         applicable = np.where(criterion.applicable, 1.0, 0.0)
@@ -243,7 +243,7 @@ class _Welfare(Combiner):
     extra_params: Sequence[str] = ()
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
-        total = float(aggregation.total([cells_of_input.input_weight for cells_of_input in inputs.values()]))
+        total = float(aggregation.total([one.input_weight for one in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
             raise PlanError(f"combiner {self.name!r} {problem}")
@@ -252,7 +252,7 @@ class _Welfare(Combiner):
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
         hard, cap = params.get("hard", {}), params.get("cap")
-        columns = [_utility(cells, list(hard.get(name, ())), cap) for name, cells in matrices.items()]
+        columns = [_utility(matrix, list(hard.get(name, ())), cap) for name, matrix in matrices.items()]
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)
         present = np.asarray(has_utility.any(axis=1))
@@ -297,14 +297,14 @@ class Nash(_Welfare):
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
-def _utility(cells: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[Floats, Bools]:
+def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[Floats, Bools]:
     """Return û_i [R] and a mask of the rows that have one."""
-    utility, has_utility = cells.mean()
+    utility, has_utility = matrix.mean()
     if not hard or cap is None:
         return utility, has_utility
-    applicable = cells.applicable[:, hard]
-    mean_hard, _ = weighted_mean(cells.value[:, hard], np.where(applicable, 1.0, 0.0))
-    violated = (applicable & ~cells.met[:, hard]).any(axis=1)
+    applicable = matrix.applicable[:, hard]
+    mean_hard, _ = weighted_mean(matrix.value[:, hard], np.where(applicable, 1.0, 0.0))
+    violated = (applicable & ~matrix.met[:, hard]).any(axis=1)
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
@@ -319,7 +319,7 @@ def _group_diagnostics(utility: Floats, matrices: Matrices, soft: Mapping[str, S
     }
     columns = [(matrices[name], list(places)) for name, places in soft.items() if len(places)]
     if columns:
-        applicable = np.concatenate([cells.applicable[:, places] for cells, places in columns], axis=1)
-        met = np.concatenate([cells.met[:, places] for cells, places in columns], axis=1)
+        applicable = np.concatenate([matrix.applicable[:, places] for matrix, places in columns], axis=1)
+        met = np.concatenate([matrix.met[:, places] for matrix, places in columns], axis=1)
         diagnostics["preferences addressed"], _ = weighted_mean(met, np.where(applicable, 1.0, 0.0))
     return {name: np.asarray(values) for name, values in diagnostics.items()}

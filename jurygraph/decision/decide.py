@@ -169,7 +169,9 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
     components = {}
     for spec in decision.specs:
         with as_plan_error(f"combiner {spec.combiner!r}"):
-            component = combiners[spec.combiner].combine(_cells(spec, table, decision.rule, scenario), spec.params)
+            component = combiners[spec.combiner].combine(
+                _score_matrices(spec, table, decision.rule, scenario), spec.params
+            )
             arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
             if any(array.shape != (table.rows,) for array in arrays):
                 problem = "every array of a component has one number for each response"
@@ -208,7 +210,7 @@ _DISCARD_COUNTS = ("discarded", "without a majority")
 """The number of discarded verdicts, and of questions without a majority."""
 
 
-def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
+def _score_matrices(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
     return {
         name: table.score_matrix(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()
     }
@@ -220,11 +222,14 @@ def _spans(
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
     for spec in decision.specs:
-        cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
+        matrices = (
+            _score_matrices(spec, table, decision.rule, "low"),
+            _score_matrices(spec, table, decision.rule, "high"),
+        )
         combiner, value = combiners[spec.combiner], components[spec.name].value
         is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
         with as_plan_error(f"combiner {spec.combiner!r}"):
-            least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*cells, spec.params))
+            least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*matrices, spec.params))
         spans[spec.name] = least, most
     return spans
 

@@ -84,30 +84,30 @@ class RewardRow(NamedTuple):
 
 
 def reward_rows(
-    decision: Decision, judged: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
+    decision: Decision, result: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
 ) -> list[RewardRow]:
     """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `is_single` marks rows with no
     response to be compared with."""
-    rows, coverage = len(counts), judged.coverage
+    rows, coverage = len(counts), result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
-    is_failed = judged.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
-    is_open = judged.low < judged.high  # missing verdicts could still change the reward
-    is_degraded = (coverage < 1.0 - ROUNDING) | is_open | np.array(is_single, dtype=np.bool_) | bool(judged.dropped)
+    is_failed = result.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
+    is_open = result.low < result.high  # missing verdicts could still change the reward
+    is_degraded = (coverage < 1.0 - ROUNDING) | is_open | np.array(is_single, dtype=np.bool_) | bool(result.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    why = zip(status, coverage.tolist(), judged.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
+    why = zip(status, coverage.tolist(), result.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
     columns: dict[str, Iterable[Any]] = {
-        "value": _to_numbers(judged.fused.value, ~is_failed),
+        "value": _to_numbers(result.fused.value, ~is_failed),
         "status": status,
-        "partial": _to_numbers(judged.partial_fused.value, coverage > 0.0),
+        "partial": _to_numbers(result.partial_fused.value, coverage > 0.0),
         "coverage": coverage.tolist(),
-        "range": zip(judged.low.tolist(), judged.high.tolist(), strict=True),
-        "components": _component_rows(decision, judged.partial),
-        "terms": _component_rows(decision, judged.components),
+        "range": zip(result.low.tolist(), result.high.tolist(), strict=True),
+        "components": _component_rows(decision, result.partial),
+        "terms": _component_rows(decision, result.components),
         "counts": counts,
-        "parts": _named_rows({name: component.parts for name, component in judged.components.items()}, rows),
-        "diagnostics": _named_rows({name: c.diagnostics for name, c in judged.components.items()}, rows),
-        "adjustments": _adjustments(judged.fused, rows),
-        "notes": (() if word == "ok" else _notes(decision, judged.dropped, *reasons) for word, *reasons in why),
+        "parts": _named_rows({name: component.parts for name, component in result.components.items()}, rows),
+        "diagnostics": _named_rows({name: c.diagnostics for name, c in result.components.items()}, rows),
+        "adjustments": _adjustments(result.fused, rows),
+        "notes": (() if word == "ok" else _notes(decision, result.dropped, *reasons) for word, *reasons in why),
     }
     return list(map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True)))
 

@@ -38,10 +38,12 @@ def component_names(config: Config, records: Mapping[str, EvaluatorRecord]) -> l
     """Return every component of the config and of the evaluators by name. Raises ConfigError if two share a name."""
     evaluator_of: dict[str, str] = {}
     for name, record in records.items():
-        home = default_component(name, record.audience)
-        first = evaluator_of.setdefault(home, name)
+        component_name = default_component(name, record.audience)
+        first = evaluator_of.setdefault(component_name, name)
         if first != name and {records[first].audience, record.audience} not in ({"criterion"}, {"stakeholder"}):
-            raise ConfigError(f"{first!r} and {name!r} would both give component {home!r}: `name` one otherwise")
+            raise ConfigError(
+                f"{first!r} and {name!r} would both give component {component_name!r}: `name` one otherwise"
+            )
     return sorted({*evaluator_of, *config.components})
 
 
@@ -144,17 +146,17 @@ class _SpecBuilder:
         for name, component in self.config.components.items():
             inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
-        homes: dict[str, list[str]] = defaultdict(list)
+        evaluators_by_component: dict[str, list[str]] = defaultdict(list)
         for evaluator in self.questions:
-            homes[default_component(evaluator, self.records[evaluator].audience)].append(evaluator)
-        for home in sorted(homes.keys() - self.config.components.keys()):
-            audience = self.records[homes[home][0]].audience
+            evaluators_by_component[default_component(evaluator, self.records[evaluator].audience)].append(evaluator)
+        for component_name in sorted(evaluators_by_component.keys() - self.config.components.keys()):
+            audience = self.records[evaluators_by_component[component_name][0]].audience
             if audience == "criterion":
-                specs.append(self._rubric_spec(homes[home]))
+                specs.append(self._rubric_spec(evaluators_by_component[component_name]))
             elif audience == "stakeholder":
-                specs.append(self._stakeholder_spec(homes[home], weights, difficulty))
+                specs.append(self._stakeholder_spec(evaluators_by_component[component_name], weights, difficulty))
             else:
-                specs.append(self._evaluator_spec(home, homes[home][0]))
+                specs.append(self._evaluator_spec(component_name, evaluators_by_component[component_name][0]))
         self._refuse_absent({spec.name for spec in specs})
         return tuple(sorted(specs, key=lambda spec: spec.name))
 
@@ -189,17 +191,18 @@ class _SpecBuilder:
         """Return the weight that a question's evaluator declares for its subject."""
         return self.records[question.evaluator].shares.get(_subject_root(question), 1.0)
 
-    def _evaluator_spec(self, home: str, source: str) -> ComponentSpec:
+    def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
-        record, by_member = self.records[source], self.questions[source]
-        counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
-        settings = InputConfig(verdicts_of=source, if_skipped=None if counts else "missing")
-        where = f"write components: {{{home}: {{inputs: {{{home}: {{verdicts_of: {source}, if_skipped: ...}}}}}}}}"
+        record, by_member = self.records[evaluator_name], self.questions[evaluator_name]
+        counts = self.weight[component] != 0 or component in {gate.component for gate in self.config.gates}
+        settings = InputConfig(verdicts_of=evaluator_name, if_skipped=None if counts else "missing")
+        spec_input = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
+        where = f"write components: {{{component}: {{inputs: {{{component}: {spec_input}}}}}}}"
         has_shares = bool(record.shares) and record.audience != "reviewer"
         groups: dict[str, list[Question]] = defaultdict(list)
         for member, questions in by_member.items():
             for question in questions:
-                key = str(member) if record.audience == "reviewer" else source
+                key = str(member) if record.audience == "reviewer" else evaluator_name
                 groups[_subject_root(question) if has_shares else key].append(question)
         if record.audience == "reviewer":
             panel, where = self.config.panel, "panel.if_skipped"
@@ -211,24 +214,24 @@ class _SpecBuilder:
         }
         if has_shares:
             inputs = {
-                key: spec_input.model_copy(update={"input_weight": float(aggregation.total(spec_input.weights))})
-                for key, spec_input in inputs.items()
+                key: one.model_copy(update={"input_weight": float(aggregation.total(one.weights))})
+                for key, one in inputs.items()
             }
-        return self._build_spec(home, record.combiner, inputs, {})
+        return self._build_spec(component, record.combiner, inputs, {})
 
-    def _rubric_spec(self, sources: Sequence[str]) -> ComponentSpec:
+    def _rubric_spec(self, evaluator_names: Sequence[str]) -> ComponentSpec:
         rubric, settings = self.task.rubric, self.config.rubric
         assert rubric is not None  # there are questions about its criteria
         weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
-        inputs = self._member_inputs(sources, "rubric.if_skipped", weights, settings.if_skipped)
+        inputs = self._member_inputs(evaluator_names, "rubric.if_skipped", weights, settings.if_skipped)
         params = {"edges": [edge.model_dump() for edge in rubric.edges], "kappa": settings.kappa}
         return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
 
     def _stakeholder_spec(
-        self, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
+        self, evaluator_names: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> ComponentSpec:
         settings = self.config.weights
-        inputs = self._member_inputs(sources, "weights.if_skipped", weights, settings.if_skipped)
+        inputs = self._member_inputs(evaluator_names, "weights.if_skipped", weights, settings.if_skipped)
         if settings.layers:
             inputs = {
                 member: spec_input.model_copy(update={"weights": self._layer_weights(member, spec_input.questions)})
@@ -253,18 +256,20 @@ class _SpecBuilder:
         return self._build_spec(STAKEHOLDERS, settings.welfare, inputs, params)
 
     def _member_inputs(
-        self, sources: Sequence[str], where: str, weights: Mapping[str, float], if_skipped: SkippedRule | None
+        self, evaluator_names: Sequence[str], where: str, weights: Mapping[str, float], if_skipped: SkippedRule | None
     ) -> dict[str, ComponentInput]:
         """Return the questions of these evaluators about each criterion or stakeholder as an input, sorted by id."""
         inputs = {}
         for member, weight in sorted(weights.items()):
-            questions = [q for source in sources for q in self.questions[source].get(member, ())]
+            questions = [
+                q for evaluator_name in evaluator_names for q in self.questions[evaluator_name].get(member, ())
+            ]
             if not questions:
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "
                     "or leave it out of the task"
                 )
-            settings = InputConfig(verdicts_of=sources[0], input_weight=abs(weight), if_skipped=if_skipped)
+            settings = InputConfig(verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped)
             weigh = (lambda question: 1.0) if weight > 0 else (lambda question: -1.0)
             inputs[member] = _build_input(where, questions, settings, weigh)
         return inputs

@@ -35,7 +35,7 @@ Scenario = Literal["counted", "low", "high", "partial"]
 class ScoreArrays(NamedTuple):
     """Verdicts as arrays [R,K]: a row for each response; columns of one question, or of all in their order.
 
-    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of this module, ABSENT
+    `value` is the score, 0 where there is none; `met` the judge's own answer; `outcome` a code of this module, ABSENT
     where no verdict was requested; `confidence` the judge's confidence, 1 where there is none.
     """
 
@@ -126,7 +126,10 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
     by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
-    shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.material for q in questions})}
+    shown = {
+        material: _variant_columns(material, questions, by_question)
+        for material in sorted({q.material for q in questions})
+    }
     return Table(len(row), {q.id: _build_columns(q, row, by_question[q.id], shown[q.material]) for q in questions})
 
 
@@ -171,7 +174,7 @@ def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
 def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
 
-    If the judge made no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
+    If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
         return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
@@ -190,7 +193,7 @@ def _assign_cells(
 ) -> dict[tuple[int, int], tuple[RecordedVerdict, bool]]:
     """Return the verdict of each cell, and whether it is mirrored for the second response.
 
-    A verdict that was settled without a judgement fills the cells of every variant of its response.
+    A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
     placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
     for verdict in verdicts:
@@ -209,14 +212,14 @@ def _assign_cells(
 
 
 def _variant_columns(
-    of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
+    material: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[RecordedVerdict]]
 ) -> Variants:
     """Return the column of every variant that was shown: its position, by id, among those of its parent."""
-    if of == "submitted":
+    if material == "submitted":
         return {}
     shown: dict[str, set[str]] = defaultdict(set)
     for question in questions:
-        for verdict in verdicts[question.id] if question.material == of else ():
+        for verdict in verdicts[question.id] if question.material == material else ():
             shown[verdict.about].update(verdict.responses)
     return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
 
@@ -233,7 +236,7 @@ def outcome_of(status: Status, cause: Cause | None) -> int:
 def _fill_cells(
     columns: ScoreArrays, is_penalty: bool, spec_input: ComponentInput, rule: str, scenario: Scenario
 ) -> tuple[Floats, Bools, Bools, Bools]:
-    """Return one question's values, own decisions, and masks of judged and of applicable cells, [R,K] each.
+    """Return one question's values, own answers (`met`), and masks of judged and of applicable cells, [R,K] each.
 
     They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
     unless the rule is `gear`.

@@ -37,22 +37,22 @@ def _fresh_context(langsmith: bool) -> contextvars.Context:
     return contextvars.Context() if langsmith else _UNTRACED.copy()
 
 
-def start_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
-    """Start work as a task in a fresh context, traced to LangSmith only if `langsmith` is true.
+def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+    """Start a function as an asyncio task in a fresh context, traced to LangSmith only if `langsmith` is true.
 
-    The work inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
+    It inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
     neither the callbacks nor the checkpointer of a graph that calls them.
     """
 
     async def run() -> T:
-        return await work()
+        return await function()
 
     return asyncio.create_task(run(), context=_fresh_context(langsmith))
 
 
-def run_isolated_sync(work: Callable[[], T], langsmith: bool) -> T:
+def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
     """Run a synchronous function in a fresh context (see `start_isolated`) and return its result."""
-    return _fresh_context(langsmith).run(work)
+    return _fresh_context(langsmith).run(function)
 
 
 def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
@@ -74,8 +74,10 @@ async def answer_evaluator_tasks(
         tasks_by_evaluator[evaluator_task.question.evaluator].append(evaluator_task)
 
     async def answer_all() -> list[list[Any]]:
-        answering = [_answer_evaluator(name, tasks, survey, context) for name, tasks in tasks_by_evaluator.items()]
-        # the most common case: a single evaluator needs no task of its own
+        answering = [
+            _answer_evaluator(name, its_tasks, survey, context) for name, its_tasks in tasks_by_evaluator.items()
+        ]
+        # the most common case: a single evaluator needs no asyncio task of its own
         return [await answering[0]] if len(answering) == 1 else await asyncio.gather(*answering)
 
     answers_by_evaluator = await start_isolated(answer_all, context.config.langsmith)
@@ -84,8 +86,8 @@ async def answer_evaluator_tasks(
         redactor = context.redactor
         return [
             verdict
-            for tasks, answers in zip(tasks_by_evaluator.values(), answers_by_evaluator, strict=True)
-            for evaluator_task, answer in zip(tasks, answers, strict=True)
+            for its_tasks, answers in zip(tasks_by_evaluator.values(), answers_by_evaluator, strict=True)
+            for evaluator_task, answer in zip(its_tasks, answers, strict=True)
             for verdict in validate_answer(evaluator_task, answer, survey.views[evaluator_task.question.view], redactor)
         ]
 
@@ -93,8 +95,10 @@ async def answer_evaluator_tasks(
     return await search_off_loop(to_verdicts, max(lengths, default=0))
 
 
-async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> list[Material]:
-    """Return the material of all tasks, in their order."""
+async def derive_material(
+    derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext
+) -> list[Material]:
+    """Return the material of all derivation tasks, in their order."""
 
     async def derive(task: DerivationTask) -> Any:
         deriver = context.derivers[task.derivation.deriver]
@@ -105,13 +109,15 @@ async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, conte
         (result,) = await _call_each(deriver.derive, [deriver_input], False)
         return result
 
-    results = await start_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
+    results = await start_isolated(lambda: asyncio.gather(*map(derive, derivation_tasks)), context.config.langsmith)
 
     def to_material() -> list[Material]:
         redactor = context.redactor
-        return [validate_material(task, result, redactor) for task, result in zip(tasks, results, strict=True)]
+        return [
+            validate_material(task, result, redactor) for task, result in zip(derivation_tasks, results, strict=True)
+        ]
 
-    return await search_off_loop(to_material, max((len(task.response.text) for task in tasks), default=0))
+    return await search_off_loop(to_material, max((len(task.response.text) for task in derivation_tasks), default=0))
 
 
 async def _answer_evaluator(

@@ -65,7 +65,7 @@ VerdictKey = tuple[str, str, tuple[str, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class ReusedResults:
-    """Known results of a group, which are reused: verdicts, material by (name, response id), calls by id.
+    """Reusable results of a group from earlier scoring: verdicts, material by (name, response id), calls by id.
 
     Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
     verdict or material that depends on other material is reused only if that material is still the same.
@@ -81,8 +81,8 @@ NO_REUSED_RESULTS = ReusedResults({}, {})
 
 @dataclass(frozen=True, slots=True)
 class WaveWork:
-    """The work of a wave: evaluator tasks by branch, derivation_tasks, and verdicts and material settled without a
-    judgement."""
+    """The work of a wave: evaluator tasks by branch, derivation tasks, and the verdicts and material for which nothing
+    is called: reused ones, and those that a gate, screening or missing material decides."""
 
     evaluator_tasks: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
     derivation_tasks: list[DerivationTask] = field(default_factory=list)
@@ -180,17 +180,19 @@ class _WorkCollector:
             for shown, owners, about in self._list_combinations(question, askable)
             for sample in range(question.samples)
         ]
-        unsettled = [evaluator_task for evaluator_task in evaluator_tasks if not self._recall(evaluator_task, stamp)]
+        unsettled = [
+            evaluator_task for evaluator_task in evaluator_tasks if not self._reuse_verdicts(evaluator_task, stamp)
+        ]
         if unsettled:
             self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
 
-    def _recall(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
-        """Settle the task with known verdicts, under the present identity; return False if any is missing."""
+    def _reuse_verdicts(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
+        """Add the reused verdicts of a task, with the question's present identity; return False if one is missing."""
         question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
         keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
         owners = shown if question.material == SUBMITTED else evaluator_task.about
-        is_known = all(key in self.reused_results.verdicts for key in keys)
-        if not is_known or not self._is_unchanged(required_material(question), owners):
+        has_all = all(key in self.reused_results.verdicts for key in keys)
+        if not has_all or not self._is_unchanged(required_material(question), owners):
             return False
         self.work.settled_verdicts.extend(
             stamp(self.reused_results.verdicts[key], about, shown, evaluator_task.sample)
@@ -199,7 +201,7 @@ class _WorkCollector:
         return True
 
     def _is_unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
-        """Return whether the material of these names about these responses (ids) equals the known material."""
+        """Return whether the material of these names about these responses (ids) equals the reused material."""
         return all(
             self.material[response][name] == self.reused_results.material.get((name, response))
             for name in names
@@ -232,7 +234,7 @@ class _WorkCollector:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
         shown = None if question.material == SUBMITTED else self.material[response.id][question.material]
-        if shown is not None and not shown.variants:  # which gains nothing
+        if shown is not None and not shown.variants:  # the worst verdict, so that having no variants is no advantage
             reason = shown.note or f"material {question.material!r} holds no variant to ask about"
             return _worst_verdict(self.survey.views[question.view], NO_VARIANT, reason)
         return None if question.when is None else self._screening_verdict(question.when, response)
@@ -312,7 +314,7 @@ _BLANK = RecordedVerdict.model_construct()
 def make_stamp(question: Question, view: TaskView) -> Stamp:
     """Return a function that turns a verdict into a recorded one: `(verdict, about, responses shown, sample)`.
 
-    It adds the question's identity, which replaces that of a verdict recalled from another run.
+    It adds the question's identity, which replaces that of a verdict reused from another run.
     """
     identity = question_identity(question, view.audience, view.member)
 
@@ -339,7 +341,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
 
 
 def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> RecordedVerdict:
-    """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
+    """Return an unjudged verdict with the cause of the unjudged screening question, so that this is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
     failure, status = failures[0] if failures else None, "abstained"

@@ -23,10 +23,10 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
-    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["reused_results"])
+    survey, results = state["plan"].survey, (state["material"], state["verdicts"], state["reused_results"])
     wave, responses = state["wave"], state["responses"]
     longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
-    work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
+    work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *results), longest)
     update = {"work": work, "wave": wave, "verdicts": work.settled_verdicts, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
 
@@ -55,8 +55,8 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    client, known = runtime.context.judge_client, state["reused_results"].calls
-    return {"traces": build_traces(state, known if client is None else {**known, **client.calls})}
+    client, reused_calls = runtime.context.judge_client, state["reused_results"].calls
+    return {"traces": build_traces(state, reused_calls if client is None else {**reused_calls, **client.calls})}
 
 
 _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {

@@ -29,8 +29,9 @@ class Capabilities:
 class Backend(ABC):
     """Reach one model, with one attempt per call: retries, rate limits and caching are left to the gateway.
 
-    `provider`, `endpoint` and `model` are part of the identity of every request. `secrets` are values that must never
-    be written anywhere.
+    `provider` names the backend (`litellm`, `openai-compatible`, `gguf`), `endpoint` the server or a digest of what
+    answers, `model` the model as the server names it; together they identify what answers a request. `secrets` are
+    values that must never be written anywhere.
     """
 
     provider: str

@@ -1,6 +1,6 @@
 """Open a gateway for the config's `model`.
 
-none                                    no model: questions for a model are skipped
+none                                    no model: questions for a model abstain
 openai-compatible:URL#model             any server with OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
 gguf:PATH                               a GGUF file, run in process by llama.cpp (extra `local`)
 replay:PATH                             recorded calls

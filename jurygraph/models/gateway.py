@@ -1,6 +1,6 @@
 """The path of every model request: stored replies are reused, equal requests are merged, and replies are kept.
 
-run store → cache → limiter → circuit breaker → budget → backend, retried as a whole → run store → cache
+sink → cache → limiter → circuit breaker → budget → backend, retried as a whole → sink → cache
 """
 
 import asyncio
@@ -68,7 +68,7 @@ class Gateway:
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
-        self._unstored: dict[str, CachedReply] = {}
+        self._uncached: dict[str, CachedReply] = {}
 
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
@@ -94,7 +94,7 @@ class Gateway:
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
-    def is_stored(self, request: Request, sink: CallSink | None = None) -> bool:
+    def has_reply(self, request: Request, sink: CallSink | None = None) -> bool:
         """Return whether the reply is in the sink or the cache, so that nothing is sent."""
         if sink is not None and sink.find(request.digest) is not None:
             return True
@@ -102,15 +102,15 @@ class Gateway:
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
-        self._unstored.pop(key, None)
+        self._uncached.pop(key, None)
         if self.cache is not None:
             self.cache.drop(key)
 
     def for_dry_run(
-        self, concurrency: int, sink: CallSink | None = None, *, uses_stored: bool = False
+        self, concurrency: int, sink: CallSink | None = None, *, uses_known_replies: bool = False
     ) -> "tuple[RecordingBackend, Gateway]":
-        """Return a recording backend and a gateway to it, with the same limits, that has no cache and no store."""
-        backend = RecordingBackend(self, sink, uses_stored)
+        """Return a recording backend and a gateway to it, with the same limits, that has no cache and no sink."""
+        backend = RecordingBackend(self, sink, uses_known_replies)
         limits = replace(self.limits, deadline=None)
         return backend, Gateway(backend, Limiter(concurrency), limits, redactor=self.redactor)
 
@@ -127,7 +127,7 @@ class Gateway:
         await asyncio.gather(*pending, return_exceptions=True)
         await self.backend.close()
         if self.cache is not None:
-            self._store_replies()
+            self._cache_replies()
             self.cache.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -135,10 +135,10 @@ class Gateway:
     async def _resolve(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
         answered = None if sink is None else sink.find(request.digest)
-        stored = self.cache.get(request.digest) if self.cache and answered is None else None
-        if stored is not None:
-            reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
-            answered = await self._keep(request, reply, sink, cost=stored.cost, cache_hit=True, attempts=0, latency=0.0)
+        cached = self.cache.get(request.digest) if self.cache and answered is None else None
+        if cached is not None:
+            reply = self._redact_reply(cached.reply)  # the run that cached it may have known fewer secrets
+            answered = await self._keep(request, reply, sink, cost=cached.cost, cache_hit=True, attempts=0, latency=0.0)
         if answered is None:
             answered = await self._request_model(request, until, sink)
         if self._recorder is not None:
@@ -196,9 +196,9 @@ class Gateway:
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
             clean.attempts = fault.attempts
             raise clean from None
-        if not self._unstored:
-            asyncio.get_running_loop().call_soon(self._store_replies)
-        self._unstored[request.digest] = CachedReply(answered.reply, answered.call.cost)
+        if not self._uncached:
+            asyncio.get_running_loop().call_soon(self._cache_replies)
+        self._uncached[request.digest] = CachedReply(answered.reply, answered.call.cost)
         return answered
 
     def _redact_reply(self, reply: Reply) -> Reply:
@@ -245,9 +245,9 @@ class Gateway:
         self._limiter.report_success(turn)
         return reply
 
-    def _store_replies(self) -> None:
+    def _cache_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
-        unstored, self._unstored = self._unstored, {}
+        unstored, self._uncached = self._uncached, {}
         if self.cache is not None and unstored:
             self.cache.put(unstored)
 
@@ -255,20 +255,20 @@ class Gateway:
 class RecordingBackend(Backend):
     """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
 
-    `requests` are the requests without a reply so far, by digest; none is sent. With `uses_stored`, those in the sink
-    or in the gateway's cache have a reply.
+    `requests` are the requests without a reply so far, by digest; none is sent. With `uses_known_replies`, those in the
+    sink or in the gateway's cache have a reply.
     """
 
-    def __init__(self, gateway: Gateway, sink: CallSink | None, uses_stored: bool) -> None:
+    def __init__(self, gateway: Gateway, sink: CallSink | None, uses_known_replies: bool) -> None:
         other = gateway.backend
         self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
         self.capabilities = other.capabilities
         self.requests: dict[str, Request] = {}
-        self._gateway, self._sink, self._uses_stored = gateway, sink, uses_stored
+        self._gateway, self._sink, self._uses_known_replies = gateway, sink, uses_known_replies
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return a stored reply; record the request and raise `Fault` of kind `unrecorded` if there is none."""
-        if self._uses_stored and self._gateway.is_stored(request, self._sink):
+        if self._uses_known_replies and self._gateway.has_reply(request, self._sink):
             return (await self._gateway.ask(request, sink=self._sink)).reply
         self.requests[request.digest] = request
         raise Fault("unrecorded", "the request was noted and not sent")

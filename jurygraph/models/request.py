@@ -115,7 +115,7 @@ class AnsweredCall(NamedTuple):
 
 
 class CallSink(Protocol):
-    """Store calls, so that a resumed run repeats no request."""
+    """Find and store calls, so that a resumed run repeats no request."""
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the stored call whose request has this digest, if there is one."""

@@ -16,7 +16,7 @@ Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduction = Literal["mean", "min", "max", "majority"]
 SkippedRule = Literal["missing", "zero"]
 SUBMITTED = "submitted"
-"""Value of `Question.of` where the submitted responses are judged, not variants."""
+"""Value of `Question.material` where the submitted responses are judged, not variants."""
 
 
 class Condition(FrozenModel):

@@ -90,7 +90,10 @@ def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
 
 
 class Task(FrozenModel):
-    """One task. It has no field for responses, so nothing computed from it can depend on one."""
+    """One task. It has no field for responses, so nothing computed from it can depend on one.
+
+    `group` names a set of items that the task belongs to, for reviewers' histories; it is not the group of responses.
+    """
 
     id: Id
     query: str | tuple[Message, ...]

@@ -61,7 +61,9 @@ class Reward(FrozenModel):
     terms: tuple[Term, ...]
     counts: Counts
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
-    diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict, exclude_if=lambda figures: not figures)
+    diagnostics: dict[str, dict[str, Number]] = Field(
+        default_factory=dict, exclude_if=lambda diagnostics: not diagnostics
+    )
     adjustments: tuple[Adjustment, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
@@ -70,8 +72,9 @@ class Reward(FrozenModel):
 class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
-    `digest` covers all fields except `previous`, which chains the records of a run, and the calls' latencies. A trace
-    with a digest that does not match its content is refused with `TraceMismatch`.
+    `group` is the digest of the ids and contents of the group's responses. `digest` covers all fields except
+    `previous`, which chains the records of a run, and the calls' latencies. A trace with a digest that does not match
+    its content is refused with `TraceMismatch`.
     """
 
     task_id: str

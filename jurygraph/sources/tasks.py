@@ -38,7 +38,7 @@ class TaskIndex:
     """
 
     def __init__(self) -> None:
-        # Another thread than the opening one may use the work; SQLite itself serializes the access.
+        # Another thread than the opening one may use the index; SQLite itself serializes the access.
         self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._db.executescript(_TABLES)
 

@@ -46,7 +46,7 @@ COUNTED = "counted"
 LATE = "late"
 """What it came to where nothing was known long after the time was over."""
 
-_PATIENCE = 30.0
+_PATIENCE = 120.0
 
 
 class Answered(BaseModel):

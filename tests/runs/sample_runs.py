@@ -14,7 +14,7 @@ from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.branch import Branch
+from jurygraph.runs.workflows.branch import ReusedRun
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import open_tasks
 from jurygraph.sources.profiles import open_profiles
@@ -160,7 +160,7 @@ def scored_session(
         jg.Jury.from_config(config, **limits) as jury,
         open_tasks(tasks) as work,
         open_profiles(profiles, work) as by_hand,
-        closing(ScoringSession(folder, jury, work, limit, branch and Branch(branch, jury), by_hand)) as session,
+        closing(ScoringSession(folder, jury, work, limit, branch and ReusedRun(branch, jury), by_hand)) as session,
     ):
         asyncio.run(both())
         yield session

@@ -143,14 +143,14 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
         path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
     ) as jury:
         # imported after the jury has disabled tracing, because imports may read the environment
-        from jurygraph.runs.workflows.branch import Branch
+        from jurygraph.runs.workflows.branch import ReusedRun
         from jurygraph.runs.workflows.scoring_session import ScoringSession
         from jurygraph.sources import open_tasks
         from jurygraph.sources.profiles import open_profiles
 
         for note in jury_notes(jury):
             print_message(note)
-        branch = None if options.branch is None else Branch(options.branch, jury)
+        branch = None if options.branch is None else ReusedRun(options.branch, jury)
         with (
             open_tasks(
                 options.tasks,
@@ -168,7 +168,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
             with closing(ScoringSession(options.run, jury, source, options.limit, branch, profiles)) as session:
                 yield session
         if branch is not None and not options.dry_run:
-            reused = f"{branch.carried} verdicts were reused from {options.branch}"
+            reused = f"{branch.reused} verdicts were reused from {options.branch}"
             print_message(f"{reused}, {branch.requested} were requested again")
 
 

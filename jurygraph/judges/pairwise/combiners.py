@@ -50,57 +50,61 @@ class BothOrders:
         return _count_per_row(self.compared)
 
 
-def read_pairs(cells: ScoreMatrix) -> BothOrders:
+def read_pairs(matrix: ScoreMatrix) -> BothOrders:
     """Read verdicts on ordered pairs: column j of row i is the score of i, shown first, against j.
 
     Diagnostics: `flips`, the share of opponents at which the order decided, among those judged in both orders; and
     `first`, the share of verdicts that preferred the response shown first, among those that preferred one (0.5 without
     any). Raises `PlanError` if the columns are not verdicts on ordered pairs.
     """
-    size = len(cells.value)
-    if cells.value.shape[1] > size or (cells.judged & cells.applicable).diagonal()[1:].any():
+    size = len(matrix.value)
+    if matrix.value.shape[1] > size or (matrix.judged & matrix.applicable).diagonal()[1:].any():
         raise PlanError(
-            f"{size} responses have {cells.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
+            f"{size} responses have {matrix.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
             "give it the verdicts of `pairwise`, with one sample per order"
         )
-    live, judged = _pad_columns(cells.applicable, size), _pad_columns(cells.judged, size)
-    first = _pad_columns(cells.value, size)
-    there = live & live.T & ~np.eye(size, dtype=np.bool_)
+    applicable, judged = _pad_columns(matrix.applicable, size), _pad_columns(matrix.judged, size)
+    first = _pad_columns(matrix.value, size)
+    there = applicable & applicable.T & ~np.eye(size, dtype=np.bool_)
     second = np.where(judged.T, 1.0 - first.T, first.T)
     has_verdict = there & judged
     judged_in_both = has_verdict & has_verdict.T
     diagnostics = {"flips": _flip_share(first, second, judged_in_both), "first": _first_share(first, judged_in_both)}
-    return _both_orders(cells, first, second, there, diagnostics)
+    return _both_orders(matrix, first, second, there, diagnostics)
 
 
-def read_lists(cells: ScoreMatrix) -> BothOrders:
+def read_lists(matrix: ScoreMatrix) -> BothOrders:
     """Read verdicts of two listings: column s of row i is the rank score of i in listing s; one listing is reversed.
 
     Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing. Raises
     `PlanError` if there are more than two listings.
     """
-    size, listings = cells.value.shape
+    size, listings = matrix.value.shape
     if listings > 2:
         raise PlanError(
             f"there are {listings} listings, where one in each order is needed; give it the verdicts of `listwise`"
         )
-    live, judged, value = _pad_columns(cells.applicable, 2), _pad_columns(cells.judged, 2), _pad_columns(cells.value, 2)
+    applicable, judged, value = (
+        _pad_columns(matrix.applicable, 2),
+        _pad_columns(matrix.judged, 2),
+        _pad_columns(matrix.value, 2),
+    )
     first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
-    live_rows, judged_rows = np.asarray(live.all(axis=1)), np.asarray(judged.all(axis=1))
+    live_rows, judged_rows = np.asarray(applicable.all(axis=1)), np.asarray(judged.all(axis=1))
     there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
     diagnostics = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
-    return _both_orders(cells, first, second, there, diagnostics)
+    return _both_orders(matrix, first, second, there, diagnostics)
 
 
 READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
 
 
 def _both_orders(
-    cells: ScoreMatrix, first: Floats, second: Floats, compared: Bools, diagnostics: Mapping[str, Floats]
+    matrix: ScoreMatrix, first: Floats, second: Floats, compared: Bools, diagnostics: Mapping[str, Floats]
 ) -> BothOrders:
     """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
-    alone = np.max(np.where(cells.applicable & ~cells.judged, cells.value, 0.0), axis=1)
-    return BothOrders(first, second, compared, alone, np.asarray(cells.applicable.any(axis=1)), diagnostics)
+    alone = np.max(np.where(matrix.applicable & ~matrix.judged, matrix.value, 0.0), axis=1)
+    return BothOrders(first, second, compared, alone, np.asarray(matrix.applicable.any(axis=1)), diagnostics)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:

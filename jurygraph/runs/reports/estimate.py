@@ -60,7 +60,7 @@ class Estimator:
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
         for request in requests:
-            if hash(request.digest) not in self._seen and not self._gateway.is_stored(request, self._sink):
+            if hash(request.digest) not in self._seen and not self._gateway.has_reply(request, self._sink):
                 loads = _loads(request, self._gateway.limits.max_tokens)
                 self._sums = [list(map(operator.add, *pair)) for pair in zip(self._sums, loads, strict=True)]
             self._seen.add(hash(request.digest))

@@ -1,4 +1,4 @@
-"""Branch from another run: verdicts and material are carried over where digests show that no input has changed."""
+"""Branch from another run: verdicts and material are reused where digests show that no input has changed."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,30 +15,30 @@ SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
 """Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
 
 
-class Branch:
-    """The run from which verdicts and material are carried over.
+class ReusedRun:
+    """The run from which verdicts and material are reused.
 
-    A verdict is carried over where its question with all its inputs and the responses that it is about are unchanged. A
+    A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. A
     verdict that failed for an infrastructure reason is requested again, and conditions (`when`) are evaluated again.
-    Answers of a model are carried over only to a jury that uses the same model in the same way. `carried` and
-    `requested` count the carried-over and the newly requested verdicts of the scored groups.
+    Answers of a model are reused only to a jury that uses the same model in the same way. `reused` and
+    `requested` count the reused and the newly requested verdicts of the scored groups.
     """
 
     def __init__(self, folder: Path, jury: Jury) -> None:
-        self.carried = self.requested = 0
+        self.reused = self.requested = 0
         self.run = Run.open(folder).source
         self._requested_again: set[str] = set()
         if not has_same_requests(self.run.header, jury.config, model_of(jury)):
-            self._requested_again |= {name for name, component in jury.evaluators.items() if component.uses_model}
-            self._requested_again |= {name for name, component in jury.derivers.items() if component.uses_model}
+            self._requested_again |= {name for name, evaluator in jury.evaluators.items() if evaluator.uses_model}
+            self._requested_again |= {name for name, deriver in jury.derivers.items() if deriver.uses_model}
 
     @property
     def reusable_ledgers(self) -> Sequence[Ledger]:
-        """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
+        """Return the ledger of the old run if its model's answers can be reused; else nothing."""
         return () if self._requested_again else (self.run.ledger,)
 
     def find_reusable_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> ReusedResults:
-        """Return the known verdicts, material and calls of a task's group."""
+        """Return the reusable verdicts, material and calls of a task's group."""
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS
         old_digests, new_digests = input_digests(self.run.plan_of(task.id).survey), input_digests(plan.survey)
@@ -66,13 +66,13 @@ class Branch:
         return ReusedResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
     def count(self, traces: Iterable[Trace], offered: Container[VerdictKey]) -> None:
-        """Count the verdicts of a scored group; `offered` are those that could be carried over."""
+        """Count the verdicts of a scored group; `offered` are those that could be reused."""
         for trace in traces:
             for verdict in trace.verdicts:
                 if verdict.about == trace.response_id and _is_reusable(verdict):
-                    is_carried = (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered
-                    self.carried += is_carried
-                    self.requested += not is_carried
+                    is_reused = (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered
+                    self.reused += is_reused
+                    self.requested += not is_reused
 
 
 def _is_reusable(verdict: RecordedVerdict) -> bool:

@@ -33,7 +33,7 @@ from jurygraph.runs.store.header import Extent, Header, changes, differences, fo
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED, read_planning_results
 from jurygraph.runs.store.writer import Writer
-from jurygraph.runs.workflows.branch import Branch, model_of
+from jurygraph.runs.workflows.branch import ReusedRun, model_of
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, ReadStakeholder, ReadTension
@@ -63,7 +63,7 @@ class ScoringSession:
         jury: Jury,
         source: TaskSource,
         limit: int | None = None,
-        branch: Branch | None = None,
+        branch: ReusedRun | None = None,
         profiles: ProfilesFile | None = None,
     ) -> None:
         """Open the run in the folder, if there is one, and count its results.
@@ -125,9 +125,9 @@ class ScoringSession:
             config=jury.config,
             model=model_of(jury),
             domain=jury.domain,
-            evaluators={name: component.record for name, component in jury.evaluators.items()},
-            derivers={name: component.version for name, component in jury.derivers.items()},
-            combiners={name: component.version for name, component in jury.combiners.items()},
+            evaluators={name: evaluator.record for name, evaluator in jury.evaluators.items()},
+            derivers={name: deriver.version for name, deriver in jury.derivers.items()},
+            combiners={name: combiner.version for name, combiner in jury.combiners.items()},
             code=relative_folder(self.folder, jury.code_folder),
             extent=Extent(tasks=tasks, responses=responses),
             branch=self._branch.run.origin(self.folder) if self._branch else None,
@@ -149,11 +149,11 @@ class ScoringSession:
             with _rare_garbage_collection():
                 for task, group in self._source.pairs(self.tasks_done, self.limit):
                     plan = await self._dry_run_plan(task, estimator)
-                    known = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
+                    reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
                     questions = () if plan is None else plan.survey.questions
-                    expected.add_group(questions, len(group), self.jury.evaluators, known.verdicts.values())
+                    expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
                     if plan is not None and estimator is not None:
-                        estimator.add(await self._dry_run_requests(task, group, plan, known))
+                        estimator.add(await self._dry_run_requests(task, group, plan, reusable))
                     report(len(group))
         finally:
             if gateway is not None:
@@ -185,10 +185,10 @@ class ScoringSession:
         return CallStore(*(ledger for ledger in ledgers if ledger is not None))
 
     async def _dry_run_requests(
-        self, task: Task, group: Sequence[Response], plan: Plan, known: ReusedResults
+        self, task: Task, group: Sequence[Response], plan: Plan, reusable: ReusedResults
     ) -> list[Request]:
         plan = without_model_conditions(plan, self.jury.evaluators)
-        requests = await self._planner.aestimate_requests(task, group, plan, known)
+        requests = await self._planner.aestimate_requests(task, group, plan, reusable)
         canary = self._canaries.next_for(task, plan) if self._canaries else None
         if canary is None:
             return requests
