@@ -348,15 +348,15 @@ MISTAKES = [
     Mistake(
         "combiner 'weakest.Weakest' failed: ZeroDivisionError: division by zero; fix it, or use another one",
         "weakest.py",
-        "        sides = ",
-        "        1 / 0\n        sides = ",
+        "        means = ",
+        "        1 / 0\n        means = ",
         "weakest.yaml",
     ),
     Mistake(
         "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         "weakest.py",
-        "value = np.min([value for value, _ in sides.values()], axis=0)",
-        "value = np.min([value for value, _ in sides.values()], axis=1)",
+        "value = np.min([value for value, _ in means.values()], axis=0)",
+        "value = np.min([value for value, _ in means.values()], axis=1)",
         "weakest.yaml",
     ),
     Mistake(

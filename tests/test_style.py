@@ -30,7 +30,7 @@ def test_a_function_fits_on_a_screen(module: Path) -> None:
     assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION} == {}
 
 
-DECIDING: Mapping[str, Mapping[str, set[str]]] = {
+DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
     "decision/table.py": {
         scope: {"reduce"}
         for scope in (
@@ -63,11 +63,11 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
 }
-"""Between verdicts and rewards, and the names of our own that are called like something banned:
-`ComponentInput.reduce` and `ScoreMatrix.mean`; and `functools.reduce`, which goes from left to right.
-`aggregation` has a test of its own."""
+"""Modules between verdicts and rewards, each with its exemptions: by qualified function name, the banned names that it
+may use because they are our own (`ComponentInput.reduce`, `ScoreMatrix.mean`) or run from left to right
+(`functools.reduce`). `aggregation` has a test of its own."""
 
 
-@pytest.mark.parametrize("module", DECIDING)
+@pytest.mark.parametrize("module", DETERMINISTIC_MODULES)
 def test_between_verdicts_and_rewards_nothing_differs_by_shape_or_cpu(module: str) -> None:
-    assert violations(PACKAGE / module, DECIDING[module]) == []
+    assert violations(PACKAGE / module, DETERMINISTIC_MODULES[module]) == []

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.drafts import open_draft, write_atomically
+from jurygraph.runs.store.atomic_files import open_replacement, write_atomically
 
 
 def write_output(path: str, lines: Iterable[bytes]) -> None:
@@ -26,15 +26,15 @@ def write_output(path: str, lines: Iterable[bytes]) -> None:
 
 
 def write_output_with(path: str, write: Callable[[Path], None]) -> None:
-    """Write a file like `write_output`, for libraries that write by themselves: `write` gets a draft of the file.
+    """Write a file like `write_output`, for libraries that write by themselves: `write` gets the path.
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
     existing = _writable_mode(path)
     if existing is not None and not stat.S_ISREG(existing):
         raise InputError(f"{path}: is not a regular file, which this format needs; name another file")
-    with _refuse_os_errors(path), open_draft(Path(os.path.realpath(path)), private=False) as draft:
-        write(draft)
+    with _refuse_os_errors(path), open_replacement(Path(os.path.realpath(path)), private=False) as replacement:
+        write(replacement)
 
 
 @contextmanager

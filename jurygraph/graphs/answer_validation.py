@@ -40,7 +40,7 @@ _NO_TEXT = frozenset({"score", "met", "confidence", "scale", "status"})
 _RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
 """Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
 
-FIELD_NAMES = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
+FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
 class _Malformed(ValueError):

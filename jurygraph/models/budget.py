@@ -41,7 +41,7 @@ def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> 
     return (price.input * tokens_in + price.output * tokens_out) / _MILLION
 
 
-def max_cost(price: Price | None, prompt_bytes: int, messages: int, max_tokens: int) -> float | None:
+def highest_cost(price: Price | None, prompt_bytes: int, messages: int, max_tokens: int) -> float | None:
     """Return the most that a request may cost, before it is sent; None if the price is unknown.
 
     A token has at least one byte of UTF-8, and a message at most `TEMPLATE_TOKENS` more than its text. `prompt_bytes`

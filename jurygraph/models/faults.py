@@ -128,7 +128,7 @@ class Fault(ModelError):
 class ServerError(NamedTuple):
     """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200."""
 
-    words: frozenset[str]
+    codes: frozenset[str]
     message: str
     status: int | None = None
 
@@ -143,21 +143,21 @@ def parse_error(content: bytes | bytearray) -> ServerError:
     if not isinstance(error, dict):
         return ServerError(frozenset(), " ".join(str(error).split()))
     code = error.get("code")
-    words = frozenset(word.lower() for word in (code, error.get("type")) if isinstance(word, str))
+    codes = frozenset(value.lower() for value in (code, error.get("type")) if isinstance(value, str))
     status = code if type(code) is int and 400 <= code < 600 else None
     message = str(error.get("message") or error.get("detail") or error)
-    return ServerError(words, " ".join(message.split()), status)
+    return ServerError(codes, " ".join(message.split()), status)
 
 
-def error_kind(status: int, complaint: ServerError) -> str:
+def error_kind(status: int, error: ServerError) -> str:
     """Return the kind of fault for a status and an error."""
-    if complaint.words & OUT_OF_FUNDS:
+    if error.codes & OUT_OF_FUNDS:
         return "unauthorised"
     kind = kind_of_status(status)
     if kind != "rejected":
         return kind
-    if complaint.words & _REFUSAL_CODES:
+    if error.codes & _REFUSAL_CODES:
         return "refused"
-    if complaint.words & _OVERFLOW_CODES or _OVERFLOW_MESSAGES.search(complaint.message):
+    if error.codes & _OVERFLOW_CODES or _OVERFLOW_MESSAGES.search(error.message):
         return "overflowed"
     return "rejected"

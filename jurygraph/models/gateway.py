@@ -11,11 +11,11 @@ from time import monotonic
 from typing import Any
 
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Price, cost, max_cost, reply_limit
+from jurygraph.models.budget import Budget, Price, cost, highest_cost, reply_limit
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_at, deadline_fault
-from jurygraph.models.limiter import Limiter, RequestSlot
+from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy, call_with_retries
@@ -145,14 +145,14 @@ class Gateway:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _keep(self, request: Request, reply: Reply, sink: CallSink | None, **about: Any) -> AnsweredCall:
-        """Return a call, with what is known `about` it, and store it: it is durable when this returns.
+    async def _keep(self, request: Request, reply: Reply, sink: CallSink | None, **call_fields: Any) -> AnsweredCall:
+        """Return a call with the `call_fields`, and store it: it is durable when this returns.
 
         The request was sent with its secrets, and its digest includes them, but it is stored without them.
         """
         fields = {name: getattr(request, name) for name in _CALL_FIELDS_OF_REQUEST}
         fields |= {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
-        answered = AnsweredCall(reply, Call(id=request.digest, **fields, **about))
+        answered = AnsweredCall(reply, Call(id=request.digest, **fields, **call_fields))
         if sink is None:
             return answered
         if any(self.redactor.has_secret_in(message.content) for message in request.messages):
@@ -164,9 +164,9 @@ class Gateway:
 
     async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         start, sent, repeats = monotonic(), 0, 0
-        size, most_written = request_size(request), reply_limit(request.parameters, self.limits.max_tokens)
-        most = max_cost(self.price, size, len(request.messages), most_written)
-        tokens = size // _BYTES_PER_TOKEN + most_written
+        size, max_reply_tokens = request_size(request), reply_limit(request.parameters, self.limits.max_tokens)
+        highest_cost_of_request = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
+        tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
 
         async def once() -> AnsweredCall:
             nonlocal sent, repeats
@@ -177,7 +177,7 @@ class Gateway:
                         attempt = await self._breaker.admit(until, may_repeat)
                     with attempt:
                         sent += 1
-                        reply = self._redact_reply(await self._send(request, most, turn, until))
+                        reply = self._redact_reply(await self._send(request, highest_cost_of_request, turn, until))
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
                         return await self._keep(
                             request,
@@ -215,19 +215,21 @@ class Gateway:
         return self.redactor.has_secret_in(text) or self.redactor.has_secret_in(alternatives)
 
     @contextmanager
-    def _refund_unsent(self, turn: RequestSlot) -> Iterator[None]:
+    def _refund_unsent(self, turn: Turn) -> Iterator[None]:
         try:
             yield
         except Fault:
             self._limiter.charge_tokens(turn, 0)
             raise
 
-    async def _send(self, request: Request, most: float | None, turn: RequestSlot, until: float | None) -> Reply:
-        """Make one attempt within the limits; its highest cost, `most`, is reserved before it is sent."""
+    async def _send(
+        self, request: Request, highest_cost_of_request: float | None, turn: Turn, until: float | None
+    ) -> Reply:
+        """Make one attempt within the limits; its highest cost is reserved before it is sent."""
         with self._refund_unsent(turn):
             _time_left(self.limits.timeout, until)
             async with deadline_at(until):
-                reservation = await self.budget.reserve_when_free(most)
+                reservation = await self.budget.reserve_when_free(highest_cost_of_request)
         with reservation as reserved:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))

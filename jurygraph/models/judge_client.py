@@ -107,13 +107,13 @@ class JudgeClient:
         Raises `Fault`; its `call` is the call with the malformed reply.
         """
         first = await self._ask(request)
-        judged = None
+        parsed = None
         try:
-            judged = self._read_reply(first, reply_model)
-            message = check(judged.value) if check else None
+            parsed = self._read_reply(first, reply_model)
+            message = check(parsed.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
-                return judged
+                return parsed
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
@@ -123,9 +123,9 @@ class JudgeClient:
             second = await self._ask(repair_request(request, first.reply, problem), repairs=first.call.id)
             return self._read_reply(second, reply_model)
         except Fault as fault:
-            if judged is not None and fault.cause == "response":
-                return judged
-            if judged is None:
+            if parsed is not None and fault.cause == "response":
+                return parsed
+            if parsed is None:
                 for call in filter(None, (first.call.id, fault.call)):
                     self._gateway.drop_from_cache(call)
             fault.call = fault.call or first.call.id  # the first call was paid for

@@ -20,7 +20,7 @@ _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the 
 
 
 @dataclass(slots=True, eq=False)
-class RequestSlot:
+class Turn:
     """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
 
     number: int
@@ -46,13 +46,13 @@ class Limiter:
         self._tokens = _RateLimit(tokens_per_minute)
         self._held_until = self._logged_until = -math.inf
         self._granted = 0
-        self._running: set[RequestSlot] = set()
-        self._waiting: deque[RequestSlot] = deque()
+        self._running: set[Turn] = set()
+        self._waiting: deque[Turn] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestSlot]:
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
@@ -62,7 +62,7 @@ class Limiter:
             self._loop, self._timer = loop, None
             self._running.clear()
             self._waiting.clear()
-        turn = RequestSlot(0, tokens, loop.create_future())
+        turn = Turn(0, tokens, loop.create_future())
         self._waiting.append(turn)
         self._grant_turns()
         await wait_for_turn(turn.granted, until, partial(self._withdraw, turn))  # returns at once if already granted
@@ -72,13 +72,13 @@ class Limiter:
             self._running.discard(turn)
             self._grant_turns()
 
-    def charge_tokens(self, turn: RequestSlot, tokens: int) -> None:
+    def charge_tokens(self, turn: Turn, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(_now(), tokens - turn.tokens)
         turn.tokens = tokens
         self._grant_turns()
 
-    def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
+    def report_throttled(self, turn: Turn, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
         If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
@@ -96,7 +96,7 @@ class Limiter:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def report_success(self, turn: RequestSlot) -> None:
+    def report_success(self, turn: Turn) -> None:
         """Report a successful reply."""
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
@@ -122,7 +122,7 @@ class Limiter:
                 first.granted.set_result(None)
             self._waiting.popleft()
 
-    def _withdraw(self, turn: RequestSlot) -> None:
+    def _withdraw(self, turn: Turn) -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
         if turn in self._running:
             self._running.remove(turn)

@@ -136,7 +136,7 @@ def _parse(text: str, reply_model: type[T]) -> T | Problem:
         try:
             answer = reply_model.model_validate_json(text, strict=True, extra="forbid")
         except ValidationError as error:
-            if syntax := _syntax_complaint(error):
+            if syntax := _find_syntax_problem(error):
                 return syntax
             data = decode_strictly(text, allow_negative_zero=False)
             return data if isinstance(data, Problem) else describe_validation_error(error, reply_model, data)
@@ -148,7 +148,7 @@ def _parse(text: str, reply_model: type[T]) -> T | Problem:
         return Problem((), "is nested too deeply", "write it as the schema says")
 
 
-def _syntax_complaint(error: ValidationError) -> Problem | None:
+def _find_syntax_problem(error: ValidationError) -> Problem | None:
     """Return why a text is not JSON; None if it is JSON and another error was found."""
     if error.error_count() > 1:
         return None

@@ -69,9 +69,9 @@ class PlanningCalls(CallStore):
         super().__init__(run.ledger, *others, append=self._append_to_run)
         self._run = run
         self._is_durable = is_durable
-        self._ledger: Ledger | None = None
+        self._file_ledger: Ledger | None = None
         if (run.folder / PLANNING).exists():
-            self._open()
+            self._open_file()
 
     def _append_to_run(self, drafts: Sequence[Draft]) -> "Future[None]":
         """Append to the run's ledger immediately; its plans commit the calls."""
@@ -80,17 +80,17 @@ class PlanningCalls(CallStore):
         done.set_result(None)
         return done
 
-    def _open(self) -> None:
-        self._ledger = Ledger.create(self._run.folder / PLANNING)
-        self._writer = Writer(self._ledger)
-        self._answers = CallStore(self._ledger, append=self._writer.append)
+    def _open_file(self) -> None:
+        self._file_ledger = Ledger.create(self._run.folder / PLANNING)
+        self._file_writer = Writer(self._file_ledger)
+        self._file_calls = CallStore(self._file_ledger, append=self._file_writer.append)
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
         call = super().find(key)
-        if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
-            record = self._ledger.require("call", key)
-            body, texts = {"call": record.content["call"]}, self._ledger.stored_texts(record.seq, record.seq)
+        if call is None and self._file_ledger is not None and (call := self._file_calls.find(key)) is not None:
+            record = self._file_ledger.require("call", key)
+            body, texts = {"call": record.content["call"]}, self._file_ledger.stored_texts(record.seq, record.seq)
             self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
             self._keys[0].add(hash(key))
         return call
@@ -98,19 +98,19 @@ class PlanningCalls(CallStore):
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns, in the file or in the jury's cache."""
         if self._is_durable:
-            if self._ledger is None:
-                self._open()
-            await self._answers.store(request, answered)
+            if self._file_ledger is None:
+                self._open_file()
+            await self._file_calls.store(request, answered)
         await super().store(request, answered)
 
     def close(self) -> int:
         """Close the file and keep it; return the number of calls in it, for the next session."""
-        if self._ledger is None:
+        if self._file_ledger is None:
             return 0
-        stored = self._ledger.count_records("call")
-        self._writer.close()
-        self._ledger.close_as_plain_file()
-        self._ledger = None
+        stored = self._file_ledger.count_records("call")
+        self._file_writer.close()
+        self._file_ledger.close_as_plain_file()
+        self._file_ledger = None
         return stored
 
     def discard(self) -> None:

@@ -10,7 +10,7 @@ from pydantic_core import from_json
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, record_label
-from jurygraph.runs.store.packing import Body, Shape, read_shared_lists, unpack_verdict
+from jurygraph.runs.store.packing import Body, SurveyOutline, read_shared_lists, unpack_verdict
 from jurygraph.schema import RecordedVerdict
 
 
@@ -49,11 +49,11 @@ class StoredGroup(NamedTuple):
     decision: str
     traces: Sequence[TraceOutline]
 
-    def verdicts(self, shape: Shape) -> list[RecordedVerdict]:
+    def verdicts(self, outline: SurveyOutline) -> list[RecordedVerdict]:
         """Return the verdicts of its traces, without their texts."""
-        shared = read_shared_lists(self.body)
+        shared_lists = read_shared_lists(self.body)
         return [
-            unpack_verdict(verdict, trace.response_id, shape, {}, shared)
+            unpack_verdict(verdict, trace.response_id, outline, {}, shared_lists)
             for trace in self.traces
             for verdict in trace.body["verdicts"]
         ]

@@ -9,15 +9,15 @@ from typing import Any, NamedTuple, Self, TypeVar
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.store import folder as files
+from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.atomic_files import remove_leftovers
 from jurygraph.runs.store.chain import Record
-from jurygraph.runs.store.drafts import remove_leftovers
 from jurygraph.runs.store.header import Header, Origin, read_header
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
-    Shape,
+    SurveyOutline,
     read_planning_results,
     read_shared_lists,
     read_views,
@@ -61,14 +61,14 @@ class Run:
         self.folder = folder
         self.ledger = ledger
         self.header = header
-        self.shape = lru_cache(maxsize=1024)(partial(_read_model, ledger, "survey", Shape))
+        self.survey_outline = lru_cache(maxsize=1024)(partial(_read_model, ledger, "survey", SurveyOutline))
         self.decision = lru_cache(maxsize=1024)(partial(_read_model, ledger, "decision", Decision))
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
         """Open the run in a folder for reading. Raises `InputError` where there is none."""
         folder = Path(folder)
-        files.require_run(folder)
+        run_folder.require_run(folder)
         ledger = open_ledger(folder)
         if ledger is None:
             raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
@@ -77,14 +77,14 @@ class Run:
     @classmethod
     def open_if_closed(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
-        ledger = open_ledger(folder) if (folder / files.LEDGER).is_file() else None
+        ledger = open_ledger(folder) if (folder / run_folder.LEDGER).is_file() else None
         if ledger is None or ledger.find("close", "") is None:
             return None
         return cls(folder, ledger, read_header(ledger))
 
     def close(self) -> None:
         """Close the run's file; may be called more than once."""
-        self.shape.cache_clear()
+        self.survey_outline.cache_clear()
         self.decision.cache_clear()
         if "base" in vars(self) and self.base is not None:
             self.base.close()
@@ -132,7 +132,7 @@ class Run:
         if origin is None:
             return None
         folder = Path(os.path.normpath(self.folder.resolve() / origin.folder))
-        if not (folder / files.LEDGER).is_file():
+        if not (folder / run_folder.LEDGER).is_file():
             problem = f"refers to the verdicts of {folder}, which is not there"
             raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
         base = Run.open(folder)
@@ -201,7 +201,7 @@ class Run:
         return Plan(
             task_id=task_id,
             task_digest=task.content_digest,
-            survey=self.survey_shape_of(task_id).survey(read_views(content)),
+            survey=self.survey_outline_of(task_id).survey(read_views(content)),
             decision=self.decision_of(task_id),
             **read_planning_results(content),
         )
@@ -211,9 +211,9 @@ class Run:
         for record in self.ledger.records("task"):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
-    def survey_shape_of(self, task_id: str) -> Shape:
+    def survey_outline_of(self, task_id: str) -> SurveyOutline:
         """Return the survey of a task, without its texts."""
-        return self.source.shape(self.source.ledger.require("task", task_id).content["survey"])
+        return self.source.survey_outline(self.source.ledger.require("task", task_id).content["survey"])
 
     def decision_of(self, task_id: str) -> Decision:
         """Return the decision of a task."""
@@ -271,14 +271,18 @@ def _read_model(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> 
 
 def open_ledger(folder: Path, write: bool = False) -> Ledger | None:
     """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
-    path = folder / files.LEDGER
-    files.refuse_links(folder)
+    path = folder / run_folder.LEDGER
+    run_folder.refuse_links(folder)
     remove_leftovers(folder)
-    if not path.stat().st_size and (folder / files.CONFIG).exists():
-        raise TraceMismatch(f"{path}: is empty, but {files.CONFIG} shows that there was a run; it has been changed")
+    if not path.stat().st_size and (folder / run_folder.CONFIG).exists():
+        raise TraceMismatch(
+            f"{path}: is empty, but {run_folder.CONFIG} shows that there was a run; it has been changed"
+        )
     ledger = Ledger.open(path, write)
-    if ledger is None and (folder / files.SEAL).exists():
-        raise TraceMismatch(f"{path}: has no record, but {files.SEAL} shows that there was a run; it has been changed")
+    if ledger is None and (folder / run_folder.SEAL).exists():
+        raise TraceMismatch(
+            f"{path}: has no record, but {run_folder.SEAL} shows that there was a run; it has been changed"
+        )
     return ledger
 
 
@@ -293,18 +297,18 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
     (_, group_body), *stored = records
     task_id, task_content = group.key, run.task_content(group.key)
-    shape, decision = run.survey_shape_of(task_id), run.decision_of(task_id)
-    lists = read_shared_lists(group_body)
+    outline, decision = run.survey_outline_of(task_id), run.decision_of(task_id)
+    shared_lists = read_shared_lists(group_body)
     verdicts = [
-        unpack_verdict(verdict, record.key, shape, texts[record.seq], lists)
+        unpack_verdict(verdict, record.key, outline, texts[record.seq], shared_lists)
         for record, body in stored
         for verdict in body["verdicts"]
     ]
-    verdicts_by_response = group_verdicts_by_response(shape.questions, [record.key for record, _ in stored], verdicts)
+    verdicts_by_response = group_verdicts_by_response(outline.questions, [record.key for record, _ in stored], verdicts)
     plan_digest = ERASED
     if task_content is not None:
         plan_digest = task_content["plan"] if run.base is None else run.plan_of(task_id).digest
-    shared = {
+    group_fields = {
         "task_id": task_id,
         "group": texts[group.seq].get(0, ERASED.encode()).decode(),
         "plan_digest": plan_digest,
@@ -312,21 +316,31 @@ def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
     }
     return [
         _unpack_trace(
-            run, record, body, texts[record.seq], decision, {**shared, "verdicts": verdicts_by_response[record.key]}
+            run,
+            record,
+            body,
+            texts[record.seq],
+            decision,
+            {**group_fields, "verdicts": verdicts_by_response[record.key]},
         )
         for record, body in stored
     ]
 
 
 def _unpack_trace(
-    run: Run, record: Record, body: Body, texts: Mapping[int, bytes], decision: Decision, shared: Mapping[str, Any]
+    run: Run,
+    record: Record,
+    body: Body,
+    texts: Mapping[int, bytes],
+    decision: Decision,
+    group_fields: Mapping[str, Any],
 ) -> ScoredResponse:
     about, calls = unpack_about(body, texts), body.get("calls", ())
     own_record = record if run.base is None else run.ledger.require("trace", record.key)
     reward = body["reward"] if own_record is record else own_record.content["reward"]
     trace = Trace.model_validate(
         {
-            **shared,
+            **group_fields,
             "response_id": record.key,
             "agent": body.get("agent"),
             "labels": about["labels"],

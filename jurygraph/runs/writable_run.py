@@ -7,12 +7,12 @@ from typing import IO, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, open_ledger
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.packing import Body, Shape, pack_reward, pack_trace, shared_lists, task_text
+from jurygraph.runs.store.packing import Body, SurveyOutline, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Plan, Response, Task, Trace
 
 
@@ -30,24 +30,24 @@ class WritableRun(Run):
 
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
-        if not (folder / place.LEDGER).exists():
-            place.refuse_foreign(folder)
+        if not (folder / run_folder.LEDGER).exists():
+            run_folder.refuse_foreign(folder)
             return None
-        lock = place.acquire_lock(folder / place.LOCK)
+        lock = run_folder.acquire_lock(folder / run_folder.LOCK)
         try:
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
                 return cls(folder, ledger, read_header(ledger), lock)
         except BaseException:
-            place.release_lock(lock)
+            run_folder.release_lock(lock)
             raise
-        place.release_lock(lock)  # stopped before its plans were committed
+        run_folder.release_lock(lock)  # stopped before its plans were committed
         return None
 
     @classmethod
     def open_existing(cls, folder: Path) -> "WritableRun":
         """Open and lock the run in a folder. Raises `InputError` where there is none, or another process writes it."""
-        place.require_run(folder)
+        run_folder.require_run(folder)
         run = cls.open_for_writing(folder)
         if run is None:
             raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
@@ -57,22 +57,22 @@ class WritableRun(Run):
     def create(cls, folder: Path, header: Header, run_id: str) -> "WritableRun":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
         folder = folder.resolve()
-        created = place.create_folder(folder)
-        place.refuse_links(folder)
-        text = place.config_text(header.config)
+        created = run_folder.create_folder(folder)
+        run_folder.refuse_links(folder)
+        text = run_folder.config_text(header.config)
         header = header.model_copy(update={"config_file": sha256(text).hexdigest()})
-        lock = place.acquire_lock(folder / place.LOCK)
+        lock = run_folder.acquire_lock(folder / run_folder.LOCK)
         try:
-            run = cls(folder, Ledger.create(folder / place.LEDGER), header, lock)
+            run = cls(folder, Ledger.create(folder / run_folder.LEDGER), header, lock)
         except BaseException:
-            place.remove_folder(folder, created)
-            place.release_lock(lock)
+            run_folder.remove_folder(folder, created)
+            run_folder.release_lock(lock)
             raise
         run._created_folders = created
         try:
             if run.ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
-            write_atomically(folder / place.CONFIG, text)
+            write_atomically(folder / run_folder.CONFIG, text)
             run.ledger.append(header_draft(header, run_id))
         except BaseException:
             run.close()
@@ -84,18 +84,18 @@ class WritableRun(Run):
         if self._lock is not None:
             self.ledger.close_as_plain_file()
             if not self.ledger.count:
-                place.remove_folder(self.folder, self._created_folders)
-            place.release_lock(self._lock)
+                run_folder.remove_folder(self.folder, self._created_folders)
+            run_folder.release_lock(self._lock)
             self._lock = None
         super().close()
 
     def add_plan(self, task: Task, plan: Plan) -> None:
         """Append the plan of a task, together with its survey and decision unless these are stored already."""
-        shared = {"survey": Shape.of(plan.survey), "decision": plan.decision}
-        for kind, model in shared.items():
+        plan_halves = {"survey": SurveyOutline.of(plan.survey), "decision": plan.decision}
+        for kind, model in plan_halves.items():
             if self.ledger.find(kind, model.digest) is None:
                 self.ledger.append(Draft(kind, model.digest, model.model_dump(mode="json")))
-        body: Body = {kind: model.digest for kind, model in shared.items()}
+        body: Body = {kind: model.digest for kind, model in plan_halves.items()}
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
         self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
@@ -106,15 +106,15 @@ class WritableRun(Run):
         from jurygraph.decision.group_result import RewardRow
 
         response_by_id = {response.id: response for response in responses}
-        shape = Shape.of(plan.survey)
-        shared = shared_lists(traces)
+        outline = SurveyOutline.of(plan.survey)
+        shared_lists = number_shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics}
-        if shared:
-            group["shown"] = list(shared)
+        if shared_lists:
+            group["shown"] = list(shared_lists)
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(RewardRow.from_reward(trace.reward))
-            body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
+            body, texts = pack_trace(trace, response_by_id[trace.response_id], outline, reward, number, shared_lists)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
 

@@ -13,7 +13,7 @@ from jurygraph.agents.data_analyzer.detectors import REFERENCES
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number
@@ -101,14 +101,14 @@ def _open_run(folder: Path, wait: Wait | None) -> Run:
 
 def _is_pending(folder: Path) -> bool:
     """Return True if there is no run yet, and one may be created."""
-    if (folder / place.LEDGER).is_file():
-        ledger = Ledger.open(folder / place.LEDGER)
+    if (folder / run_folder.LEDGER).is_file():
+        ledger = Ledger.open(folder / run_folder.LEDGER)
         if ledger is not None:
             ledger.close()
         return ledger is None
     if not folder.exists():
         return True
-    return folder.is_dir() and all(entry.name in place.RUN_FILES for entry in folder.iterdir())
+    return folder.is_dir() and all(entry.name in run_folder.RUN_FILES for entry in folder.iterdir())
 
 
 def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:

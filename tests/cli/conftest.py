@@ -38,7 +38,7 @@ def judge(task, response):
     raise AssertionError("there is no model to ask")
 '''
 
-WATCHED = '''\
+CALL_LOGGING_EVALUATORS = '''\
 from pathlib import Path
 
 import jurygraph as jg
@@ -172,16 +172,16 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def scored(project: Path, run: Command) -> Path:
+def scored_folder(project: Path, run: Command) -> Path:
     """The run of the project."""
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     return project / "run"
 
 
 @pytest.fixture
-def letters(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+def letters_folder(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run of letters with personal names, in the folder of its project."""
-    project = write_project(tmp_path / "letters", LETTERS, LETTERS_CONFIG, WATCHED)
+    project = write_project(tmp_path / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
     monkeypatch.chdir(project)
     assert run("score", "tasks.jsonl", "--out", "run").code == 0
     return project / "run"
@@ -196,7 +196,10 @@ def read_calls(project: Path) -> list[str]:
 
 
 def traces(run: Command, folder: Path) -> list[dict[str, Any]]:
-    """Return every trace of a run without its place in the hash chain."""
+    """Return every trace of the run in a folder, without its place in the hash chain.
+
+    `run` is the fixture that runs a command, not a run.
+    """
     ended = run("show", folder, "--json")
     assert ended.code == 0, ended.err
     shown = [json.loads(line) for line in ended.out.splitlines()]

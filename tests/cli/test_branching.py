@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import (
+    CALL_LOGGING_EVALUATORS,
     LETTERS,
     LETTERS_CONFIG,
-    WATCHED,
     Command,
     change_ledger,
     folder_contents,
@@ -75,10 +75,10 @@ def other_order(tasks: list[dict[str, Any]]) -> None:
 
 
 ECHO_TWO, BETTER_TWO = (
-    WATCHED.replace(f'@jg.evaluator(version="1"{rest}', f'@jg.evaluator(version="2"{rest}')
+    CALL_LOGGING_EVALUATORS.replace(f'@jg.evaluator(version="1"{rest}', f'@jg.evaluator(version="2"{rest}')
     for rest in (")\ndef echo", ', scope="pair"')
 )
-ANOTHER = f"{WATCHED}\n\ndef short(task, response):\n    note('short', response.id)\n    return 1.0\n"
+ANOTHER = f"{CALL_LOGGING_EVALUATORS}\n\ndef short(task, response):\n    note('short', response.id)\n    return 1.0\n"
 
 CHANGES = {
     "nothing": ("jury.yaml", LETTERS_CONFIG, []),
@@ -110,15 +110,15 @@ CHANGES = {
 @pytest.mark.parametrize(("name", "content", "expected_calls"), CHANGES.values(), ids=CHANGES)
 @pytest.mark.slow
 def test_a_branch_requests_what_changed_and_equals_a_new_run(
-    letters: Path, run: Command, name: str, content: str, expected_calls: list[str]
+    letters_folder: Path, run: Command, name: str, content: str, expected_calls: list[str]
 ):
-    assert read_calls(letters.parent) == ALL
+    assert read_calls(letters_folder.parent) == ALL
     Path(name).write_text(content)
     ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
     assert ended.code == 0, ended.err
-    assert read_calls(letters.parent) == expected_calls
+    assert read_calls(letters_folder.parent) == expected_calls
     anew = run("score", "tasks.jsonl", "--out", "anew")
-    every = read_calls(letters.parent)
+    every = read_calls(letters_folder.parent)
     assert (
         f"{len(every) - len(expected_calls)} verdicts were reused from run, {len(expected_calls)} were requested again"
         in ended.err
@@ -128,12 +128,12 @@ def test_a_branch_requests_what_changed_and_equals_a_new_run(
     assert run("verify", "new", "--deep").code == 0
 
 
-def test_only_a_changed_evaluator_is_called_again(letters: Path, run: Command):
-    read_calls(letters.parent)
+def test_only_a_changed_evaluator_is_called_again(letters_folder: Path, run: Command):
+    read_calls(letters_folder.parent)
     Path("manners.py").write_text(ANOTHER)
     Path("jury.yaml").write_text("evaluators: [manners.echo, manners.better, manners.short]\nreward: {short: 1.0}\n")
     assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
-    assert {line.split()[0] for line in read_calls(letters.parent)} == {"short"}
+    assert {line.split()[0] for line in read_calls(letters_folder.parent)} == {"short"}
 
 
 REFUSED = {
@@ -163,27 +163,27 @@ REFUSED = {
 
 @pytest.mark.parametrize(("name", "content", "message"), REFUSED.values(), ids=REFUSED)
 def test_without_a_branch_the_run_is_refused_with_the_difference(
-    letters: Path, run: Command, name: str, content: str, message: str
+    letters_folder: Path, run: Command, name: str, content: str, message: str
 ):
-    read_calls(letters.parent)
+    read_calls(letters_folder.parent)
     Path(name).write_text(content)
-    before = folder_contents(letters)
+    before = folder_contents(letters_folder)
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert "use another --out, or --branch to request only what changed" in ended.err
     assert ended.err.count("\n") == 1
-    assert (folder_contents(letters), read_calls(letters.parent)) == (before, [])
+    assert (folder_contents(letters_folder), read_calls(letters_folder.parent)) == (before, [])
 
 
-def test_changed_agents_are_named_as_the_difference(letters: Path, run: Command):
+def test_changed_agents_are_named_as_the_difference(letters_folder: Path, run: Command):
     Path("tasks.jsonl").write_text(tasks_with(other_agents))
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert ended.code == 2
     assert "response 'letter/a'" in ended.err
 
 
-def test_a_long_list_of_differences_is_shortened(letters: Path, run: Command):
+def test_a_long_list_of_differences_is_shortened(letters_folder: Path, run: Command):
     tasks = [{**LETTERS[0], "id": f"t{i}", "responses": [{"id": f"r{i}", "text": "x"}]} for i in range(50)]
     Path("tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
     ended = run("score", "tasks.jsonl", "--out", "run")
@@ -192,55 +192,55 @@ def test_a_long_list_of_differences_is_shortened(letters: Path, run: Command):
 
 
 class TestWhatFailed:
-    FAILING = WATCHED.replace(
+    FAILING = CALL_LOGGING_EVALUATORS.replace(
         'note("echo", response.id)',
         'note("echo", response.id)\n    if Path(__file__).with_name("down").exists() and response.id == "letter/b":\n'
         '        raise ConnectionError("the service is down")',
     )
 
-    def test_infrastructure_failures_are_requested_again(self, letters: Path, run: Command):
+    def test_infrastructure_failures_are_requested_again(self, letters_folder: Path, run: Command):
         Path("manners.py").write_text(self.FAILING)
         Path("down").touch()
         assert run("score", "tasks.jsonl", "--out", "old").code == 3
         Path("down").unlink()
-        read_calls(letters.parent)
+        read_calls(letters_folder.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "old").code == 0
-        assert read_calls(letters.parent) == ["echo letter/b"]
-        assert traces(run, Path("new")) == traces(run, letters)
+        assert read_calls(letters_folder.parent) == ["echo letter/b"]
+        assert traces(run, Path("new")) == traces(run, letters_folder)
 
-    def test_failures_caused_by_the_response_are_kept(self, letters: Path, run: Command):
+    def test_failures_caused_by_the_response_are_kept(self, letters_folder: Path, run: Command):
         answer = "    return jg.Verdict(score=1 / 3"
         refusal = '    if "cold" in response.text:\n        return jg.Verdict.fail("cold", "brr", "response")\n'
-        assert answer in WATCHED
-        Path("manners.py").write_text(WATCHED.replace(answer, refusal + answer))
+        assert answer in CALL_LOGGING_EVALUATORS
+        Path("manners.py").write_text(CALL_LOGGING_EVALUATORS.replace(answer, refusal + answer))
         assert run("score", "tasks.jsonl", "--out", "old").code in (0, 1)
-        assert letters.is_dir()
-        read_calls(letters.parent)
+        assert letters_folder.is_dir()
+        read_calls(letters_folder.parent)
         run("score", "tasks.jsonl", "--out", "new", "--branch", "old")
-        assert read_calls(letters.parent) == []
+        assert read_calls(letters_folder.parent) == []
 
 
 class TestTheOldRun:
-    def test_the_old_run_is_unchanged(self, letters: Path, run: Command):
-        before = folder_contents(letters)
+    def test_the_old_run_is_unchanged(self, letters_folder: Path, run: Command):
+        before = folder_contents(letters_folder)
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
-        assert folder_contents(letters) == before
+        assert folder_contents(letters_folder) == before
 
-    def test_the_old_run_is_not_needed_afterwards(self, letters: Path, run: Command):
+    def test_the_old_run_is_not_needed_afterwards(self, letters_folder: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
-        shutil.rmtree(letters)
+        shutil.rmtree(letters_folder)
         for command in (("show", "new"), ("verify", "new", "--deep"), ("explain", "new", "--response", "letter/a")):
             assert run(*command).code == 0
 
-    def test_verdicts_erased_in_the_old_run_are_requested_again(self, letters: Path, run: Command):
+    def test_verdicts_erased_in_the_old_run_are_requested_again(self, letters_folder: Path, run: Command):
         run("erase", "run", "--response", "letter/b")
-        read_calls(letters.parent)
+        read_calls(letters_folder.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
-        assert read_calls(letters.parent) == [ALL[0], ALL[2], ALL[5]]
+        assert read_calls(letters_folder.parent) == [ALL[0], ALL[2], ALL[5]]
         run("erase", "run", "--task", "letter")
         assert run("score", "tasks.jsonl", "--out", "newer", "--branch", "run").code == 0
-        expected_calls = read_calls(letters.parent)
+        expected_calls = read_calls(letters_folder.parent)
         assert [line for line in expected_calls if "note" not in line] == [
             line for line in ALL if line not in ABOUT_NOTE
         ]
@@ -248,66 +248,69 @@ class TestTheOldRun:
             "the copy in the other task was erased as well"
         )
 
-    def test_a_rescored_run_can_be_branched_from(self, letters: Path, run: Command):
+    def test_a_rescored_run_can_be_branched_from(self, letters_folder: Path, run: Command):
         run("rescore", "run", "--out", "again", "--set", "scale=2")
-        read_calls(letters.parent)
+        read_calls(letters_folder.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "again").code == 0
-        assert read_calls(letters.parent) == []
-        assert traces(run, Path("new")) == traces(run, letters)
+        assert read_calls(letters_folder.parent) == []
+        assert traces(run, Path("new")) == traces(run, letters_folder)
 
-    def test_a_stopped_run_gives_the_verdicts_that_it_has(self, letters: Path, run: Command):
+    def test_a_stopped_run_gives_the_verdicts_that_it_has(self, letters_folder: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "part", "--limit", 1)
-        read_calls(letters.parent)
+        read_calls(letters_folder.parent)
         assert run("score", "tasks.jsonl", "--out", "new", "--branch", "part").code == 0
-        assert read_calls(letters.parent) == ABOUT_NOTE
+        assert read_calls(letters_folder.parent) == ABOUT_NOTE
 
     @pytest.mark.parametrize("statement", ["UPDATE records SET body = replace(body, '0.3333', '0.9333')"])
-    def test_a_run_with_a_changed_verdict_cannot_be_branched_from(self, letters: Path, run: Command, statement: str):
-        change_ledger(letters, f"{statement} WHERE key = 'letter/b'")
+    def test_a_run_with_a_changed_verdict_cannot_be_branched_from(
+        self, letters_folder: Path, run: Command, statement: str
+    ):
+        change_ledger(letters_folder, f"{statement} WHERE key = 'letter/b'")
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert (ended.code, ended.out) == (5, "")
         assert "(trace 'letter/b')" in ended.err
 
-    def test_a_run_with_a_changed_reason_cannot_be_branched_from(self, letters: Path, run: Command):
+    def test_a_run_with_a_changed_reason_cannot_be_branched_from(self, letters_folder: Path, run: Command):
         change_ledger(
-            letters, "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'it says', 'it sings') AS BLOB)"
+            letters_folder,
+            "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'it says', 'it sings') AS BLOB)",
         )
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert (ended.code, ended.out) == (5, "")
 
     @pytest.mark.parametrize("old", ["nowhere", ".", "tasks.jsonl"])
-    def test_a_folder_that_is_not_a_run_is_refused(self, letters: Path, run: Command, old: str):
-        before = folder_contents(letters.parent)
+    def test_a_folder_that_is_not_a_run_is_refused(self, letters_folder: Path, run: Command, old: str):
+        before = folder_contents(letters_folder.parent)
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", old)
         assert (ended.code, ended.out) == (2, "")
         assert f"error: {old}: " in ended.err
         assert not Path("new").exists()
-        assert {name for name in folder_contents(letters.parent) if "__pycache__" not in name} == {
+        assert {name for name in folder_contents(letters_folder.parent) if "__pycache__" not in name} == {
             name for name in before if "__pycache__" not in name
         }
 
-    def test_a_run_cannot_branch_from_itself(self, letters: Path, run: Command):
-        before = folder_contents(letters)
+    def test_a_run_cannot_branch_from_itself(self, letters_folder: Path, run: Command):
+        before = folder_contents(letters_folder)
         ended = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
         assert (ended.code, ended.out) == (2, "")
-        assert folder_contents(letters) == before
+        assert folder_contents(letters_folder) == before
 
 
 class TestTheBranch:
-    def test_a_branch_resumes_with_the_same_command(self, letters: Path, run: Command):
+    def test_a_branch_resumes_with_the_same_command(self, letters_folder: Path, run: Command):
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         command = ("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert run(*command, "--limit", 1).code == 0
-        read_calls(letters.parent)
+        read_calls(letters_folder.parent)
         ended = run(*command)
         assert "1 tasks are scored already" in ended.err
-        assert read_calls(letters.parent) == []
+        assert read_calls(letters_folder.parent) == []
         run("score", "tasks.jsonl", "--out", "anew")
         assert traces(run, Path("new")) == traces(run, Path("anew"))
         assert "is complete; nothing to do" in run(*command).err
 
-    def test_a_branch_does_not_resume_without_or_from_another_run(self, letters: Path, run: Command):
-        assert letters.is_dir()
+    def test_a_branch_does_not_resume_without_or_from_another_run(self, letters_folder: Path, run: Command):
+        assert letters_folder.is_dir()
         run("score", "tasks.jsonl", "--out", "other")
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--limit", 1)
         for command in ((), ("--branch", "other")):
@@ -315,38 +318,38 @@ class TestTheBranch:
             assert (ended.code, ended.out) == (2, "")
             assert "branched from ../run" in ended.err or "branched from run" in ended.err
 
-    def test_json_is_the_only_output(self, letters: Path, run: Command):
-        assert letters.is_dir()
+    def test_json_is_the_only_output(self, letters_folder: Path, run: Command):
+        assert letters_folder.is_dir()
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--json")
         assert json.loads(ended.out)["verdicts"]["judged"] == 9
 
-    def test_a_dry_run_counts_the_questions_left_and_writes_nothing(self, letters: Path, run: Command):
-        read_calls(letters.parent)
+    def test_a_dry_run_counts_the_questions_left_and_writes_nothing(self, letters_folder: Path, run: Command):
+        read_calls(letters_folder.parent)
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--dry-run", "--json")
-        assert (ended.code, read_calls(letters.parent), Path("new").exists()) == (0, [], False)
+        assert (ended.code, read_calls(letters_folder.parent), Path("new").exists()) == (0, [], False)
         assert json.loads(ended.out)["verdicts"] == 3
 
-    def test_a_branch_can_be_inside_the_old_run(self, letters: Path, run: Command):
-        assert run("score", "tasks.jsonl", "--out", letters / "next", "--branch", letters).code == 0
-        for folder in (letters, letters / "next"):
+    def test_a_branch_can_be_inside_the_old_run(self, letters_folder: Path, run: Command):
+        assert run("score", "tasks.jsonl", "--out", letters_folder / "next", "--branch", letters_folder).code == 0
+        for folder in (letters_folder, letters_folder / "next"):
             assert run("verify", folder).code == 0
 
-    def test_a_branch_of_a_branch_reuses_every_verdict(self, letters: Path, run: Command):
+    def test_a_branch_of_a_branch_reuses_every_verdict(self, letters_folder: Path, run: Command):
         for old, new in (("run", "second"), ("second", "third")):
             assert run("score", "tasks.jsonl", "--out", new, "--branch", old).code == 0
-        assert read_calls(letters.parent) == ALL
-        assert traces(run, Path("third")) == traces(run, letters)
+        assert read_calls(letters_folder.parent) == ALL
+        assert traces(run, Path("third")) == traces(run, letters_folder)
 
-    def test_a_branch_refuses_an_unknown_model(self, letters: Path, run: Command):
-        assert letters.is_dir()
+    def test_a_branch_refuses_an_unknown_model(self, letters_folder: Path, run: Command):
+        assert letters_folder.is_dir()
         ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--model", "gpt")
         assert ended.code == 2
         assert not Path("new").exists()
 
 
 def test_a_folder_of_any_name_can_be_branched_from(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
-    project = write_project(tmp_path / "my project", LETTERS, LETTERS_CONFIG, WATCHED)
+    project = write_project(tmp_path / "my project", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
     monkeypatch.chdir(project)
     for name in ("my run", "-run"):
         assert run("score", "tasks.jsonl", f"--out={name}").code == 0
@@ -355,8 +358,8 @@ def test_a_folder_of_any_name_can_be_branched_from(tmp_path: Path, run: Command,
         assert read_calls(project) == []
 
 
-def test_a_branch_works_from_another_folder(letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    read_calls(letters.parent)
+def test_a_branch_works_from_another_folder(letters_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    read_calls(letters_folder.parent)
     monkeypatch.chdir(tmp_path)
     ended = run_process("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
     assert ended.code == 0, ended.err

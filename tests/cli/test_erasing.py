@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import (
+    CALL_LOGGING_EVALUATORS,
     LETTERS,
     LETTERS_CONFIG,
     SECRET,
-    WATCHED,
     Command,
     folder_contents,
     run_process,
@@ -58,50 +58,52 @@ def rewards(run: Command, folder: Path) -> list[Any]:
 
 
 class TestOneResponse:
-    def test_erase_prints_the_number_of_erased_texts(self, letters: Path, run: Command):
-        ended = run("erase", letters, *RESPONSE)
+    def test_erase_prints_the_number_of_erased_texts(self, letters_folder: Path, run: Command):
+        ended = run("erase", letters_folder, *RESPONSE)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out == "erased 7 texts, and 7 others that contained it\n"
 
-    def test_json_has_the_same_counts(self, letters: Path, run: Command):
+    def test_json_has_the_same_counts(self, letters_folder: Path, run: Command):
         expected = {"erased": 7, "erased_in_others": 7, "exports": [], "tasks": [], "files": []}
         expected |= {"replies": 0, "calls": 0, "unreached": []}
-        assert erase(run, letters, *RESPONSE) == {"run": str(letters), **expected}
+        assert erase(run, letters_folder, *RESPONSE) == {"run": str(letters_folder), **expected}
 
-    def test_no_file_contains_an_erased_text(self, letters: Path, run: Command):
-        assert files_with(letters, *OF_THE_RESPONSE) == [("run.sqlite", text) for text in sorted(OF_THE_RESPONSE)]
-        erase(run, letters, *RESPONSE)
-        assert files_with(letters, *OF_THE_RESPONSE) == []
+    def test_no_file_contains_an_erased_text(self, letters_folder: Path, run: Command):
+        assert files_with(letters_folder, *OF_THE_RESPONSE) == [
+            ("run.sqlite", text) for text in sorted(OF_THE_RESPONSE)
+        ]
+        erase(run, letters_folder, *RESPONSE)
+        assert files_with(letters_folder, *OF_THE_RESPONSE) == []
 
-    def test_other_texts_stay(self, letters: Path, run: Command):
-        erase(run, letters, *RESPONSE)
-        assert files_with(letters, QUERY, "please, it is cold in here", NOT_ERASED)
+    def test_other_texts_stay(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *RESPONSE)
+        assert files_with(letters_folder, QUERY, "please, it is cold in here", NOT_ERASED)
 
-    def test_rewards_scores_and_ids_stay(self, letters: Path, run: Command):
-        before = traces(run, letters)
-        erase(run, letters, *RESPONSE)
-        after = traces(run, letters)
+    def test_rewards_scores_and_ids_stay(self, letters_folder: Path, run: Command):
+        before = traces(run, letters_folder)
+        erase(run, letters_folder, *RESPONSE)
+        after = traces(run, letters_folder)
         assert [trace["reward"] for trace in after] == [trace["reward"] for trace in before]
         for one, other in zip(before, after, strict=True):
             kept = ("question", "about", "responses", "score", "met", "status", "version")
             assert [[v[k] for k in kept] for v in one["verdicts"]] == [[v[k] for k in kept] for v in other["verdicts"]]
 
-    def test_an_erased_text_is_shown_as_erased(self, letters: Path, run: Command):
-        erase(run, letters, *RESPONSE)
-        trace = json.loads(run("show", letters, "--response", "letter/a", "--json").out)
+    def test_an_erased_text_is_shown_as_erased(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *RESPONSE)
+        trace = json.loads(run("show", letters_folder, "--response", "letter/a", "--json").out)
         assert {verdict["reason"] for verdict in trace["verdicts"]} == {"erased"}
         assert (trace["labels"], trace["group"]) == ({}, "erased")
 
-    def test_a_quotation_in_a_verdict_on_a_pair_is_erased(self, letters: Path, run: Command):
-        erase(run, letters, *RESPONSE)
-        trace = json.loads(run("show", letters, "--response", "letter/b", "--json").out)
+    def test_a_quotation_in_a_verdict_on_a_pair_is_erased(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *RESPONSE)
+        trace = json.loads(run("show", letters_folder, "--response", "letter/b", "--json").out)
         reasons = {v["responses"][-1]: v["reason"] for v in trace["verdicts"] if len(v["responses"]) == 2}
         assert set(reasons.values()) == {"erased"}
 
-    def test_another_response_with_the_same_text_loses_it(self, letters: Path, run: Command):
-        erase(run, letters, *RESPONSE)
-        assert "said" not in run("explain", letters, "--response", "letter/c").out
-        assert json.loads(run("verify", letters, "--json").out)["erased"] == 14
+    def test_another_response_with_the_same_text_loses_it(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *RESPONSE)
+        assert "said" not in run("explain", letters_folder, "--response", "letter/c").out
+        assert json.loads(run("verify", letters_folder, "--json").out)["erased"] == 14
 
     def test_a_short_text_is_not_searched_elsewhere(self, tmp_path: Path, run: Command):
         responses = [{"id": name, "text": "forty-two"} for name in "ab"]
@@ -111,13 +113,13 @@ class TestOneResponse:
         assert found["erased_in_others"] == 0
         assert files_with(project / "run", "forty-two") == [("run.sqlite", "forty-two")]
 
-    def test_an_empty_response_can_be_erased(self, letters: Path, run: Command):
-        erase(run, letters, "--response", "note/b")
-        assert run("verify", letters).code == 0
+    def test_an_empty_response_can_be_erased(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, "--response", "note/b")
+        assert run("verify", letters_folder).code == 0
 
-    def test_the_remaining_run_can_be_rescored_under_other_settings(self, letters: Path, run: Command):
-        erase(run, letters, *RESPONSE)
-        assert run("rescore", letters, "--out", "again", "--set", "scale=2").code == 0
+    def test_the_remaining_run_can_be_rescored_under_other_settings(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *RESPONSE)
+        assert run("rescore", letters_folder, "--out", "again", "--set", "scale=2").code == 0
         assert run("verify", "again").code == 0
 
     def test_a_task_that_contains_the_text_is_named(self, tmp_path: Path, run: Command):
@@ -159,26 +161,26 @@ def paired(task, first, second, reading):
 
 
 class TestAWholeTask:
-    def test_erase_prints_the_number_of_erased_texts(self, letters: Path, run: Command):
-        ended = run("erase", letters, *TASK)
+    def test_erase_prints_the_number_of_erased_texts(self, letters_folder: Path, run: Command):
+        ended = run("erase", letters_folder, *TASK)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out == "erased 13 texts, and 4 others that contained it\n"
 
-    def test_no_text_of_an_erased_task_is_left(self, letters: Path, run: Command):
-        erase(run, letters, *TASK)
-        assert files_with(letters, *OF_THE_TASK) == []
-        erase(run, letters, "--response", "note/a")
-        assert files_with(letters, *OF_THE_TASK) == []
+    def test_no_text_of_an_erased_task_is_left(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *TASK)
+        assert files_with(letters_folder, *OF_THE_TASK) == []
+        erase(run, letters_folder, "--response", "note/a")
+        assert files_with(letters_folder, *OF_THE_TASK) == []
 
-    def test_an_erased_task_cannot_be_rescored_and_is_named(self, letters: Path, run: Command):
-        erase(run, letters, *TASK)
-        ended = run("rescore", letters, "--out", "again", "--set", "scale=2")
+    def test_an_erased_task_cannot_be_rescored_and_is_named(self, letters_folder: Path, run: Command):
+        erase(run, letters_folder, *TASK)
+        ended = run("rescore", letters_folder, "--out", "again", "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
         assert "the texts of task 'letter' were erased, so its weights cannot be computed again" in ended.err
         assert not Path("again").exists()
 
     def test_a_planned_task_can_be_erased_before_it_is_scored(self, tmp_path: Path, run: Command):
-        project = write_project(tmp_path / "p", LETTERS, LETTERS_CONFIG, WATCHED)
+        project = write_project(tmp_path / "p", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
         tasks = project / "tasks.jsonl"
         run("score", tasks, "--out", project / "run")
         for statement in ("DELETE FROM texts WHERE id >= 6 << 20", "DELETE FROM records WHERE seq > 5"):
@@ -198,104 +200,114 @@ class TestEitherWay:
         arguments: tuple[str, str] = request.param
         return arguments
 
-    def test_the_run_verifies_and_counts_the_erased_texts(self, letters: Path, run: Command, what: tuple[str, str]):
-        gone = erase(run, letters, *what)
-        found = json.loads(run("verify", letters, "--deep", "--json").out)
+    def test_the_run_verifies_and_counts_the_erased_texts(
+        self, letters_folder: Path, run: Command, what: tuple[str, str]
+    ):
+        gone = erase(run, letters_folder, *what)
+        found = json.loads(run("verify", letters_folder, "--deep", "--json").out)
         assert found["erased"] == gone["erased"] + gone["erased_in_others"]
         deep = found["deep"]
         assert (deep["recomputed"], deep["erased"]) in [(0, 9), (3, 6)]
 
-    def test_erasing_twice_erases_nothing_more(self, letters: Path, run: Command, what: tuple[str, str]):
-        erase(run, letters, *what)
-        assert erase(run, letters, *what)["erased"] == 0
-        assert run("verify", letters).code == 0
+    def test_erasing_twice_erases_nothing_more(self, letters_folder: Path, run: Command, what: tuple[str, str]):
+        erase(run, letters_folder, *what)
+        assert erase(run, letters_folder, *what)["erased"] == 0
+        assert run("verify", letters_folder).code == 0
 
     def test_every_command_works_after_an_erasure_without_showing_erased_text(
-        self, letters: Path, run: Command, what: tuple[str, str], tmp_path: Path
+        self, letters_folder: Path, run: Command, what: tuple[str, str], tmp_path: Path
     ):
-        erase(run, letters, *what)
+        erase(run, letters_folder, *what)
         again, third = tmp_path / "again", tmp_path / "third"
         commands: list[tuple[object, ...]] = [
-            *((command, letters, *form) for command in ("show", "verify", "close") for form in ((), ("--json",))),
             *(
-                (command, letters, "--response", f"{task['id']}/{name}", *form)
+                (command, letters_folder, *form)
+                for command in ("show", "verify", "close")
+                for form in ((), ("--json",))
+            ),
+            *(
+                (command, letters_folder, "--response", f"{task['id']}/{name}", *form)
                 for command in ("show", "explain")
                 for task, names in zip(LETTERS, ("abc", "ab"), strict=True)
                 for name in names
                 for form in ((), ("--json",))
             ),
-            ("export", letters, "--to", "jsonl"),
-            ("export", letters, "--to", "csv"),
-            ("export", letters, "--to", "parquet", "-o", tmp_path / "x.parquet"),
-            ("rescore", letters, "--out", again),
+            ("export", letters_folder, "--to", "jsonl"),
+            ("export", letters_folder, "--to", "csv"),
+            ("export", letters_folder, "--to", "parquet", "-o", tmp_path / "x.parquet"),
+            ("rescore", letters_folder, "--out", again),
             ("show", again, "--json"),
             ("explain", again, "--response", "letter/a"),
             ("export", again, "--to", "jsonl"),
             ("verify", again),
             ("verify", again, "--deep"),
-            ("compare", letters, again, "--json"),
-            ("compare", letters, again),
+            ("compare", letters_folder, again, "--json"),
+            ("compare", letters_folder, again),
             ("rescore", again, "--out", third),
-            ("score", "tasks.jsonl", "--out", letters),
-            ("score", "tasks.jsonl", "--out", tmp_path / "branched", "--branch", letters),
+            ("score", "tasks.jsonl", "--out", letters_folder),
+            ("score", "tasks.jsonl", "--out", tmp_path / "branched", "--branch", letters_folder),
         ]
         gone = OF_THE_RESPONSE if what == RESPONSE else OF_THE_TASK[:1] + OF_THE_TASK[2:]
         for command in commands:
             ended = run(*command)
             assert ended.code == 0, (command, ended.err)
             assert not [text for text in gone if text in ended.out + ended.err], command
-        assert not [text for folder in (letters, again, third) for _, text in files_with(folder, *gone, SECRET)]
+        assert not [text for folder in (letters_folder, again, third) for _, text in files_with(folder, *gone, SECRET)]
 
     def test_rescoring_after_an_erasure_gives_the_same_rewards(
-        self, letters: Path, run: Command, what: tuple[str, str]
+        self, letters_folder: Path, run: Command, what: tuple[str, str]
     ):
-        before = rewards(run, letters)
-        erase(run, letters, *what)
-        assert json.loads(run("rescore", letters, "--out", "again", "--json").out)["changed"] == 0
+        before = rewards(run, letters_folder)
+        erase(run, letters_folder, *what)
+        assert json.loads(run("rescore", letters_folder, "--out", "again", "--json").out)["changed"] == 0
         assert rewards(run, Path("again")) == before
 
-    def test_an_erasure_keeps_an_earlier_rescored_run_valid(self, letters: Path, run: Command, what: tuple[str, str]):
-        run("rescore", letters, "--out", "again", "--set", "scale=3")
+    def test_an_erasure_keeps_an_earlier_rescored_run_valid(
+        self, letters_folder: Path, run: Command, what: tuple[str, str]
+    ):
+        run("rescore", letters_folder, "--out", "again", "--set", "scale=3")
         before = rewards(run, Path("again"))
-        erase(run, letters, *what)
+        erase(run, letters_folder, *what)
         assert rewards(run, Path("again")) == before
         assert run("verify", "again").code == 0
 
-    def test_a_run_can_continue_after_an_erasure(self, letters: Path, run: Command, what: tuple[str, str]):
+    def test_a_run_can_continue_after_an_erasure(self, letters_folder: Path, run: Command, what: tuple[str, str]):
         run("score", "tasks.jsonl", "--out", "part", "--limit", 1)
         erase(run, Path("part"), *what)
         assert run("score", "tasks.jsonl", "--out", "part").code == 0
-        assert rewards(run, Path("part")) == rewards(run, letters)
+        assert rewards(run, Path("part")) == rewards(run, letters_folder)
         assert run("verify", "part").code == 0
 
-    def test_the_record_has_what_was_erased_and_the_reason(self, letters: Path, run: Command, what: tuple[str, str]):
-        erase(run, letters, *what, "--reason", "asked for by its author")
-        with closing(sqlite3.connect(letters / "run.sqlite")) as ledger:
+    def test_the_record_has_what_was_erased_and_the_reason(
+        self, letters_folder: Path, run: Command, what: tuple[str, str]
+    ):
+        erase(run, letters_folder, *what, "--reason", "asked for by its author")
+        with closing(sqlite3.connect(letters_folder / "run.sqlite")) as ledger:
             key, body = ledger.execute("SELECT key, body FROM records WHERE kind = 'erasure'").fetchone()
         assert key == what[1]
         assert json.loads(body)["what"] == what[0].removeprefix("--")
         assert json.loads(body)["reason"] == "asked for by its author"
 
-    def test_a_forged_or_reverted_erasure_is_detected(self, letters: Path, run: Command, what: tuple[str, str]):
-        erase(run, letters, *what)
-        with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
+    def test_a_forged_or_reverted_erasure_is_detected(self, letters_folder: Path, run: Command, what: tuple[str, str]):
+        erase(run, letters_folder, *what)
+        with closing(sqlite3.connect(letters_folder / "run.sqlite")) as ledger, ledger:
             ledger.execute("DELETE FROM records WHERE kind = 'erasure'")
-        ended = run("verify", letters)
+        ended = run("verify", letters_folder)
         assert (ended.code, ended.out) == (5, "")
         assert "is missing without an erasure" in ended.err
 
 
 class TestExports:
     @pytest.fixture
-    def run_with_exports(self, letters: Path, run: Command) -> Path:
+    def run_with_exports(self, letters_folder: Path, run: Command) -> Path:
         """The folder of a run with exports in it."""
-        (letters / "more").mkdir()
+        (letters_folder / "more").mkdir()
         for name in ("x.jsonl", "more/x.jsonl", "x.csv"):
             form = name.rpartition(".")[2]
-            assert run("export", letters, "--to", form, "-o", letters / name).code == 0
-        (letters / "x.jsonl.gz").write_bytes(gzip.compress((letters / "x.jsonl").read_bytes()))
-        assert run("export", letters, "--to", "parquet", "-o", letters / "x.parquet").code == 0
-        return letters
+            assert run("export", letters_folder, "--to", form, "-o", letters_folder / name).code == 0
+        (letters_folder / "x.jsonl.gz").write_bytes(gzip.compress((letters_folder / "x.jsonl").read_bytes()))
+        assert run("export", letters_folder, "--to", "parquet", "-o", letters_folder / "x.parquet").code == 0
+        return letters_folder
 
     def test_exports_with_the_text_are_removed_and_named(self, run_with_exports: Path, run: Command):
         ended = run("erase", run_with_exports, *RESPONSE)
@@ -316,17 +328,17 @@ class TestExports:
         why = "is not UTF-8 text, so it cannot be searched"
         assert (ended.code, ended.err) == (1, f"it may still be in {run_with_exports / 'x.parquet'}: {why}\n")
 
-    def test_another_run_in_the_folder_is_named_and_kept(self, letters: Path, run: Command):
-        inner = letters / "next"
-        assert run("score", "tasks.jsonl", "--out", inner, "--branch", letters).code == 0
-        ended = run("erase", letters, *RESPONSE)
+    def test_another_run_in_the_folder_is_named_and_kept(self, letters_folder: Path, run: Command):
+        inner = letters_folder / "next"
+        assert run("score", "tasks.jsonl", "--out", inner, "--branch", letters_folder).code == 0
+        ended = run("erase", letters_folder, *RESPONSE)
         assert str(inner) in ended.out + ended.err
         assert run("verify", inner).code == 0
 
-    def test_a_file_that_is_not_an_export_is_named_and_kept(self, letters: Path, run: Command):
-        tasks = letters / "tasks.jsonl"
-        tasks.write_bytes((letters.parent / "tasks.jsonl").read_bytes())
-        ended = run("erase", letters, *RESPONSE)
+    def test_a_file_that_is_not_an_export_is_named_and_kept(self, letters_folder: Path, run: Command):
+        tasks = letters_folder / "tasks.jsonl"
+        tasks.write_bytes((letters_folder.parent / "tasks.jsonl").read_bytes())
+        ended = run("erase", letters_folder, *RESPONSE)
         assert tasks.exists()
         assert str(tasks) in ended.out + ended.err
 
@@ -342,21 +354,21 @@ class TestExports:
         run("erase", run_with_exports, *RESPONSE)
         assert files_with(run_with_exports, *OF_THE_RESPONSE) == []
 
-    def test_a_malformed_file_is_named_without_a_crash(self, letters: Path, run: Command):
-        (letters / "broken.gz").write_bytes(b"\x1f\x8bbroken")
-        (letters / "broken.zip").write_bytes(b"PK\x05\x06" + bytes(18))
-        (letters / "link").symlink_to("nowhere")
-        ended = run("erase", letters, *RESPONSE)
+    def test_a_malformed_file_is_named_without_a_crash(self, letters_folder: Path, run: Command):
+        (letters_folder / "broken.gz").write_bytes(b"\x1f\x8bbroken")
+        (letters_folder / "broken.zip").write_bytes(b"PK\x05\x06" + bytes(18))
+        (letters_folder / "link").symlink_to("nowhere")
+        ended = run("erase", letters_folder, *RESPONSE)
         assert (ended.code, ended.err.count("\n")) == (1, 2)
-        assert SECRET.encode() not in (letters / "run.sqlite").read_bytes()
+        assert SECRET.encode() not in (letters_folder / "run.sqlite").read_bytes()
 
 
 @pytest.mark.parametrize("name", [".", "./", "../run", "../link"])
 def test_the_files_of_the_run_stay_under_any_path(
-    letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
+    letters_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
 ):
     Path("link").symlink_to("run")
-    monkeypatch.chdir(letters)
+    monkeypatch.chdir(letters_folder)
     assert erase(run, Path(name), *RESPONSE)["exports"] == []
     assert run("verify", name).code == 0
 
@@ -376,51 +388,51 @@ class TestRefused:
         ],
     )
     def test_an_unknown_id_is_refused_with_the_nearest(
-        self, letters: Path, run: Command, arguments: tuple[str, ...], message: str
+        self, letters_folder: Path, run: Command, arguments: tuple[str, ...], message: str
     ):
-        before = folder_contents(letters)
-        ended = run("erase", letters, *arguments)
+        before = folder_contents(letters_folder)
+        ended = run("erase", letters_folder, *arguments)
         assert (ended.code, ended.out) == (2, "")
         assert message in ended.err
-        assert folder_contents(letters) == before
+        assert folder_contents(letters_folder) == before
 
-    def test_a_rescored_run_has_no_texts_and_names_the_run_that_has(self, letters: Path, run: Command):
-        run("rescore", letters, "--out", "again")
+    def test_a_rescored_run_has_no_texts_and_names_the_run_that_has(self, letters_folder: Path, run: Command):
+        run("rescore", letters_folder, "--out", "again")
         before = folder_contents(Path("again"))
         ended = run("erase", "again", *RESPONSE)
         assert (ended.code, ended.out) == (2, "")
         assert "again: contains no texts; erase " in ended.err
         assert folder_contents(Path("again")) == before
 
-    def test_a_changed_run_is_not_changed_further(self, letters: Path, run: Command):
-        with closing(sqlite3.connect(letters / "run.sqlite")) as ledger, ledger:
+    def test_a_changed_run_is_not_changed_further(self, letters_folder: Path, run: Command):
+        with closing(sqlite3.connect(letters_folder / "run.sqlite")) as ledger, ledger:
             ledger.execute("UPDATE records SET at = at + 1 WHERE key = 'letter/a'")
-        assert run_process("erase", letters, *RESPONSE).code in (0, 5)
-        assert run_process("verify", letters).code == 5
+        assert run_process("erase", letters_folder, *RESPONSE).code in (0, 5)
+        assert run_process("verify", letters_folder).code == 5
 
     def test_an_erasure_is_refused_while_a_reader_keeps_the_run_open(
-        self, letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+        self, letters_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
     ):
         disable_lock_timeout(monkeypatch)
-        before = folder_contents(letters)
-        with closing(sqlite3.connect(letters / "run.sqlite", isolation_level=None)) as reader:
+        before = folder_contents(letters_folder)
+        with closing(sqlite3.connect(letters_folder / "run.sqlite", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM records").fetchone()
-            ended = run("erase", letters, *RESPONSE)
+            ended = run("erase", letters_folder, *RESPONSE)
         assert (ended.code, ended.out) == (2, "")
         assert "another program reads the run just now" in ended.err
-        assert folder_contents(letters) == before
+        assert folder_contents(letters_folder) == before
 
     def test_an_erasure_never_succeeds_while_a_reader_of_a_killed_run_keeps_the_text(
-        self, letters: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+        self, letters_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
     ):
         disable_lock_timeout(monkeypatch)
-        with closing(sqlite3.connect(letters / "run.sqlite", isolation_level=None)) as reader:
+        with closing(sqlite3.connect(letters_folder / "run.sqlite", isolation_level=None)) as reader:
             reader.execute("PRAGMA journal_mode = WAL")
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM records").fetchone()
-            ended = run("erase", letters, *RESPONSE)
-            left = files_with(letters, *OF_THE_RESPONSE)
+            ended = run("erase", letters_folder, *RESPONSE)
+            left = files_with(letters_folder, *OF_THE_RESPONSE)
         assert ended.code != 0 or left == []
 
 

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from tests.cli.conftest import (
+    CALL_LOGGING_EVALUATORS,
     LETTERS,
     LETTERS_CONFIG,
     SECRET,
-    WATCHED,
     Command,
     change_ledger,
     folder_contents,
@@ -66,15 +66,17 @@ class TestParquet:
         assert [row["component.shaky"] for row in rows] == [reward["components"]["shaky"] for reward in rewards]
         assert {type(row["agent"]) for row in rows} == {type(None), str}
 
-    def test_a_rescored_run_gives_its_own_rewards(self, scored: Path, run: Command, tmp_path: Path):
-        run("rescore", scored, "--out", tmp_path / "again", "--set", "scale=2")
+    def test_a_rescored_run_gives_its_own_rewards(self, scored_folder: Path, run: Command, tmp_path: Path):
+        run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "scale=2")
         run("export", tmp_path / "again", "--to", "parquet", "-o", tmp_path / "x.parquet")
         assert pq.read_table(tmp_path / "x.parquet")["value"].to_pylist() == [1.0, 0.0, -0.5, -1.0]
 
-    def test_a_run_without_any_reward_gives_a_table_without_rows(self, scored: Path, run: Command, tmp_path: Path):
-        change_ledger(scored, "DELETE FROM texts WHERE id >= 6 << 20")
-        change_ledger(scored, "DELETE FROM records WHERE seq > 5")
-        assert run("export", scored, "--to", "parquet", "-o", tmp_path / "x.parquet").code == 0
+    def test_a_run_without_any_reward_gives_a_table_without_rows(
+        self, scored_folder: Path, run: Command, tmp_path: Path
+    ):
+        change_ledger(scored_folder, "DELETE FROM texts WHERE id >= 6 << 20")
+        change_ledger(scored_folder, "DELETE FROM records WHERE seq > 5")
+        assert run("export", scored_folder, "--to", "parquet", "-o", tmp_path / "x.parquet").code == 0
         table = pq.read_table(tmp_path / "x.parquet")
         assert (table.num_rows, "component.polite" in table.column_names) == (0, True)
 
@@ -82,36 +84,36 @@ class TestParquet:
 class TestWhereItGoes:
     @pytest.mark.parametrize(("form", "name"), FORMS)
     def test_export_to_a_file_prints_its_name_only(
-        self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
+        self, scored_folder: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
-        ended = run("export", scored, "--to", form, "-o", tmp_path / name)
+        ended = run("export", scored_folder, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out, ended.err) == (0, "", f"wrote {tmp_path / name}\n")
         assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
 
     @pytest.mark.parametrize(("form", "name"), FORMS[2:])
-    def test_binary_formats_need_a_file(self, scored: Path, run: Command, form: str, name: str):
-        ended = run("export", scored, "--to", form)
+    def test_binary_formats_need_a_file(self, scored_folder: Path, run: Command, form: str, name: str):
+        ended = run("export", scored_folder, "--to", form)
         assert (ended.code, ended.out) == (2, "")
         assert f"--to {form}: needs an output file; name one with -o" in ended.err
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
     def test_an_existing_file_is_replaced_completely(
-        self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
+        self, scored_folder: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
         (tmp_path / name).write_bytes(b"ancient" * 100_000)
-        run("export", scored, "--to", form, "-o", tmp_path / name)
+        run("export", scored_folder, "--to", form, "-o", tmp_path / name)
         first = (tmp_path / name).read_bytes()
-        run("export", scored, "--to", form, "-o", tmp_path / name)
+        run("export", scored_folder, "--to", form, "-o", tmp_path / name)
         assert (tmp_path / name).read_bytes() == first
         assert b"ancient" not in first
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
     def test_a_failed_export_leaves_the_old_file_and_no_draft(
-        self, scored: Path, run: Command, tmp_path: Path, form: str, name: str
+        self, scored_folder: Path, run: Command, tmp_path: Path, form: str, name: str
     ):
         (tmp_path / name).write_text("old")
-        change_ledger(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
-        ended = run("export", scored, "--to", form, "-o", tmp_path / name)
+        change_ledger(scored_folder, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
+        ended = run("export", scored_folder, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out) == (5, "")
         assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {name: "old"}
 
@@ -119,7 +121,7 @@ class TestWhereItGoes:
     @pytest.mark.parametrize("there", ["none/x", "folder", "folder/", ""])
     def test_an_impossible_path_is_refused(
         self,
-        scored: Path,
+        scored_folder: Path,
         run: Command,
         monkeypatch: pytest.MonkeyPatch,
         tmp_path: Path,
@@ -130,32 +132,34 @@ class TestWhereItGoes:
         monkeypatch.chdir(tmp_path)
         (tmp_path / "folder").mkdir()
         before = sorted(tmp_path.rglob("*"))
-        ended = run("export", scored, "--to", form, "-o", there)
+        ended = run("export", scored_folder, "--to", form, "-o", there)
         assert (ended.code, ended.out) == (2, "")
         assert ended.err.count("\n") == 1
         assert sorted(tmp_path.rglob("*")) == before
 
     @pytest.mark.parametrize(("form", "name"), FORMS[2:])
-    def test_binary_formats_refuse_a_pipe(self, scored: Path, run: Command, tmp_path: Path, form: str, name: str):
+    def test_binary_formats_refuse_a_pipe(
+        self, scored_folder: Path, run: Command, tmp_path: Path, form: str, name: str
+    ):
         os.mkfifo(tmp_path / name)
-        ended = run("export", scored, "--to", form, "-o", tmp_path / name)
+        ended = run("export", scored_folder, "--to", form, "-o", tmp_path / name)
         assert (ended.code, ended.out) == (2, "")
         assert f"{tmp_path / name}: is not a regular file, which this format needs; name another file" in ended.err
         assert (tmp_path / name).is_fifo()
 
     @pytest.mark.parametrize(("form", "name"), FORMS)
     def test_an_export_can_be_written_into_the_folder_of_the_run(
-        self, scored: Path, run: Command, form: str, name: str
+        self, scored_folder: Path, run: Command, form: str, name: str
     ):
-        before = folder_contents(scored)
-        assert run("export", scored, "--to", form, "-o", scored / name).code == 0
-        after = folder_contents(scored)
+        before = folder_contents(scored_folder)
+        assert run("export", scored_folder, "--to", form, "-o", scored_folder / name).code == 0
+        after = folder_contents(scored_folder)
         assert after.pop(name)
         assert after == before
-        assert run("verify", scored).code == 0
+        assert run("verify", scored_folder).code == 0
 
-    def test_an_unknown_format_is_refused_with_the_known_ones(self, scored: Path, run: Command):
-        ended = run("export", scored, "--to", "xml")
+    def test_an_unknown_format_is_refused_with_the_known_ones(self, scored_folder: Path, run: Command):
+        ended = run("export", scored_folder, "--to", "xml")
         assert (ended.code, ended.out) == (2, "")
         for form, _ in FORMS:
             assert form in ended.err
@@ -181,10 +185,10 @@ class TestBundle:
         return into / "unpacked"
 
     def test_a_bundle_verifies_itself_from_any_folder(
-        self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path
+        self, letters_folder: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
-        folder = self.unpack_bundle(run, letters, tmp_path)
-        head = json.loads(run("verify", letters, "--json").out)["head"]
+        folder = self.unpack_bundle(run, letters_folder, tmp_path)
+        head = json.loads(run("verify", letters_folder, "--json").out)["head"]
         for arguments, cwd in (
             ((folder / "verify.py",), elsewhere),
             (("verify.py",), folder),
@@ -196,15 +200,17 @@ class TestBundle:
             assert head in ended.stdout
         assert list(elsewhere.iterdir()) == []
 
-    def test_a_bundle_has_every_trace_text_and_setting(self, letters: Path, run: Command, tmp_path: Path):
-        folder = self.unpack_bundle(run, letters, tmp_path)
-        assert (folder / "traces.jsonl").read_text() == run("show", letters, "--json").out
-        assert (folder / "config.yaml").read_bytes() == (letters / "config.yaml").read_bytes()
+    def test_a_bundle_has_every_trace_text_and_setting(self, letters_folder: Path, run: Command, tmp_path: Path):
+        folder = self.unpack_bundle(run, letters_folder, tmp_path)
+        assert (folder / "traces.jsonl").read_text() == run("show", letters_folder, "--json").out
+        assert (folder / "config.yaml").read_bytes() == (letters_folder / "config.yaml").read_bytes()
         assert SECRET in (folder / "texts.jsonl").read_text()
         assert "python3 verify.py" in (folder / "README.txt").read_text()
 
-    def test_a_changed_byte_in_any_file_is_detected(self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path):
-        folder = self.unpack_bundle(run, letters, tmp_path)
+    def test_a_changed_byte_in_any_file_is_detected(
+        self, letters_folder: Path, run: Command, tmp_path: Path, elsewhere: Path
+    ):
+        folder = self.unpack_bundle(run, letters_folder, tmp_path)
         for path in (folder / name for name in ("records.jsonl", "texts.jsonl", "traces.jsonl", "config.yaml")):
             kept = path.read_bytes()
             for place in (0, len(kept) // 3, len(kept) // 2, len(kept) - 2):
@@ -227,9 +233,9 @@ class TestBundle:
         ],
     )
     def test_missing_and_additional_files_are_detected(
-        self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path, name: str, how: str
+        self, scored_folder: Path, run: Command, tmp_path: Path, elsewhere: Path, name: str, how: str
     ):
-        folder = self.unpack_bundle(run, scored, tmp_path)
+        folder = self.unpack_bundle(run, scored_folder, tmp_path)
         lines = (folder / name).read_bytes().splitlines(keepends=True)
         if how == "lost":
             (folder / name).unlink()
@@ -245,10 +251,10 @@ class TestBundle:
 
     @pytest.mark.parametrize("what", [("--response", "letter/a"), ("--task", "letter")])
     def test_a_bundle_has_no_erased_text_and_still_verifies(
-        self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path, what: tuple[str, str]
+        self, letters_folder: Path, run: Command, tmp_path: Path, elsewhere: Path, what: tuple[str, str]
     ):
-        run("erase", letters, *what)
-        folder = self.unpack_bundle(run, letters, tmp_path)
+        run("erase", letters_folder, *what)
+        folder = self.unpack_bundle(run, letters_folder, tmp_path)
         gone = [SECRET, "0171 555 0100", "by Mrs Hollis"] if what[0] == "--response" else ["0171 555 0100", "landlord"]
         content = b"".join(folder_contents(folder).values()).decode()
         assert [text for text in gone if text in content] == []
@@ -256,9 +262,9 @@ class TestBundle:
         assert ended.returncode == 0, ended
 
     def test_the_bundle_of_a_rescored_run_includes_the_verdicts(
-        self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path
+        self, letters_folder: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
-        run("rescore", letters, "--out", "again", "--set", "scale=3")
+        run("rescore", letters_folder, "--out", "again", "--set", "scale=3")
         folder = self.unpack_bundle(run, "again", tmp_path)
         assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
         for name in ("records.jsonl", "texts.jsonl"):
@@ -269,20 +275,20 @@ class TestBundle:
             path.write_bytes(kept)
 
     def test_the_bundle_of_a_rescored_run_verifies_after_an_erasure(
-        self, letters: Path, run: Command, tmp_path: Path, elsewhere: Path
+        self, letters_folder: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
-        run("rescore", letters, "--out", "again", "--set", "scale=3")
-        run("erase", letters, "--response", "letter/a")
+        run("rescore", letters_folder, "--out", "again", "--set", "scale=3")
+        run("erase", letters_folder, "--response", "letter/a")
         folder = self.unpack_bundle(run, "again", tmp_path)
         ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
         assert ended.returncode == 0, ended
         assert SECRET not in b"".join(folder_contents(folder).values()).decode()
 
-    def test_the_bundle_checks_the_seal(self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path):
+    def test_the_bundle_checks_the_seal(self, scored_folder: Path, run: Command, tmp_path: Path, elsewhere: Path):
         key = Ed25519PrivateKey.generate()
         (tmp_path / "key.pem").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        run("seal", scored, "--key", tmp_path / "key.pem")
-        folder = self.unpack_bundle(run, scored, tmp_path)
+        run("seal", scored_folder, "--key", tmp_path / "key.pem")
+        folder = self.unpack_bundle(run, scored_folder, tmp_path)
         public = key.public_key().public_bytes_raw().hex()
         other = Ed25519PrivateKey.generate().public_key().public_bytes_raw().hex()
         assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 0
@@ -293,13 +299,13 @@ class TestBundle:
         (folder / "seal.json").unlink()
         assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 5
 
-    def test_another_head_is_refused(self, scored: Path, run: Command, tmp_path: Path, elsewhere: Path):
-        folder = self.unpack_bundle(run, scored, tmp_path)
+    def test_another_head_is_refused(self, scored_folder: Path, run: Command, tmp_path: Path, elsewhere: Path):
+        folder = self.unpack_bundle(run, scored_folder, tmp_path)
         assert run_isolated_python(folder / "verify.py", "--expect-head", "0" * 64, cwd=elsewhere).returncode == 5
 
-    def test_the_same_run_gives_the_same_bundle(self, scored: Path, run: Command, tmp_path: Path):
+    def test_the_same_run_gives_the_same_bundle(self, scored_folder: Path, run: Command, tmp_path: Path):
         for name in ("a.zip", "b.zip"):
-            run("export", scored, "--to", "audit-bundle", "-o", tmp_path / name)
+            run("export", scored_folder, "--to", "audit-bundle", "-o", tmp_path / name)
         assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
 
     def test_a_stopped_run_is_bundled_up_to_its_last_record(
@@ -310,16 +316,16 @@ class TestBundle:
         assert len((folder / "traces.jsonl").read_text().splitlines()) == 2
         assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
 
-    def test_a_changed_run_cannot_be_bundled(self, scored: Path, run: Command, tmp_path: Path):
-        change_ledger(scored, "UPDATE records SET at = at + 1 WHERE key = 'door/a'")
-        ended = run("export", scored, "--to", "audit-bundle", "-o", tmp_path / "x.zip")
+    def test_a_changed_run_cannot_be_bundled(self, scored_folder: Path, run: Command, tmp_path: Path):
+        change_ledger(scored_folder, "UPDATE records SET at = at + 1 WHERE key = 'door/a'")
+        ended = run("export", scored_folder, "--to", "audit-bundle", "-o", tmp_path / "x.zip")
         assert (ended.code, ended.out) == (5, "")
         assert not (tmp_path / "x.zip").exists()
 
     def test_hostile_ids_are_harmless_in_a_bundle(self, tmp_path: Path, run: Command, elsewhere: Path):
         hostile = "../../x\x1b[2J\n\u202e\"'"
         tasks = [{**LETTERS[0], "id": hostile, "responses": [{"id": f"{hostile}a", "text": hostile}]}]
-        project = write_project(tmp_path / "p", tasks, LETTERS_CONFIG, WATCHED)
+        project = write_project(tmp_path / "p", tasks, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
         run("score", project / "tasks.jsonl", "--out", project / "run")
         folder = self.unpack_bundle(run, project / "run", tmp_path)
         ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)

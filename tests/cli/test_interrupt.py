@@ -244,10 +244,10 @@ def test_two_processes_that_start_at_once_create_one_run(slow: Path, run: Comman
     assert run("verify", slow / "run").code == 0
 
 
-def test_the_lock_of_a_killed_process_blocks_no_command(scored: Path, run: Command, project: Path):
-    (scored / "run.lock").write_text(json.dumps({"pid": os.getpid(), "host": "elsewhere", "since": "2020"}))
-    assert run("score", project / "tasks.jsonl", "--out", scored).code == 0
-    assert run("erase", scored, "--response", "salt/a").code == 0
+def test_the_lock_of_a_killed_process_blocks_no_command(scored_folder: Path, run: Command, project: Path):
+    (scored_folder / "run.lock").write_text(json.dumps({"pid": os.getpid(), "host": "elsewhere", "since": "2020"}))
+    assert run("score", project / "tasks.jsonl", "--out", scored_folder).code == 0
+    assert run("erase", scored_folder, "--response", "salt/a").code == 0
 
 
 def test_progress_is_printed_as_plain_lines_without_a_terminal(slow: Path):

@@ -245,12 +245,12 @@ def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project:
     assert "0.9000   0         2       0" in ended.out
 
 
-def test_scoring_a_complete_run_again_prints_its_result(scored: Path, run: Command, project: Path):
-    before = folder_contents(scored)
-    ended = run("score", project / "tasks.jsonl", "--out", scored)
+def test_scoring_a_complete_run_again_prints_its_result(scored_folder: Path, run: Command, project: Path):
+    before = folder_contents(scored_folder)
+    ended = run("score", project / "tasks.jsonl", "--out", scored_folder)
     assert "is complete; nothing to do" in ended.err
     assert "alice          2       0.1250" in ended.out
-    assert folder_contents(scored) == before
+    assert folder_contents(scored_folder) == before
 
 
 def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path, run: Command, tmp_path: Path):
@@ -275,20 +275,20 @@ def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path,
     ],
     ids=["config", "tasks", "evaluator"],
 )
-def test_a_run_with_other_settings_is_refused(scored: Path, run: Command, project: Path, change, message: str):
+def test_a_run_with_other_settings_is_refused(scored_folder: Path, run: Command, project: Path, change, message: str):
     (project / change[0]).write_text(change[1])
-    before = folder_contents(scored)
-    ended = run("score", project / "tasks.jsonl", "--out", scored)
+    before = folder_contents(scored_folder)
+    ended = run("score", project / "tasks.jsonl", "--out", scored_folder)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-    assert folder_contents(scored) == before
+    assert folder_contents(scored_folder) == before
 
 
-def test_a_changed_record_gives_exit_code_5(scored: Path, run: Command, project: Path):
+def test_a_changed_record_gives_exit_code_5(scored_folder: Path, run: Command, project: Path):
     change_ledger(
-        scored, """UPDATE records SET body = replace(body, '"value":0.5', '"value":0.6') WHERE key = 'door/a'"""
+        scored_folder, """UPDATE records SET body = replace(body, '"value":0.5', '"value":0.6') WHERE key = 'door/a'"""
     )
-    for command in (("show", scored), ("score", project / "tasks.jsonl", "--out", scored)):
+    for command in (("show", scored_folder), ("score", project / "tasks.jsonl", "--out", scored_folder)):
         ended = run(*command)
         assert (ended.code, ended.out) == (5, "")
         assert "record 7 (trace 'door/a'): differs from what was written" in ended.err

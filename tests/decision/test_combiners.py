@@ -17,7 +17,12 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 
 def matrix(
-    value: Any, weight: float = 1.0, input_weight: float = 1.0, judged: Any = True, live: Any = True, met: Any = None
+    value: Any,
+    weight: float = 1.0,
+    input_weight: float = 1.0,
+    judged: Any = True,
+    applicable: Any = True,
+    met: Any = None,
 ) -> ScoreMatrix:
     """One input; a number is a single response's single cell."""
     numbers = np.atleast_2d(np.array(value, dtype=float))
@@ -25,7 +30,7 @@ def matrix(
         value=numbers,
         met=numbers >= 0.5 if met is None else np.broadcast_to(np.array(met), numbers.shape),
         judged=np.broadcast_to(np.array(judged), numbers.shape),
-        applicable=np.broadcast_to(np.array(live), numbers.shape),
+        applicable=np.broadcast_to(np.array(applicable), numbers.shape),
         weight=np.full(numbers.shape[1], weight),
         input_weight=input_weight,
     )
@@ -75,8 +80,8 @@ def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
 
 
 def test_the_mean_leaves_out_an_input_that_does_not_apply() -> None:
-    a = matrix([[0.2], [0.2], [0.2]], live=[[True], [True], [False]])
-    b = matrix([[0.8], [0.8], [0.8]], live=[[True], [False], [False]], input_weight=3.0)
+    a = matrix([[0.2], [0.2], [0.2]], applicable=[[True], [True], [False]])
+    b = matrix([[0.8], [0.8], [0.8]], applicable=[[True], [False], [False]], input_weight=3.0)
     result = run_combiner("mean", {"a": a, "b": b})
     assert result.value.tolist() == pytest.approx([0.65, 0.2, 0.0], abs=1e-15)
     assert result.present.tolist() == [True, True, False]
@@ -92,7 +97,9 @@ def test_the_product_multiplies_the_inputs_whatever_their_weights() -> None:
 
 
 def test_a_product_is_there_only_where_every_input_is() -> None:
-    result = run_combiner("product", {"a": matrix([[0.5], [0.5]]), "b": matrix([[0.5], [0.5]], live=[[True], [False]])})
+    result = run_combiner(
+        "product", {"a": matrix([[0.5], [0.5]]), "b": matrix([[0.5], [0.5]], applicable=[[True], [False]])}
+    )
     assert result.present.tolist() == [True, False]
 
 
@@ -169,7 +176,7 @@ def test_without_kappa_gear_is_flat(kind: str) -> None:
     ("name", "positive", "penalty"),
     [("gear", 0.2, 1.0), ("hard-local", 0.0, 1.0), ("hard-transitive", 0.0, 1.0), ("flat", 1.0, 1.0)],
 )
-@pytest.mark.parametrize("why", [{"judged": False}, {"live": False}], ids=["unjudged", "does not apply"])
+@pytest.mark.parametrize("why", [{"judged": False}, {"applicable": False}], ids=["unjudged", "does not apply"])
 def test_a_parent_without_a_verdict_never_helps(
     name: str, positive: float, penalty: float, why: dict[str, bool]
 ) -> None:
@@ -190,8 +197,8 @@ def test_a_gate_further_up_does_not_reduce_a_penalty_through_a_gain_in_between(n
 
 
 def test_a_parent_is_judged_when_all_of_its_cells_that_apply_are() -> None:
-    def child(judged: list[bool], live: list[bool]) -> float:
-        cells = {"a": matrix([[1.0, 1.0]], judged=judged, live=live), "b": matrix(1.0)}
+    def child(judged: list[bool], applicable: list[bool]) -> float:
+        cells = {"a": matrix([[1.0, 1.0]], judged=judged, applicable=applicable), "b": matrix(1.0)}
         return parts_of("gear", cells, edges=[make_edge("a", "b")])["b"]
 
     assert child([True, True], [True, True]) == 1.0
@@ -201,8 +208,8 @@ def test_a_parent_is_judged_when_all_of_its_cells_that_apply_are() -> None:
 
 
 def test_a_parent_of_several_cells_holds_when_half_of_those_that_apply_do() -> None:
-    def child(met: list[bool], live: list[bool]) -> float:
-        cells = {"a": matrix([[0.0] * len(met)], met=met, live=live), "b": matrix(1.0)}
+    def child(met: list[bool], applicable: list[bool]) -> float:
+        cells = {"a": matrix([[0.0] * len(met)], met=met, applicable=applicable), "b": matrix(1.0)}
         return parts_of("hard-local", cells, edges=[make_edge("a", "b")])["b"]
 
     assert child([True, False], [True, True]) == 1.0
@@ -211,12 +218,12 @@ def test_a_parent_of_several_cells_holds_when_half_of_those_that_apply_do() -> N
 
 
 def test_a_criterion_that_does_not_apply_leaves_numerator_and_denominator() -> None:
-    cells = criteria_chain() | {"c": matrix(1.0, live=False), "d": matrix(0.5, weight=-1.0, live=False)}
+    cells = criteria_chain() | {"c": matrix(1.0, applicable=False), "d": matrix(0.5, weight=-1.0, applicable=False)}
     assert value_of("flat", cells) == pytest.approx((2 * 0.4 + 0.9) / 3, abs=1e-15)
 
 
 def test_without_a_positive_criterion_that_applies_there_is_no_component() -> None:
-    cells = criteria_chain() | {name: matrix(1.0, live=False) for name in "abc"}
+    cells = criteria_chain() | {name: matrix(1.0, applicable=False) for name in "abc"}
     assert run_combiner("flat", cells).present.tolist() == [False]
 
 
@@ -258,7 +265,7 @@ def test_a_configured_component_may_use_a_rubric_combiner_without_edges() -> Non
 
 RUBRIC = ("flat", "gear", "hard-local", "hard-transitive")
 WELFARE = ("stakeholders", "egalitarian", "nash")
-OF_ANY_INPUTS = [name for name in BUILTIN_COMBINERS if not load_combiner(name).needs_all_columns]
+PROPERTY_TESTED = [name for name in BUILTIN_COMBINERS if not load_combiner(name).needs_all_columns]
 """Combiners that read columns as pairs or samples have the same test next to their own tests."""
 
 
@@ -268,7 +275,7 @@ def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], li
     rows, width = draw(st.integers(1, 2)), draw(st.integers(2, 4))
     names = [f"c{i}" for i in range(width)]
     share = 1.0 / width
-    made: list[dict[str, ScoreMatrix]] = [{}, {}, {}]
+    fillings_of_group: list[dict[str, ScoreMatrix]] = [{}, {}, {}]
     welfare, rubric = name in WELFARE, name in RUBRIC
     for i, each in enumerate(names):
         columns = draw(st.integers(1, 2))
@@ -276,14 +283,14 @@ def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], li
         grids = {what: draw(arrays_of(kind, shape)) for what, kind in GRIDS.items()}
         weight = draw(st.sampled_from([1.0, -1.0])) if rubric and i else 1.0
         input_weight = share if welfare else draw(st.floats(0.1, 5.0))
-        judged = grids["judged"] | ~grids["live"]
-        fillings = ((0.0, False), (1.0, True), (grids["filling"], grids["decision"]))
-        for cells, (fill, decided) in zip(made, fillings, strict=True):
+        judged = grids["judged"] | ~grids["applicable"]
+        fillings = ((0.0, False), (1.0, True), (grids["fill_value"], grids["fill_met"]))
+        for cells, (fill, decided) in zip(fillings_of_group, fillings, strict=True):
             cells[each] = ScoreMatrix(
                 value=np.where(judged, grids["value"], fill),
                 met=np.where(judged, grids["met"], decided),
-                judged=judged if cells is not made[2] else np.ones(shape, dtype=bool),
-                applicable=grids["live"],
+                judged=judged if cells is not fillings_of_group[2] else np.ones(shape, dtype=bool),
+                applicable=grids["applicable"],
                 weight=np.full(columns, weight),
                 input_weight=input_weight,
             )
@@ -296,19 +303,19 @@ def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], li
     params = {"edges": edges, "kappa": draw(st.floats(0.0, 3.0))} if rubric else {}
     if welfare:
         hard = {each: [0] for each in names if draw(st.booleans())}
-        soft = {each: [made[0][each].value.shape[1] - 1] for each in names}
+        soft = {each: [fillings_of_group[0][each].value.shape[1] - 1] for each in names}
         params = {"hard": hard, "soft": soft, "cap": draw(st.floats(0.0, 1.0))}
         params |= {"floor": draw(st.floats(0.0, 1.0))} if name == "egalitarian" else {}
-    return combiner, combiner.freeze(component_inputs(made[0]), params), made
+    return combiner, combiner.freeze(component_inputs(fillings_of_group[0]), params), fillings_of_group
 
 
 GRIDS: dict[str, Any] = {
     "value": st.floats(0.0, 1.0),
-    "filling": st.floats(0.0, 1.0),
+    "fill_value": st.floats(0.0, 1.0),
     "met": st.booleans(),
-    "decision": st.booleans(),
+    "fill_met": st.booleans(),
     "judged": st.booleans(),
-    "live": st.integers(0, 4).map(bool),
+    "applicable": st.integers(0, 4).map(bool),
 }
 
 
@@ -317,7 +324,7 @@ def arrays_of(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.Search
     return rows.map(np.array)
 
 
-@pytest.mark.parametrize("name", OF_ANY_INPUTS)
+@pytest.mark.parametrize("name", PROPERTY_TESTED)
 @settings(max_examples=at_most(60, quick=8), deadline=None)
 @given(data=st.data())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: st.DataObject) -> None:
@@ -328,7 +335,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
     assert (inside | ~result.present).all()
 
 
-@pytest.mark.parametrize("name", OF_ANY_INPUTS)
+@pytest.mark.parametrize("name", PROPERTY_TESTED)
 @settings(max_examples=at_most(30, quick=8), deadline=None)
 @given(data=st.data())
 def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data: st.DataObject) -> None:
@@ -339,7 +346,7 @@ def test_the_bounds_of_a_fully_judged_component_equal_its_value(name: str, data:
         assert least.tobytes() == greatest.tobytes() == value.tobytes()
 
 
-@pytest.mark.parametrize("name", OF_ANY_INPUTS)
+@pytest.mark.parametrize("name", PROPERTY_TESTED)
 @settings(max_examples=at_most(30, quick=8), deadline=None)
 @given(data=st.data())
 def test_a_response_has_the_same_component_alone_and_in_a_group(name: str, data: st.DataObject) -> None:

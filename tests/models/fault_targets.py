@@ -1,8 +1,8 @@
-"""The backends and embedders that the fault modes are tried on, and a process of its own in which one meets them.
+"""The backends and embedders that the fault modes are tried on, and a command that tries one in its own process.
 
     python -m tests.models.fault_targets TARGET URL_OR_FOLDER MODE...
 
-prints, as JSON, what each mode came to and the most memory that the process had until then.
+prints, as JSON, the outcome of each mode and the peak memory of the process until then.
 """
 
 import asyncio
@@ -41,10 +41,10 @@ from tests.models.faults import (
 )
 
 COUNTED = "counted"
-"""What a mode came to where its reply was taken for a right one."""
+"""Outcome of a request whose reply was accepted as valid."""
 
 LATE = "late"
-"""What it came to where nothing was known long after the time was over."""
+"""Outcome of a request that had neither a reply nor a fault after `_PATIENCE` seconds."""
 
 _PATIENCE = 120.0
 
@@ -57,14 +57,15 @@ class Answered(BaseModel):
 
 
 class Target(NamedTuple):
-    """Somebody who is asked over HTTP: at a server's URL, for a model by its name.
+    """A backend or embedder that is tested over HTTP.
 
-    `right` is the body of a reply that counts; `chat` makes one of a text, where replies have any.
+    `call` sends one request to the model `model` of the server at `url`. `valid_body` is the body of a valid reply;
+    `wrap_text` makes a body from a text, None for embedders.
     """
 
-    ask: Callable[[str, str], Awaitable[None]]
-    right: bytes
-    chat: Chat | None = None
+    call: Callable[[str, str], Awaitable[None]]
+    valid_body: bytes
+    wrap_text: Chat | None = None
 
 
 def _request(provider: str, model: str) -> Request:
@@ -82,19 +83,19 @@ async def _complete(backend: Backend) -> None:
     parse_reply(reply, Answered)
 
 
-async def _native(url: str, model: str) -> None:
+async def _openai_compatible(url: str, model: str) -> None:
     from jurygraph.models.backends.openai_compatible import OpenAICompatible
 
     await _complete(OpenAICompatible(f"{url}/v1", model, "sk-0123456789"))
 
 
 def _litellm(provider: str, path: str = "") -> Callable[[str, str], Awaitable[None]]:
-    async def ask(url: str, model: str) -> None:
+    async def call(url: str, model: str) -> None:
         from jurygraph.models.backends.litellm import LiteLLM
 
         await _complete(LiteLLM(f"{provider}/{model}", f"{url}{path}"))
 
-    return ask
+    return call
 
 
 async def _chat_model(url: str, model: str) -> None:
@@ -104,36 +105,36 @@ async def _chat_model(url: str, model: str) -> None:
     await _complete(ChatModel(OpenAIChat(url=f"{url}/v1", model_name=model)))
 
 
-async def _native_embedder(url: str, model: str) -> None:
+async def _openai_compatible_embedder(url: str, model: str) -> None:
     from jurygraph.models.embedding.remote import Endpoint
 
     await _embedder(Endpoint(f"{url}/v1", model)).embed(["a"])
 
 
-async def _native_reranker(url: str, model: str) -> None:
+async def _openai_compatible_reranker(url: str, model: str) -> None:
     from jurygraph.models.embedding.remote import Endpoint
 
     await _reranker(Endpoint(f"{url}/v1", model)).score("q", ["a"])
 
 
 def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
-    async def ask(url: str, model: str) -> None:
+    async def call(url: str, model: str) -> None:
         from jurygraph.models.embedding.remote import LiteLLMServer
 
         os.environ[variable] = f"{url}/v1"
         await _embedder(LiteLLMServer(f"{provider}/{model}")).embed(["a"])
 
-    return ask
+    return call
 
 
 def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
-    async def ask(url: str, model: str) -> None:
+    async def call(url: str, model: str) -> None:
         from jurygraph.models.embedding.remote import LiteLLMServer
 
         os.environ[variable] = url
         await _reranker(LiteLLMServer(f"{provider}/{model}")).score("q", ["a"])
 
-    return ask
+    return call
 
 
 def _embedder(server: remote.Server) -> remote.RemoteEmbedder:
@@ -152,21 +153,21 @@ def _try_once() -> None:
 
 
 HTTP_TARGETS: Mapping[str, Target] = {
-    "openai-compatible": Target(_native, openai_chat(RIGHT), openai_chat),
+    "openai-compatible": Target(_openai_compatible, openai_chat(RIGHT), openai_chat),
     "litellm openai": Target(_litellm("openai", "/v1"), openai_chat(RIGHT), openai_chat),
     "litellm hosted_vllm": Target(_litellm("hosted_vllm", "/v1"), openai_chat(RIGHT), openai_chat),
     "litellm anthropic": Target(_litellm("anthropic"), anthropic_chat(RIGHT), anthropic_chat),
     "litellm ollama_chat": Target(_litellm("ollama_chat"), ollama_chat(RIGHT), ollama_chat),
     "litellm ollama": Target(_litellm("ollama"), ollama_generate(RIGHT), ollama_generate),
     "chat_model": Target(_chat_model, openai_chat(RIGHT), openai_chat),
-    "openai-compatible embedder": Target(_native_embedder, embeddings()),
-    "openai-compatible reranker": Target(_native_reranker, ranking()),
+    "openai-compatible embedder": Target(_openai_compatible_embedder, embeddings()),
+    "openai-compatible reranker": Target(_openai_compatible_reranker, ranking()),
     "litellm embedder openai": Target(_litellm_embedder("openai", "OPENAI_API_BASE"), embeddings()),
     "litellm embedder hosted_vllm": Target(_litellm_embedder("hosted_vllm", "HOSTED_VLLM_API_BASE"), embeddings()),
     "litellm reranker hosted_vllm": Target(_litellm_reranker("hosted_vllm", "HOSTED_VLLM_API_BASE"), ranking()),
     "litellm reranker cohere": Target(_litellm_reranker("cohere", "COHERE_API_BASE"), ranking()),
 }
-"""Everybody who is asked over HTTP."""
+"""Targets that are reached over HTTP, by name."""
 
 
 async def _gguf(folder: str, mode: str) -> None:
@@ -239,16 +240,16 @@ IN_PROCESS_TARGETS: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
     "gguf embedder": _gguf_embedder,
     "sentence-transformers": _sentence_transformer,
 }
-"""Those that answer in this process: asked with a folder for their files, and the name of a mode."""
+"""Targets that run in this process, by name: async functions of a folder for their files and the name of a mode."""
 
 KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_API_KEY")
 
 
-async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
+async def outcome(call: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
     """Return the kind of the fault of a request; `COUNTED` if there is none."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            await ask(place, mode)
+            await call(place, mode)
     except Fault as fault:
         return fault.kind
     except TimeoutError:
@@ -265,10 +266,10 @@ def peak() -> float:
 
 
 def main(name: str, place: str, *modes: str) -> None:
-    ask = HTTP_TARGETS[name].ask if name in HTTP_TARGETS else IN_PROCESS_TARGETS[name]
+    call = HTTP_TARGETS[name].call if name in HTTP_TARGETS else IN_PROCESS_TARGETS[name]
     met = {}
     for mode in modes:
-        found = asyncio.run(outcome(ask, place, mode))
+        found = asyncio.run(outcome(call, place, mode))
         met[mode] = (found, peak())
     print(json.dumps(met))
 

@@ -40,13 +40,13 @@ every_local = pytest.mark.parametrize("name", IN_PROCESS_TARGETS)
 def modes_of(name: str) -> list[str]:
     """Return the modes that are tried on a target."""
     if name in HTTP_TARGETS:
-        return [*HTTP, *(REPLY if HTTP_TARGETS[name].chat else ())]
+        return [*HTTP, *(REPLY if HTTP_TARGETS[name].wrap_text else ())]
     return list(REPLY if name in IN_PROCESS_TEXT else VECTORS)
 
 
 def excluded_modes(name: str) -> Mapping[str, str]:
     """Return the modes that are not tried on a target, each with the reason."""
-    is_chat = name in IN_PROCESS_TEXT or (name in HTTP_TARGETS and HTTP_TARGETS[name].chat is not None)
+    is_chat = name in IN_PROCESS_TEXT or (name in HTTP_TARGETS and HTTP_TARGETS[name].wrap_text is not None)
     reasons = {} if name in HTTP_TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
     if is_chat:
         return reasons | dict.fromkeys(VECTORS, _NO_VECTORS)
@@ -69,13 +69,15 @@ def provider(name: str) -> Iterator[tuple[Server, Server]]:
     def script(body: dict[str, Any], number: int) -> Answer:
         mode = body["model"].rpartition("/")[2]
         if mode in HTTP:
-            return HTTP[mode].answer(Planted(target.right, other.url))
-        assert target.chat is not None or mode == "right"
-        return json_body(REPLY[mode].reply(target.chat) if mode in REPLY and target.chat else target.right)
+            return HTTP[mode].answer(Planted(target.valid_body, other.url))
+        assert target.wrap_text is not None or mode == "right"
+        return json_body(
+            REPLY[mode].reply(target.wrap_text) if mode in REPLY and target.wrap_text else target.valid_body
+        )
 
-    gzip_bomb(target.right)  # which takes a while, once
+    gzip_bomb(target.valid_body)  # which takes a while, once
     with (
-        run_embedding_server(lambda body, number: json_body(target.right)) as other,
+        run_embedding_server(lambda body, number: json_body(target.valid_body)) as other,
         run_embedding_server(script) as server,
     ):
         yield server, other
@@ -108,7 +110,7 @@ def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
-        met = {mode: asyncio.run(outcome(HTTP_TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}
+        met = {mode: asyncio.run(outcome(HTTP_TARGETS[name].call, address(server), mode)) for mode in ("right", *modes)}
         assert met.pop("right") == COUNTED
         assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
         assert [seen.body["model"] for seen in server.requests] == ["right", *modes]  # each once
@@ -117,9 +119,9 @@ def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
 
 @every_local
 def test_each_fault_mode_in_process_is_its_kind_of_fault(name: str, tmp_path: Path) -> None:
-    ask = IN_PROCESS_TARGETS[name]
-    assert asyncio.run(outcome(ask, str(tmp_path), "right")) == COUNTED
-    met = {mode: asyncio.run(outcome(ask, str(tmp_path), mode)) for mode in modes_of(name)}
+    call = IN_PROCESS_TARGETS[name]
+    assert asyncio.run(outcome(call, str(tmp_path), "right")) == COUNTED
+    met = {mode: asyncio.run(outcome(call, str(tmp_path), mode)) for mode in modes_of(name)}
     assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
 
 
@@ -141,7 +143,7 @@ def outcomes_in_new_process(name: str, place: str, *modes: str) -> dict[str, tup
 @every_target
 def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
     modes = modes_of(name)
-    make_bombs(HTTP_TARGETS[name].right)
+    make_bombs(HTTP_TARGETS[name].valid_body)
     with provider(name) as (server, other):
         met = outcomes_in_new_process(name, address(server), "right", *modes)
         assert met.pop("right")[0] == COUNTED

@@ -14,7 +14,7 @@ from jurygraph.models.budget import Budget, Price
 from jurygraph.models.cache import Cache
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limiter import Limiter, RequestSlot
+from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
@@ -298,7 +298,7 @@ def test_a_429_holds_requests_for_its_retry_after() -> None:
             raise Fault("rate-limit", "too many", 400.0)
 
     class Notes(Limiter):
-        def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
+        def report_throttled(self, turn: Turn, retry_after: float | None = None) -> None:
             named.append(retry_after)
             super().report_throttled(turn, retry_after)
 
@@ -316,7 +316,7 @@ def test_a_429_holds_requests_for_its_retry_after() -> None:
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     class Late(Limiter):
         @asynccontextmanager
-        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestSlot]:
+        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
             assert until is not None
             async with super().turn(tokens) as turn:
                 await asyncio.sleep(until - asyncio.get_running_loop().time() + 0.01)

@@ -7,7 +7,13 @@ import json
 import httpx
 import pytest
 
-from jurygraph.models.backends.http_guard import LARGEST, MAX_ERROR_BYTES, MOST_OBJECTS, MOST_VALUES, guard_requests
+from jurygraph.models.backends.http_guard import (
+    MAX_ERROR_BYTES,
+    MAX_REPLY_BYTES,
+    MOST_OBJECTS,
+    MOST_VALUES,
+    guard_requests,
+)
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import run_embedding_server
 from tests.models.server import Answer, raw_body, reset, status
@@ -43,10 +49,10 @@ def test_a_reply_comes_as_it_was_sent_compressed_or_not() -> None:
 
 
 def test_a_reply_may_have_as_many_bytes_as_the_limit_and_not_one_more() -> None:
-    assert len(post(status(200, body=b" " * LARGEST)).content) == LARGEST
-    assert len(post(gzip_answer(gzip.compress(b" " * LARGEST))).content) == LARGEST
-    assert kind_of(status(200, body=b" " * (LARGEST + 1))) == "too-large"
-    assert kind_of(gzip_answer(gzip.compress(b" " * (LARGEST + 1)))) == "too-large"
+    assert len(post(status(200, body=b" " * MAX_REPLY_BYTES)).content) == MAX_REPLY_BYTES
+    assert len(post(gzip_answer(gzip.compress(b" " * MAX_REPLY_BYTES))).content) == MAX_REPLY_BYTES
+    assert kind_of(status(200, body=b" " * (MAX_REPLY_BYTES + 1))) == "too-large"
+    assert kind_of(gzip_answer(gzip.compress(b" " * (MAX_REPLY_BYTES + 1)))) == "too-large"
 
 
 def test_an_error_keeps_its_status_and_the_beginning_of_its_body() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.models.backends.litellm import ADDRESSES, FORMS, LiteLLM, library, price
+from jurygraph.models.backends.litellm import ADDRESSES, CAPABILITIES, LiteLLM, library, price
 from jurygraph.models.budget import Price
 from jurygraph.models.faults import Fault, kind_of_status
 from jurygraph.models.probability import p_true
@@ -243,7 +243,7 @@ def test_capabilities_of_a_provider_are_known(model: str, form: str, logprobs: b
 
 
 def test_every_provider_of_the_table_is_one_of_litellms() -> None:
-    assert {start.partition("/")[0] for start in FORMS} <= set(map(str, library().LITELLM_CHAT_PROVIDERS))
+    assert {start.partition("/")[0] for start in CAPABILITIES} <= set(map(str, library().LITELLM_CHAT_PROVIDERS))
 
 
 @pytest.mark.parametrize(

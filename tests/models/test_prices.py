@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, max_cost, price_of, reply_limit
+from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, highest_cost, price_of, reply_limit
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)
@@ -24,7 +24,7 @@ def test_a_price_is_for_a_million_tokens() -> None:
 
 def test_a_free_call_costs_0() -> None:
     assert cost(FREE, 1000, 100) == 0.0
-    assert max_cost(FREE, 1000, 1, 100) == 0.0
+    assert highest_cost(FREE, 1000, 1, 100) == 0.0
 
 
 @pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
@@ -35,12 +35,12 @@ def test_a_cost_with_an_unknown_part_is_unknown(
 
 
 def test_the_maximum_cost_at_an_unknown_price_is_unknown() -> None:
-    assert max_cost(None, 1000, 1, 100) is None
+    assert highest_cost(None, 1000, 1, 100) is None
 
 
 def test_the_maximum_cost_counts_every_byte_and_message() -> None:
     price = Price(input=1e6, output=1e6)  # a dollar a token
-    assert max_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
+    assert highest_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
 
 
 @given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
@@ -50,7 +50,7 @@ def test_no_reply_costs_more_than_the_maximum_of_its_request(
     price = Price(input=input_, output=output)
     tokens_in = data.draw(st.integers(0, prompt_bytes + TEMPLATE_TOKENS * messages))
     tokens_out = data.draw(st.integers(0, max_tokens))
-    billed, bound = cost(price, tokens_in, tokens_out), max_cost(price, prompt_bytes, messages, max_tokens)
+    billed, bound = cost(price, tokens_in, tokens_out), highest_cost(price, prompt_bytes, messages, max_tokens)
     assert billed is not None
     assert bound is not None
     assert billed <= bound

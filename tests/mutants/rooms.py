@@ -12,7 +12,7 @@ class Room(NamedTuple):
 
 _STORE = (
     "chain",
-    "drafts",
+    "atomic_files",
     "folder",
     "folder_making",
     "header",

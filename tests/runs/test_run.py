@@ -68,7 +68,7 @@ def test_a_closed_run_frees_its_caches(rich: Path) -> None:
     run = Run.open(rich)
     assert list(run.traces())
     run.close()
-    assert (run.shape.cache_info().currsize, run.decision.cache_info().currsize) == (0, 0)
+    assert (run.survey_outline.cache_info().currsize, run.decision.cache_info().currsize) == (0, 0)
 
 
 def test_a_run_reports_its_progress(plain: Path) -> None:

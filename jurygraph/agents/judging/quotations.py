@@ -21,13 +21,13 @@ NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
-def check_off_loop(flaw: Callable[[T], str | None], letters: int) -> "ReplyCheck[T]":
+def check_off_loop(find_flaw: Callable[[T], str | None], text_length: int) -> "ReplyCheck[T]":
     """Return the check of a reply's quotations, run in a thread if the searched texts are long."""
 
     async def check_in_thread(reply: T) -> str | None:
-        return await search_off_loop(lambda: flaw(reply), letters)
+        return await search_off_loop(lambda: find_flaw(reply), text_length)
 
-    return check_in_thread if letters >= LONG_TEXT else flaw
+    return check_in_thread if text_length >= LONG_TEXT else find_flaw
 
 
 def _missing_evidence(claim: Claim, text: SearchableText) -> str:

@@ -70,7 +70,7 @@ class ComparisonJudge(Evaluator):
 
     layer: Layer = "model"
     uses_model = True
-    prompt: ClassVar[str]
+    prompt_name: ClassVar[str]
 
     def __init__(self, criterion: str = USUAL, profile: Profile = "full") -> None:
         if not isinstance(criterion, str) or not criterion.strip():
@@ -78,7 +78,7 @@ class ComparisonJudge(Evaluator):
         if profile not in get_args(Profile):
             raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
         self._criterion, self._compact = criterion, profile == "compact"
-        self._prompt = load_prompt(self.prompt)
+        self._prompt = load_prompt(self.prompt_name)
         self.version = f"1 prompt {self._prompt.full_version}"
 
     @abstractmethod
@@ -116,15 +116,15 @@ class ComparisonJudge(Evaluator):
         letters = sum(len(response.text) for response in responses)
         check = check_off_loop(find_flaw, letters) if needs_evidence else None
         try:
-            judged = await gateway.judge(request, reply_model, check)
+            parsed = await gateway.judge(request, reply_model, check)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-        quoted = LocatedQuotations(judged.value, texts)
-        if needs_evidence and self.has_preference(judged.value) and quoted.missing:
+        quoted = LocatedQuotations(parsed.value, texts)
+        if needs_evidence and self.has_preference(parsed.value) and quoted.missing:
             message = f"the judge prefers a response, {quoted.missing}"
             failure = Failure(cause="response", kind="unsupported", message=message)
-            return Verdict(status="failed", failure=failure, reason=quoted.reason, call=judged.call.id)
-        return judged, quoted
+            return Verdict(status="failed", failure=failure, reason=quoted.reason, call=parsed.call.id)
+        return parsed, quoted
 
 
 Preferred = Literal["A", "B", "tie"]
@@ -153,7 +153,7 @@ class Pairwise(ComparisonJudge):
 
     name = "pairwise"
     scope: Scope = "pair"
-    prompt = "pair"
+    prompt_name = "pair"
     combiner = "win-share"
 
     def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
@@ -166,15 +166,15 @@ class Pairwise(ComparisonJudge):
         reply = await self.ask_model(inputs, inputs.responses)
         if isinstance(reply, Verdict):
             return reply
-        judged, quoted = reply
-        score, native = _SCORES[judged.value.preferred]
+        parsed, quoted = reply
+        score, native = _SCORES[parsed.value.preferred]
         return Verdict(
             score=score,
             met=native == "first",
             native=native,
             reason=quoted.reason,
             evidence=(*quoted.evidence(0), *quoted.evidence(1, OPPONENT)),
-            call=judged.call.id,
+            call=parsed.call.id,
         )
 
 
@@ -188,7 +188,7 @@ class Listwise(ComparisonJudge):
 
     name = "listwise"
     scope: Scope = "group"
-    prompt = "listing"
+    prompt_name = "listing"
     combiner = "rank-share"
 
     def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
@@ -212,9 +212,9 @@ class Listwise(ComparisonJudge):
         reply = await self.ask_model(inputs, inputs.responses[::step])
         if isinstance(reply, Verdict):
             return reply
-        judged, quoted = reply
-        names = sorted(judged.value.ranking)
-        ranks = (1 + judged.value.ranking.index(name) for name in names)
+        parsed, quoted = reply
+        names = sorted(parsed.value.ranking)
+        ranks = (1 + parsed.value.ranking.index(name) for name in names)
         verdicts = [
             Verdict(
                 score=(size - rank) / (size - 1),
@@ -222,7 +222,7 @@ class Listwise(ComparisonJudge):
                 scale=(float(size), 1.0),
                 reason=quoted.reason,
                 evidence=quoted.evidence(position),
-                call=judged.call.id,
+                call=parsed.call.id,
             )
             for position, rank in enumerate(ranks)
         ]

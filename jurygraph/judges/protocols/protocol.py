@@ -1,8 +1,8 @@
 """DecompR's scoring protocols (Appendix A.2): one call for a whole protocol, and one reply for all its verdicts.
 
-`Direct` examines five aspects and gives one score; `Rubric` scores five dimensions under fixed weights (Table 8);
-`Checklist` asks binary questions in five weighted categories (Eq. 12); `Adaptive` and `Uniform` estimate the utility of
-each person. Scores are on a scale from 1 to 10.
+`DirectProtocol` examines five aspects and gives one score; `RubricProtocol` scores five dimensions under fixed weights
+(Table 8); `ChecklistProtocol` asks binary questions in five weighted categories (Eq. 12); `AdaptiveProtocol` and
+`UniformProtocol` estimate the utility of each person. Scores are on a scale from 1 to 10.
 """
 
 import math
@@ -42,11 +42,11 @@ class ScoringProtocol(SingleCallEvaluator):
 
     audience: Audience = "everyone"
     combiner = "protocol"
-    prompt: ClassVar[str]
+    prompt_name: ClassVar[str]
     """Name of the prompt with the judging instructions."""
 
     def __init__(self) -> None:
-        self._prompt = load_prompt(self.prompt)
+        self._prompt = load_prompt(self.prompt_name)
         self.version = f"1 prompt {self._prompt.full_version}"
 
     def subjects(self, people: People) -> Sequence[str]:
@@ -87,12 +87,12 @@ class ScoringProtocol(SingleCallEvaluator):
             return None if text is None else find_unsupported_claims(claims, text)
 
         try:
-            judged = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
+            parsed = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)
-        findings = self.findings(judged.value, people)
-        return {subject: build_verdict(finding, text, judged.call.id) for subject, finding in findings.items()}
+        findings = self.findings(parsed.value, people)
+        return {subject: build_verdict(finding, text, parsed.call.id) for subject, finding in findings.items()}
 
 
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")
@@ -159,11 +159,11 @@ _DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (T
 _DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
-class Direct(ScoringProtocol):
+class DirectProtocol(ScoringProtocol):
     """One score from 1 to 10 for the whole response, after a reason and quotations for each of five aspects."""
 
     name = "protocols.direct"
-    prompt = "direct"
+    prompt_name = "direct"
 
     def subjects(self, people: People) -> Sequence[str]:
         return (OVERALL,)
@@ -194,11 +194,11 @@ _RUBRIC_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatingReply, ...))
 _RUBRIC_REPLY = create_model("VerdictsReply", __base__=FrozenModel, **_RUBRIC_FIELDS)
 
 
-class Rubric(ScoringProtocol):
+class RubricProtocol(ScoringProtocol):
     """R = Σ α_d s_d over five dimensions, each scored from 1 to 10 by itself."""
 
     name = "protocols.rubric"
-    prompt = "dimensions"
+    prompt_name = "dimensions"
     shares = DIMENSIONS
 
     def reply_model(self, people: People) -> type[FrozenModel]:
@@ -218,7 +218,7 @@ The paper gives the number of A alone; the other numbers, and the wording of all
 """
 
 
-class Checklist(ScoringProtocol):
+class ChecklistProtocol(ScoringProtocol):
     """R = 9 · Σ a_b ω_b / Σ ω_b + 1 over items that are met (a = 1) or not, each with its own quotations.
 
     Category A has its items for each person, so that the list grows with the number of people. If the task has no
@@ -226,7 +226,7 @@ class Checklist(ScoringProtocol):
     """
 
     name = "protocols.checklist"
-    prompt = "verification"
+    prompt_name = "verification"
     shares = WEIGHTS
 
     def subjects(self, people: People) -> Sequence[str]:
@@ -315,7 +315,7 @@ class _Decomposed(ScoringProtocol):
     so that the second one reads its reply from the cache.
     """
 
-    prompt = "decomposed"
+    prompt_name = "decomposed"
     subject_kinds: Sequence[str]
     """First parts of the subjects: the kinds of question for each person."""
 
@@ -336,7 +336,7 @@ class _Decomposed(ScoringProtocol):
         return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
 
 
-class Adaptive(_Decomposed):
+class AdaptiveProtocol(_Decomposed):
     """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
 
     name = "protocols.decomposed-adaptive"
@@ -345,7 +345,7 @@ class Adaptive(_Decomposed):
     shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
 
 
-class Uniform(_Decomposed):
+class UniformProtocol(_Decomposed):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"

@@ -19,7 +19,7 @@ from jurygraph.models.faults import MAX_ERROR_BYTES, Fault, error_kind, kind_of_
 if TYPE_CHECKING:
     import httpx
 
-LARGEST = 8 << 20  # most bytes of a reply
+MAX_REPLY_BYTES = 8 << 20  # most bytes of a reply
 MOST_VALUES = 1_000_000
 """Most JSON values in a reply: the log probabilities of the longest replies have about as many."""
 
@@ -128,7 +128,7 @@ class _Body:
         if self._encoding not in (*_IDENTITY, _ENCODING) and not self._is_error:
             problem = f"the reply is compressed as {self._encoding[:40]!r}; only {_ENCODING} was requested"
             raise Fault("unreadable", problem)
-        self._max_size = MAX_ERROR_BYTES if self._is_error else LARGEST
+        self._max_size = MAX_ERROR_BYTES if self._is_error else MAX_REPLY_BYTES
         self._decoder = None if self._encoding in _IDENTITY else zlib.decompressobj(_GZIP)
         self._content = bytearray()
         self._received = 0
@@ -145,7 +145,7 @@ class _Body:
         if max(self._received, len(self._content)) <= self._max_size:
             return True
         if not self._is_error:
-            raise Fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
+            raise Fault("too-large", f"the reply has more than {MAX_REPLY_BYTES >> 20} MiB")
         return False
 
     def finish(self) -> bytes:

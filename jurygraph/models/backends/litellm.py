@@ -27,11 +27,11 @@ from jurygraph.safety.known_secrets import find_secrets
 T = TypeVar("T")
 
 _PROVIDERS = tomllib.loads(files("jurygraph.models.backends").joinpath("litellm.toml").read_text("utf-8"))
-FORMS = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
+CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
 LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
 
-UNKNOWN = Capabilities("instructed")  # of other providers: the least that all their models share
+DEFAULT_CAPABILITIES = Capabilities("instructed")  # of other providers: the least that all their models share
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
@@ -84,7 +84,7 @@ class LiteLLM(Backend):
         self._base_url = base_url
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(LEFT_OUT, model, frozenset())
-        known: Capabilities = _longest_prefix_entry(FORMS, model, UNKNOWN)
+        known: Capabilities = _longest_prefix_entry(CAPABILITIES, model, DEFAULT_CAPABILITIES)
         if FIXED_SAMPLING.search(model):
             self._dropped_parameters |= {"logprobs", "top_logprobs", "temperature", "top_p"}
             known = Capabilities(known.form)
@@ -103,7 +103,7 @@ class LiteLLM(Backend):
     ) -> T:
         """Call a function of litellm with one HTTP request; `read` its result and the reply's body. Raises `Fault`."""
         call = getattr(library(), function)  # imported before the timeout begins
-        USING.add(self)
+        OPEN_BACKENDS.add(self)
         with guard_requests(json=True) as exchange:
             try:
                 async with asyncio.timeout(timeout):
@@ -119,9 +119,9 @@ class LiteLLM(Backend):
 
     async def close(self) -> None:
         """Release connections. litellm shares them among all users: the last of our backends closes them."""
-        if self in USING:
-            USING.discard(self)
-            if not USING:
+        if self in OPEN_BACKENDS:
+            OPEN_BACKENDS.discard(self)
+            if not OPEN_BACKENDS:
                 litellm = library()
                 await litellm.close_litellm_async_clients()
                 litellm.in_memory_llm_clients_cache.flush_cache()  # else it would return the closed clients again
@@ -137,7 +137,7 @@ class LiteLLM(Backend):
         return self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
 
 
-USING: WeakSet[LiteLLM] = WeakSet()
+OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
 
 

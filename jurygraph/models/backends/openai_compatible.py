@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic takes typing's own from Pyth
 from yarl import URL
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import LARGEST
+from jurygraph.models.backends.http_guard import MAX_REPLY_BYTES
 from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, Fault, ServerError, error_kind, parse_error
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Reply, Request, SchemaMode
@@ -47,7 +47,7 @@ class _Envelope(TypedDict):
 _ENVELOPE = TypeAdapter(_Envelope)
 
 
-class Answer(NamedTuple):
+class HttpReply(NamedTuple):
     """An HTTP reply, with no more of its content than is read of any reply."""
 
     status: int
@@ -95,11 +95,11 @@ class OpenAICompatible(Backend):
             raise self.fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
         return reply
 
-    async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> Answer:
-        """Send a request to a path below the URL, and return the answer if it is no error. Raises `Fault`."""
+    async def post(self, path: str, body: Mapping[str, Any], timeout: float) -> HttpReply:
+        """Send a request to a path below the URL, and return the reply if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
-                answer = await self._exchange(URL(f"{self.endpoint}/{path}"), to_json(body))
+                http_reply = await self._exchange(URL(f"{self.endpoint}/{path}"), to_json(body))
         except PydanticSerializationError as error:
             raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
         except TimeoutError:
@@ -108,24 +108,24 @@ class OpenAICompatible(Backend):
             raise self.fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise self.fault("connection", f"{error}" or type(error).__name__) from None
-        if not 200 <= answer.status < 300:
-            raise self._error_fault(answer.status, answer.headers, parse_error(answer.content))
-        if len(answer.content) > LARGEST:
-            raise self.fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
-        return answer
+        if not 200 <= http_reply.status < 300:
+            raise self._error_fault(http_reply.status, http_reply.headers, parse_error(http_reply.content))
+        if len(http_reply.content) > MAX_REPLY_BYTES:
+            raise self.fault("too-large", f"the reply has more than {MAX_REPLY_BYTES >> 20} MiB")
+        return http_reply
 
-    def parse(self, answer: Answer, form: TypeAdapter[T]) -> T:
-        """Return the content of an answer. Raises `Fault` if it is an error, or not in this form."""
+    def parse(self, http_reply: HttpReply, adapter: TypeAdapter[T]) -> T:
+        """Return the content of a reply. Raises `Fault` if it is an error, or not what the adapter accepts."""
         try:
-            return form.validate_json(answer.content)
-        except ValidationError as error:
-            complaint = parse_error(answer.content)
-            if complaint.status is not None:
-                raise self._error_fault(complaint.status, answer.headers, complaint) from None
-            first = error.errors(include_url=False, include_input=False)[0]
+            return adapter.validate_json(http_reply.content)
+        except ValidationError as invalid:
+            error = parse_error(http_reply.content)
+            if error.status is not None:
+                raise self._error_fault(error.status, http_reply.headers, error) from None
+            first = invalid.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
             problem = f"the reply is not in the format: {location}: {first['msg']}"
-            raise self.fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
+            raise self.fault("unreadable", f"{problem}; it begins with {error.message!r}") from None
 
     async def close(self) -> None:
         """Close the connections of the running loop, and of loops that have ended."""
@@ -133,17 +133,17 @@ class OpenAICompatible(Backend):
         for loop in [loop for loop in self._sessions if loop is running or loop.is_closed()]:
             await self._sessions.pop(loop).close()
 
-    async def _exchange(self, address: URL, body: bytes) -> Answer:
+    async def _exchange(self, address: URL, body: bytes) -> HttpReply:
         session = await self._session()
         data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
         async with session.post(address, data=data, allow_redirects=False) as response:
-            most = LARGEST if response.status < 300 else MAX_ERROR_BYTES
+            most = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
             content = bytearray()
             while not response.content.at_eof() and len(content) <= most:
                 content += await response.content.readany()
             if len(content) > most:
                 response.close()
-            return Answer(response.status, response.headers, content)
+            return HttpReply(response.status, response.headers, content)
 
     async def _session(self) -> aiohttp.ClientSession:
         """Return the session of the running loop: connections of one loop cannot be used in another."""

@@ -19,9 +19,9 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.run import Run
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.atomic_files import open_replacement
 from jurygraph.runs.store.chain import Text
-from jurygraph.runs.store.drafts import open_draft
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import canonical_json
 
@@ -44,7 +44,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     """
     if output.exists() and not output.is_file():
         raise InputError(f"{output}: exists and is not a file; name another file for the bundle")
-    with open_draft(output) as draft, draft.open("r+b") as file:
+    with open_replacement(output) as replacement, replacement.open("r+b") as file:
         # without its method `tell`, the zip file is streamed: the sizes of a member follow it
         stream = cast("IO[bytes]", SimpleNamespace(write=file.write, flush=file.flush))
         with ZipFile(stream, "w") as archive:
@@ -60,15 +60,15 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     yield "README.txt", [README]
     yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
-    yield from _file_member(run.folder / place.CONFIG)
-    yield from _file_member(run.folder / place.SEAL)
+    yield from _file_member(run.folder / run_folder.CONFIG)
+    yield from _file_member(run.folder / run_folder.SEAL)
     yield from _ledger_members(run.ledger, run.ledger.count)
     if run.base is not None and run.last_base_record is not None:
         ledger = run.base.ledger
         # to the last erasure, if it comes later, because it explains missing texts
         later = (record.seq for record in ledger.records("erasure", after=run.last_base_record))
         members = _ledger_members(ledger, max(later, default=run.last_base_record))
-        for name, content in (*members, *_file_member(run.base.folder / place.SEAL)):
+        for name, content in (*members, *_file_member(run.base.folder / run_folder.SEAL)):
             yield f"base/{name}", content
     yield "traces.jsonl", traces
 

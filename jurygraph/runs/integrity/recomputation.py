@@ -27,7 +27,7 @@ from jurygraph.decision.table import (
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import Body, Shape, pack_reward
+from jurygraph.runs.store.packing import Body, SurveyOutline, pack_reward
 from jurygraph.schema import Decision, Trace
 
 _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
@@ -42,15 +42,15 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> Table:
     """
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    table = build_table(run.survey_shape_of(task_id).questions, names, verdicts)
+    table = build_table(run.survey_outline_of(task_id).questions, names, verdicts)
     return table.with_outcome(dropped_questions(run.decision_of(task_id), table), ABSENT)
 
 
-def recompute_statistics(group: StoredGroup, shape: Shape) -> dict[str, Any]:
+def recompute_statistics(group: StoredGroup, outline: SurveyOutline) -> dict[str, Any]:
     """Return the statistics recomputed from a group's verdicts."""
-    names = [question.id for question in shape.questions]
+    names = [question.id for question in outline.questions]
     scored = ((names[v["question"]], v.get("score")) for trace in group.traces for v in trace.body["verdicts"])
-    return group_statistics(shape.questions, scored)
+    return group_statistics(outline.questions, scored)
 
 
 def recompute_rewards(
@@ -59,25 +59,25 @@ def recompute_rewards(
     """Yield every trace with its reward, packed, as recomputed from its verdicts under the decision of its group."""
     independent: dict[tuple[str, str], bool] = {}
     batch: list[TraceOutline] = []
-    plan: tuple[Shape, Decision] | None = None
+    plan: tuple[SurveyOutline, Decision] | None = None
     for group in groups:
-        shape, decision = run.source.shape(group.survey), decision_of(group)
-        digests = shape.digest, decision.digest
+        outline, decision = run.source.survey_outline(group.survey), decision_of(group)
+        digests = outline.digest, decision.digest
         if digests not in independent:
-            independent[digests] = is_independent(decision, shape.questions)
+            independent[digests] = is_independent(decision, outline.questions)
         # one verdict, such as a gate's, may represent all samples of a question: such groups are decided one by one
-        expected = [place for place, question in enumerate(shape.questions) for _ in range(question.samples)]
+        expected = [place for place, question in enumerate(outline.questions) for _ in range(question.samples)]
         requested = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)
         can_batch = independent[digests] and all(places == expected for places in requested)
-        if plan and batch and (not can_batch or plan != (shape, decision) or len(batch) >= _BATCH_ROWS):
+        if plan and batch and (not can_batch or plan != (outline, decision) or len(batch) >= _BATCH_ROWS):
             yield from _decide_batch(batch, *plan, combiners)
             batch = []
         if can_batch:
-            plan = shape, decision
+            plan = outline, decision
             batch += group.traces
         else:
             names = [trace.response_id for trace in group.traces]
-            rewards = compute_rewards(decision, shape.questions, names, group.verdicts(shape), combiners)
+            rewards = compute_rewards(decision, outline.questions, names, group.verdicts(outline), combiners)
             packed = (pack_reward(RewardRow.from_reward(reward)) for reward in rewards)
             yield from zip(group.traces, packed, strict=True)
     if plan and batch:
@@ -85,9 +85,9 @@ def recompute_rewards(
 
 
 def _decide_batch(
-    traces: Sequence[TraceOutline], shape: Shape, decision: Decision, combiners: Combiners
+    traces: Sequence[TraceOutline], outline: SurveyOutline, decision: Decision, combiners: Combiners
 ) -> Iterator[tuple[TraceOutline, Body]]:
-    rows = compute_rewards_batch(decision, shape.questions, _score_arrays(traces), combiners)
+    rows = compute_rewards_batch(decision, outline.questions, _score_arrays(traces), combiners)
     return zip(traces, map(pack_reward, rows), strict=True)
 
 

@@ -20,9 +20,9 @@ from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards,
 from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, Seal, check_seal, load_private_key, signed_bytes
 from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as run_folder
+from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Record, Text, commitment, record_label
-from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.header import changes, format_value
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import Body
@@ -80,7 +80,7 @@ def _verify_snapshot(
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
     chain = _ChainVerifier(run.ledger, report)
     chain.walk()
-    path = run.folder / place.CONFIG
+    path = run.folder / run_folder.CONFIG
     if not path.is_file():
         raise TraceMismatch(f"{path}: is missing")
     if sha256(path.read_bytes()).hexdigest() != run.header.config_file:
@@ -226,7 +226,8 @@ def _check_rewards(run: Run) -> None:
 
 def _check_statistics(run: Run, groups: Iterator[StoredGroup]) -> Iterator[StoredGroup]:
     for group in groups:
-        if json.dumps(group.body["statistics"]) != json.dumps(recompute_statistics(group, run.shape(group.survey))):
+        statistics = recompute_statistics(group, run.survey_outline(group.survey))
+        if json.dumps(group.body["statistics"]) != json.dumps(statistics):
             raise TraceMismatch(f"{run.ledger.path}, {record_label(group.record)}: its verdicts give other statistics")
         yield group
 
@@ -240,7 +241,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     """
     key = load_private_key(key_file)
     if not run.is_closed:
-        hint = f"score the rest of its tasks, or end it with `jurygraph close {place.shell_quote(run.folder)}`"
+        hint = f"score the rest of its tasks, or end it with `jurygraph close {run_folder.shell_quote(run.folder)}`"
         raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
     verified = verify(run, report)
     content = {
@@ -254,9 +255,9 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     new_seal = Seal.model_validate({**content, "signature": key.sign(signed_bytes(content)).hex()})
     existing = check_seal(run.folder, run.ledger)
     if existing is not None and existing.public_key != new_seal.public_key:
-        hint = f"keep {place.SEAL} somewhere else and remove it, then seal the run again"
+        hint = f"keep {run_folder.SEAL} somewhere else and remove it, then seal the run again"
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
     if existing is not None and existing.head == new_seal.head:
         return existing
-    write_atomically(run.folder / place.SEAL, new_seal.to_bytes)
+    write_atomically(run.folder / run_folder.SEAL, new_seal.to_bytes)
     return new_seal

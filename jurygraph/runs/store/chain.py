@@ -1,7 +1,7 @@
 """Links and commitments, which tie each record to the previous one, and each text to its record.
 
-    link of a record = SHA-256(link of the previous record ‖ header ‖ newline ‖ body)
-    header           = canonical JSON of [seq, kind, key, at];  the first record follows 32 zero bytes
+    link of a record = SHA-256(link of the previous record ‖ prefix ‖ newline ‖ body)
+    prefix           = canonical JSON of [seq, kind, key, at];  the first record follows 32 zero bytes
     commitment       = SHA-256(salt ‖ content), stored in the body of the record that a text belongs to
 
 The last link, the head, depends on every record. A body contains the commitment of a text, never the text nor an
@@ -64,8 +64,8 @@ def record_label(record: Record) -> str:
 def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
     """Return the link of a record that follows the link `previous`."""
     # the same as `canonical_json([seq, kind, key, at])`, in a third of the time
-    header = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
-    return hashlib.sha256(b"".join((previous, header.encode(), b"\n", body.encode()))).digest()
+    prefix = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
+    return hashlib.sha256(b"".join((previous, prefix.encode(), b"\n", body.encode()))).digest()
 
 
 def commitment(salt: bytes, content: bytes) -> str:

@@ -27,7 +27,7 @@ _SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
 _PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
 RUN_FILES = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
 
-_HEADER = (
+_CONFIG_COMMENT = (
     "# Every setting of this run, defaults included. A copy: a change here changes nothing but is found by verify.\n"
 )
 
@@ -71,7 +71,7 @@ def refuse_foreign(folder: Path) -> None:
         return
     refuse_links(folder)
     config = folder / CONFIG
-    is_foreign = config.exists() and not config.read_bytes().startswith(_HEADER.encode())
+    is_foreign = config.exists() and not config.read_bytes().startswith(_CONFIG_COMMENT.encode())
     if is_foreign or not {entry.name for entry in folder.iterdir()} <= RUN_FILES:
         raise InputError(f"{folder}: is neither a run nor empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
@@ -116,7 +116,7 @@ def config_text(config: Config) -> bytes:
     yaml = YAML()
     yaml.width = 10_000
     yaml.dump(config.model_dump(mode="json"), text)
-    return (_HEADER + text.getvalue()).encode()
+    return (_CONFIG_COMMENT + text.getvalue()).encode()
 
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

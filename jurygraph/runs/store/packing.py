@@ -44,8 +44,8 @@ _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
 
 
-class Shape(FrozenModel):
-    """A survey without its texts: views are referenced by their places, so that many tasks can share one shape."""
+class SurveyOutline(FrozenModel):
+    """A survey without its texts: views are referenced by their places, so that many tasks can share one outline."""
 
     members: tuple[tuple[Audience, str | None], ...]
     derivations: tuple[Derivation, ...]
@@ -55,7 +55,7 @@ class Shape(FrozenModel):
 
     @classmethod
     def of(cls, survey: Survey) -> Self:
-        """Return the shape of a survey."""
+        """Return the outline of a survey."""
         place = {digest: str(i) for i, digest in enumerate(survey.views)}
         return cls(
             members=tuple((view.audience, view.member) for view in survey.views.values()),
@@ -66,7 +66,7 @@ class Shape(FrozenModel):
         )
 
     @cached_property
-    def expected(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
+    def verdict_defaults(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
         """Return the place of each question, by id, and the default values of its verdicts' fields."""
         defaults = vars(RecordedVerdict.model_construct())
         return {
@@ -75,7 +75,7 @@ class Shape(FrozenModel):
         }
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
-        """Return the survey of this shape with these views."""
+        """Return the survey of this outline with these views."""
         digests = [view.digest for view in views]
         return Survey(
             views=dict(zip(digests, views, strict=True)),
@@ -168,7 +168,7 @@ ResponseIds = tuple[str, ...]
 """Ids of the responses that a verdict is about, in the order in which they were shown."""
 
 
-def shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
+def number_shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     """Return the lists of more than two responses that the verdicts of a group name, each with its number.
 
     A group stores each list once, and its verdicts store the number: otherwise they would take quadratic space.
@@ -185,18 +185,23 @@ def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
 _SHARED = TypeAdapter(list[ResponseIds])
 
 
-def responses_shown(verdict: Mapping[str, Any], shared: Sequence[ResponseIds]) -> Sequence[str]:
+def responses_shown(verdict: Mapping[str, Any], shared_lists: Sequence[ResponseIds]) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
-    return shared[stored] if isinstance(stored, int) else stored
+    return shared_lists[stored] if isinstance(stored, int) else stored
 
 
 def pack_trace(
-    trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[ResponseIds, int]
+    trace: Trace,
+    response: Response,
+    outline: SurveyOutline,
+    reward: Body,
+    place: int,
+    shared_lists: Mapping[ResponseIds, int],
 ) -> tuple[Body, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
-    `place` is the distance from the record of its group, which stores the `shared` lists of responses.
+    `place` is the distance from the record of its group, which stores the `shared_lists`.
     """
     texts = Texts([response.text.encode()])
     body: Body = {"group": place, "reward": reward, "response": 0}
@@ -205,7 +210,7 @@ def pack_trace(
     if trace.labels or response.data is not None:
         body["about"] = texts.place(_to_json({"labels": trace.labels, "data": response.data}))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
-    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, shape, texts, shared) for verdict in verdicts]
+    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, outline, texts, shared_lists) for verdict in verdicts]
     if trace.material:
         body["material"] = [
             {"name": m.name, "status": m.status, "text": texts.place(m.model_dump_json().encode())}
@@ -217,16 +222,20 @@ def pack_trace(
 
 
 def _pack_verdict(
-    verdict: RecordedVerdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[ResponseIds, int]
+    verdict: RecordedVerdict,
+    response_id: str,
+    outline: SurveyOutline,
+    texts: Texts,
+    shared_lists: Mapping[ResponseIds, int],
 ) -> Body:
-    place, expected = shape.expected[verdict.question]
-    defaults = {**expected, "about": response_id, "responses": (response_id,)}
+    place, verdict_defaults = outline.verdict_defaults[verdict.question]
+    defaults = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
     packed = {"reason", "evidence", "failure", "examples", "shrinkage"}  # below, each in its own way
     body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
-    if verdict.responses in shared:
-        body["responses"] = shared[verdict.responses]
+    if verdict.responses in shared_lists:
+        body["responses"] = shared_lists[verdict.responses]
     if verdict.examples:
         body["examples"] = [example.model_dump() for example in verdict.examples]
     if verdict.shrinkage is not None:
@@ -257,14 +266,18 @@ def _written_text(verdict: RecordedVerdict) -> Body:
 
 
 def unpack_verdict(
-    body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[ResponseIds]
+    body: Mapping[str, Any],
+    response_id: str,
+    outline: SurveyOutline,
+    texts: Mapping[int, bytes],
+    shared_lists: Sequence[ResponseIds],
 ) -> RecordedVerdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
 
-    `shared` are the lists of responses of its group.
+    `shared_lists` are the lists of responses of its group.
     """
-    expected = shape.expected[shape.questions[body["question"]].id][1]
-    fields = {**expected, "about": response_id, "responses": (response_id,)}
+    verdict_defaults = outline.verdict_defaults[outline.questions[body["question"]].id][1]
+    fields = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
     text = _read_text(body, texts)
     fields |= {name: text[name] for name in ("reason", "native") if name in text}
@@ -280,7 +293,7 @@ def unpack_verdict(
         ]
     if not isinstance(fields["responses"], int):
         return RecordedVerdict.model_validate(fields)
-    shown = shared[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
+    shown = shared_lists[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
     return RecordedVerdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
 
 

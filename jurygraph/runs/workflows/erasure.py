@@ -121,10 +121,12 @@ class _Erasure:
         ledger = self._ledger
         group = ledger.record_at(record.seq - record.content["group"])
         yield from ledger.stored_texts(group.seq, group.seq)
-        shared = read_shared_lists(group.content)
+        shared_lists = read_shared_lists(group.content)
         for trace in ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
             verdicts = trace.content["verdicts"]
-            showing = {verdict.get("text") for verdict in verdicts if record.key in responses_shown(verdict, shared)}
+            showing = {
+                verdict.get("text") for verdict in verdicts if record.key in responses_shown(verdict, shared_lists)
+            }
             for text in ledger.stored_texts(trace.seq, trace.seq):
                 if trace.key == record.key or text.id % MAX_TEXTS in showing:
                     yield text

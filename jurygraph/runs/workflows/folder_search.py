@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.drafts import write_atomically
+from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import RUN_FILES
 
 MIN_SEARCHED_LENGTH = 20

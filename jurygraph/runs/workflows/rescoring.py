@@ -33,7 +33,7 @@ from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes
-from jurygraph.runs.store.packing import Body, Shape, read_planning_results, read_views
+from jurygraph.runs.store.packing import Body, SurveyOutline, read_planning_results, read_views
 from jurygraph.runs.writable_run import WritableRun, append_close_record
 from jurygraph.schema import ComponentSpec, Config, Decision, Task, digest_of
 from jurygraph.schema.plan import with_planning_results
@@ -158,12 +158,12 @@ def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[
         if content is None:
             problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
             raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
-        shape, planned = run.survey_shape_of(task_id), (content.get("profiles"), content.get("rubric"))
+        outline, planned = run.survey_outline_of(task_id), (content.get("profiles"), content.get("rubric"))
         deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
-        inputs_digest = digest_of([shape.digest, deciding_fields, *planned])
+        inputs_digest = digest_of([outline.digest, deciding_fields, *planned])
         if inputs_digest not in by_inputs:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
-            survey, evaluators = shape.survey(read_views(content)), run.header.evaluators
+            survey, evaluators = outline.survey(read_views(content)), run.header.evaluators
             audiences = [record.audience for record in evaluators.values()]
             weighed = weigh_stakeholders(task, config.weights, audiences, find_tensions)
             by_inputs[inputs_digest] = build_decision(task, survey, config, evaluators, combiners, *weighed)
@@ -212,7 +212,7 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
         decision = decision_for(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
-        votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)
+        votes += _votes(group, run.survey_outline_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn")
@@ -236,10 +236,10 @@ def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -
     return config.model_copy(update={"components": {**config.components, component: changed}})
 
 
-def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
+def _votes(group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.response_id for trace in group.traces)
-    table = build_table(shape.questions, names, group.verdicts(shape))
+    table = build_table(outline.questions, names, group.verdicts(outline))
     levels = level_values(spec.params)
     for judge, use in spec.inputs.items():
         cells = table.score_matrix(use, rule, spec.direction, "counted")

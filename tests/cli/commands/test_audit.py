@@ -46,23 +46,23 @@ def test_help_has_an_example_of_the_command(run: Command, name: str):
 
 
 class TestVerify:
-    def test_verify_prints_what_was_checked(self, scored: Path, run: Command):
-        ended = run("verify", scored)
+    def test_verify_prints_what_was_checked(self, scored_folder: Path, run: Command):
+        ended = run("verify", scored_folder)
         assert (ended.code, ended.err) == (0, "")
         assert ended.out.splitlines() == [
-            f"{scored} is unchanged: 12 records, 13 texts, 0 erased",
+            f"{scored_folder} is unchanged: 12 records, 13 texts, 0 erased",
             "4 rewards recomputed from their verdicts, bit for bit",
-            f"head    {head_of(run, scored)}",
+            f"head    {head_of(run, scored_folder)}",
             "sealed  no",
         ]
 
-    def test_json_has_the_same_result(self, scored: Path, run: Command):
-        ended = run("verify", scored, "--json")
+    def test_json_has_the_same_result(self, scored_folder: Path, run: Command):
+        ended = run("verify", scored_folder, "--json")
         assert (ended.code, ended.err) == (0, "")
         found = json.loads(ended.out)
         assert HEAD.fullmatch(found.pop("head"))
         assert found == {
-            "run": str(scored),
+            "run": str(scored_folder),
             "records": 12,
             "traces": 4,
             "texts": 13,
@@ -74,18 +74,18 @@ class TestVerify:
             "deep": None,
         }
 
-    def test_verify_writes_nothing(self, scored: Path, run: Command):
-        before = folder_contents(scored)
-        run("verify", scored)
-        assert folder_contents(scored) == before
+    def test_verify_writes_nothing(self, scored_folder: Path, run: Command):
+        before = folder_contents(scored_folder)
+        run("verify", scored_folder)
+        assert folder_contents(scored_folder) == before
 
-    def test_a_read_only_folder_can_be_verified(self, scored: Path, run: Command):
-        for path in (*scored.iterdir(), scored):
+    def test_a_read_only_folder_can_be_verified(self, scored_folder: Path, run: Command):
+        for path in (*scored_folder.iterdir(), scored_folder):
             path.chmod(0o555 if path.is_dir() else 0o444)
         try:
-            assert run("verify", scored).code == 0
+            assert run("verify", scored_folder).code == 0
         finally:
-            scored.chmod(0o755)
+            scored_folder.chmod(0o755)
 
     @pytest.mark.parametrize("form", [(), ("--json",), ("--deep",)])
     @pytest.mark.parametrize(
@@ -101,26 +101,26 @@ class TestVerify:
         ],
     )
     def test_the_first_change_is_named(
-        self, scored: Path, run: Command, statement: str, message: str, form: tuple[str, ...]
+        self, scored_folder: Path, run: Command, statement: str, message: str, form: tuple[str, ...]
     ):
-        change_ledger(scored, statement)
-        ended = run("verify", scored, *form)
+        change_ledger(scored_folder, statement)
+        ended = run("verify", scored_folder, *form)
         assert (ended.code, ended.out) == (5, "")
-        assert f"error: {scored / 'run.sqlite'}" in ended.err
+        assert f"error: {scored_folder / 'run.sqlite'}" in ended.err
         assert message in ended.err
         assert ended.err.count("\n") == 1
 
     @pytest.mark.parametrize("line", ["  polite: 2.0\n", ""])
-    def test_a_changed_config_is_named(self, scored: Path, run: Command, line: str):
-        config = scored / "config.yaml"
+    def test_a_changed_config_is_named(self, scored_folder: Path, run: Command, line: str):
+        config = scored_folder / "config.yaml"
         config.write_text(config.read_text().replace("  polite: 1.0\n", line))
-        ended = run("verify", scored)
+        ended = run("verify", scored_folder)
         assert (ended.code, ended.out) == (5, "")
         assert f"error: {config}: is not the config that was written" in ended.err
 
-    def test_an_additional_file_in_the_folder_is_ignored(self, scored: Path, run: Command):
-        (scored / "notes.txt").write_text("mine")
-        assert run("verify", scored).code == 0
+    def test_an_additional_file_in_the_folder_is_ignored(self, scored_folder: Path, run: Command):
+        (scored_folder / "notes.txt").write_text("mine")
+        assert run("verify", scored_folder).code == 0
 
     def test_a_stopped_run_is_valid_and_not_closed(self, project: Path, run: Command):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
@@ -129,26 +129,29 @@ class TestVerify:
         assert "2 rewards recomputed" in ended.out
         assert "the run is not closed: more records may follow this head" in ended.err
 
-    def test_a_run_stopped_before_its_first_reward_is_valid(self, scored: Path, run: Command):
-        stop_before_the_first_reward(scored)
-        ended = run("verify", scored)
+    def test_a_run_stopped_before_its_first_reward_is_valid(self, scored_folder: Path, run: Command):
+        stop_before_the_first_reward(scored_folder)
+        ended = run("verify", scored_folder)
         assert (ended.code, ended.out.splitlines()[1]) == (0, "0 rewards recomputed from their verdicts, bit for bit")
 
 
 class TestExpectedHead:
-    def test_the_expected_head_is_accepted(self, scored: Path, run: Command):
-        head = head_of(run, scored)
+    def test_the_expected_head_is_accepted(self, scored_folder: Path, run: Command):
+        head = head_of(run, scored_folder)
         for written in (head, head.upper(), f" {head}\n"):
-            assert run("verify", scored, "--expect-head", written).code == 0
+            assert run("verify", scored_folder, "--expect-head", written).code == 0
 
-    def test_a_completely_rebuilt_run_is_detected(self, project: Path, scored: Path, run: Command):
-        head = head_of(run, scored)
-        shutil.rmtree(scored)
-        run("score", project / "tasks.jsonl", "--out", scored)
-        assert run("verify", scored).code == 0
-        ended = run("verify", scored, "--expect-head", head)
+    def test_a_completely_rebuilt_run_is_detected(self, project: Path, scored_folder: Path, run: Command):
+        head = head_of(run, scored_folder)
+        shutil.rmtree(scored_folder)
+        run("score", project / "tasks.jsonl", "--out", scored_folder)
+        assert run("verify", scored_folder).code == 0
+        ended = run("verify", scored_folder, "--expect-head", head)
         assert (ended.code, ended.out) == (5, "")
-        assert f"the head is {head_of(run, scored)}, and no record has the link {head} that was expected" in ended.err
+        assert (
+            f"the head is {head_of(run, scored_folder)}, and no record has the link {head} that was expected"
+            in ended.err
+        )
 
     def test_records_scored_after_the_expected_head_are_named(self, project: Path, run: Command):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
@@ -166,20 +169,22 @@ class TestExpectedHead:
             assert run("verify", project / "run", "--expect-head", head).code == 0
 
     @pytest.mark.parametrize("given", ["", "9f2c", "not hexadecimal", "0" * 65])
-    def test_an_invalid_head_is_refused(self, scored: Path, run: Command, given: str):
-        ended = run("verify", scored, "--expect-head", given)
+    def test_an_invalid_head_is_refused(self, scored_folder: Path, run: Command, given: str):
+        ended = run("verify", scored_folder, "--expect-head", given)
         assert (ended.code, ended.out) == (2, "")
         assert "64 hexadecimal digits" in ended.err
 
 
 class TestDeep:
-    def test_deep_verification_repeats_every_verdict_and_checks_every_quotation(self, letters: Path, run: Command):
-        calls_before = read_calls(letters.parent)
-        ended = run("verify", letters, "--deep")
+    def test_deep_verification_repeats_every_verdict_and_checks_every_quotation(
+        self, letters_folder: Path, run: Command
+    ):
+        calls_before = read_calls(letters_folder.parent)
+        ended = run("verify", letters_folder, "--deep")
         assert ended.code == 0, ended.err
         assert "repeated: 9 verdicts are the same, 4 quotations are where they were recorded" in ended.out.splitlines()
-        assert read_calls(letters.parent) == calls_before
-        assert json.loads(run("verify", letters, "--deep", "--json").out)["deep"] == {
+        assert read_calls(letters_folder.parent) == calls_before
+        assert json.loads(run("verify", letters_folder, "--deep", "--json").out)["deep"] == {
             "recomputed": 9,
             "quotations": 4,
             "needing_model": 0,
@@ -187,26 +192,26 @@ class TestDeep:
             "erased": 0,
         }
 
-    def test_verification_calls_no_evaluator_unless_deep(self, letters: Path, run: Command):
-        read_calls(letters.parent)
-        (letters.parent / "manners.py").unlink()
-        assert run("verify", letters).code == 0
-        assert read_calls(letters.parent) == []
+    def test_verification_calls_no_evaluator_unless_deep(self, letters_folder: Path, run: Command):
+        read_calls(letters_folder.parent)
+        (letters_folder.parent / "manners.py").unlink()
+        assert run("verify", letters_folder).code == 0
+        assert read_calls(letters_folder.parent) == []
 
-    def test_a_different_verdict_is_named(self, letters: Path, run: Command):
-        source = letters.parent / "manners.py"
+    def test_a_different_verdict_is_named(self, letters_folder: Path, run: Command):
+        source = letters_folder.parent / "manners.py"
         source.write_text(source.read_text().replace("score=1 / 3, reason", "score=0.34, reason"))
-        ended = run("verify", letters, "--deep")
+        ended = run("verify", letters_folder, "--deep")
         assert (ended.code, ended.out) == (5, "")
         message = (
             "trace 'letter/a', verdict 'manners.echo': score is 0.3333333333333333 in the run and 0.34 when recomputed"
         )
         assert message in ended.err
 
-    def test_an_evaluator_of_another_version_is_refused(self, letters: Path, run: Command):
-        source = letters.parent / "manners.py"
+    def test_an_evaluator_of_another_version_is_refused(self, letters_folder: Path, run: Command):
+        source = letters_folder.parent / "manners.py"
         source.write_text(source.read_text().replace('version="1"', 'version="2"'))
-        ended = run("verify", letters, "--deep")
+        ended = run("verify", letters_folder, "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "evaluator 'manners.better' of version '1'; this jury has 2" in ended.err
 
@@ -218,14 +223,14 @@ class TestDeep:
         assert (found["recomputed"], found["infrastructure_failures"]) == (19, 1)
 
     def test_modules_are_imported_from_their_folder_at_scoring(
-        self, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, letters_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         (tmp_path / "manners.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-        assert run_process("verify", letters, "--deep").code == 0
+        assert run_process("verify", letters_folder, "--deep").code == 0
 
-    def test_a_run_moved_without_its_modules_names_their_folder(self, letters: Path, tmp_path: Path):
-        letters.rename(tmp_path / "alone")
+    def test_a_run_moved_without_its_modules_names_their_folder(self, letters_folder: Path, tmp_path: Path):
+        letters_folder.rename(tmp_path / "alone")
         ended = run_process("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
@@ -264,10 +269,10 @@ class TestClose:
         assert run("close", stopped_run) == first
         assert folder_contents(stopped_run) == before
 
-    def test_a_complete_run_is_closed_already(self, scored: Path, run: Command):
-        before = folder_contents(scored)
-        assert run("close", scored).out.startswith(f"{scored} is closed: 4 traces, 12 records\n")
-        assert folder_contents(scored) == before
+    def test_a_complete_run_is_closed_already(self, scored_folder: Path, run: Command):
+        before = folder_contents(scored_folder)
+        assert run("close", scored_folder).out.startswith(f"{scored_folder} is closed: 4 traces, 12 records\n")
+        assert folder_contents(scored_folder) == before
 
     def test_score_refuses_to_add_to_a_closed_run(self, stopped_run: Path, project: Path, run: Command):
         run("close", stopped_run)
@@ -282,14 +287,14 @@ class TestClose:
         run("close", stopped_run)
         assert run("show", stopped_run).err == ""
 
-    def test_a_run_without_any_reward_can_be_closed(self, scored: Path, run: Command):
-        stop_before_the_first_reward(scored)
-        assert "0 traces, 6 records" in run("close", scored).out
-        assert run("verify", scored).code == 0
+    def test_a_run_without_any_reward_can_be_closed(self, scored_folder: Path, run: Command):
+        stop_before_the_first_reward(scored_folder)
+        assert "0 traces, 6 records" in run("close", scored_folder).out
+        assert run("verify", scored_folder).code == 0
 
-    def test_a_rescored_run_is_closed_already(self, scored: Path, run: Command):
-        run("rescore", scored, "--out", scored.parent / "again")
-        assert "is closed: 4 traces" in run("close", scored.parent / "again").out
+    def test_a_rescored_run_is_closed_already(self, scored_folder: Path, run: Command):
+        run("rescore", scored_folder, "--out", scored_folder.parent / "again")
+        assert "is closed: 4 traces" in run("close", scored_folder.parent / "again").out
 
 
 class TestSeal:
@@ -313,43 +318,47 @@ class TestSeal:
             path.with_suffix(f".{suffix}.pub").write_bytes(key.public_key().public_bytes(encoded, public))
         path.with_suffix(".hex").write_text(key.public_key().public_bytes_raw().hex() + "\n")
 
-    def test_seal_writes_the_signed_head_into_the_folder_of_the_run(self, scored: Path, run: Command, keys: Path):
-        ended = run("seal", scored, "--key", keys / "mine.pem")
+    def test_seal_writes_the_signed_head_into_the_folder_of_the_run(
+        self, scored_folder: Path, run: Command, keys: Path
+    ):
+        ended = run("seal", scored_folder, "--key", keys / "mine.pem")
         assert (ended.code, ended.err) == (0, "")
         key = (keys / "mine.hex").read_text().strip()
         first, second = ended.out.splitlines()
-        assert re.fullmatch(rf"{scored} was sealed at \S+: 12 records, head {head_of(run, scored)}", first)
+        assert re.fullmatch(
+            rf"{scored_folder} was sealed at \S+: 12 records, head {head_of(run, scored_folder)}", first
+        )
         assert second == f"by {key}"
-        assert f"sealed  by {key}" in run("verify", scored).out
-        assert json.loads(run("verify", scored, "--json").out)["sealed"] == key
+        assert f"sealed  by {key}" in run("verify", scored_folder).out
+        assert json.loads(run("verify", scored_folder, "--json").out)["sealed"] == key
 
-    def test_json_is_the_content_of_the_seal(self, scored: Path, run: Command, keys: Path):
-        given = json.loads(run("seal", scored, "--key", keys / "mine.pem", "--json").out)
-        assert given == json.loads((scored / "seal.json").read_text())
-        assert (given["records"], given["head"]) == (12, head_of(run, scored))
+    def test_json_is_the_content_of_the_seal(self, scored_folder: Path, run: Command, keys: Path):
+        given = json.loads(run("seal", scored_folder, "--key", keys / "mine.pem", "--json").out)
+        assert given == json.loads((scored_folder / "seal.json").read_text())
+        assert (given["records"], given["head"]) == (12, head_of(run, scored_folder))
 
     @pytest.mark.parametrize("private", ["mine.pem", "mine.ssh"])
     @pytest.mark.parametrize("signer", ["mine.pem.pub", "mine.ssh.pub", "mine.hex", "mine.pem", "mine.ssh"])
     def test_every_supported_format_of_a_key_is_accepted(
-        self, scored: Path, run: Command, keys: Path, private: str, signer: str
+        self, scored_folder: Path, run: Command, keys: Path, private: str, signer: str
     ):
-        assert run("seal", scored, "--key", keys / private).code == 0
-        ended = run("verify", scored, "--signer", keys / signer)
+        assert run("seal", scored_folder, "--key", keys / private).code == 0
+        ended = run("verify", scored_folder, "--signer", keys / signer)
         assert ended.code == 0, ended.err
 
-    def test_sealing_again_with_the_same_key_changes_nothing(self, scored: Path, run: Command, keys: Path):
-        first = run("seal", scored, "--key", keys / "mine.pem")
-        before = folder_contents(scored)
-        assert run("seal", scored, "--key", keys / "mine.pem") == first
-        assert folder_contents(scored) == before
+    def test_sealing_again_with_the_same_key_changes_nothing(self, scored_folder: Path, run: Command, keys: Path):
+        first = run("seal", scored_folder, "--key", keys / "mine.pem")
+        before = folder_contents(scored_folder)
+        assert run("seal", scored_folder, "--key", keys / "mine.pem") == first
+        assert folder_contents(scored_folder) == before
 
-    def test_another_key_does_not_replace_the_seal(self, scored: Path, run: Command, keys: Path):
-        run("seal", scored, "--key", keys / "mine.pem")
-        before = folder_contents(scored)
-        ended = run("seal", scored, "--key", keys / "other.pem")
+    def test_another_key_does_not_replace_the_seal(self, scored_folder: Path, run: Command, keys: Path):
+        run("seal", scored_folder, "--key", keys / "mine.pem")
+        before = folder_contents(scored_folder)
+        ended = run("seal", scored_folder, "--key", keys / "other.pem")
         assert (ended.code, ended.out) == (2, "")
         assert f"is sealed by another key, {(keys / 'mine.hex').read_text().strip()}" in ended.err
-        assert folder_contents(scored) == before
+        assert folder_contents(scored_folder) == before
 
     def test_an_open_run_cannot_be_sealed(self, project: Path, run: Command, keys: Path):
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
@@ -358,68 +367,71 @@ class TestSeal:
         assert f"end it with `jurygraph close {project / 'run'}`" in ended.err
         assert not (project / "run" / "seal.json").exists()
 
-    def test_a_changed_run_cannot_be_sealed(self, scored: Path, run: Command, keys: Path):
-        change_ledger(scored, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
-        ended = run("seal", scored, "--key", keys / "mine.pem")
+    def test_a_changed_run_cannot_be_sealed(self, scored_folder: Path, run: Command, keys: Path):
+        change_ledger(scored_folder, "UPDATE records SET body = replace(body, '0.5', '0.6') WHERE key = 'door/a'")
+        ended = run("seal", scored_folder, "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (5, "")
         assert "record 7 (trace 'door/a')" in ended.err
-        assert not (scored / "seal.json").exists()
+        assert not (scored_folder / "seal.json").exists()
 
-    def test_a_run_with_changed_texts_or_config_cannot_be_sealed(self, scored: Path, run: Command, keys: Path):
-        change_ledger(scored, OTHER_TEXT)
-        ended = run("seal", scored, "--key", keys / "mine.pem")
+    def test_a_run_with_changed_texts_or_config_cannot_be_sealed(self, scored_folder: Path, run: Command, keys: Path):
+        change_ledger(scored_folder, OTHER_TEXT)
+        ended = run("seal", scored_folder, "--key", keys / "mine.pem")
         assert (ended.code, ended.out) == (5, "")
-        assert not (scored / "seal.json").exists()
+        assert not (scored_folder / "seal.json").exists()
 
     def test_an_erasure_keeps_the_seal_valid_but_is_unsigned_until_the_next_seal(
-        self, scored: Path, run: Command, keys: Path
+        self, scored_folder: Path, run: Command, keys: Path
     ):
-        run("seal", scored, "--key", keys / "mine.pem")
-        first = json.loads((scored / "seal.json").read_text())
-        assert run("erase", scored, "--response", "door/a").code == 0
-        unsigned = run("verify", scored)
+        run("seal", scored_folder, "--key", keys / "mine.pem")
+        first = json.loads((scored_folder / "seal.json").read_text())
+        assert run("erase", scored_folder, "--response", "door/a").code == 0
+        unsigned = run("verify", scored_folder)
         assert (unsigned.code, "1 erasures after the seal are unsigned" in unsigned.err) == (0, True)
-        refused = run("verify", scored, "--signer", keys / "mine.pem.pub")
+        refused = run("verify", scored_folder, "--signer", keys / "mine.pem.pub")
         assert (refused.code, "1 erasures after the sealed records" in refused.err) == (5, True)
-        assert run("seal", scored, "--key", keys / "mine.pem").code == 0
-        again = json.loads((scored / "seal.json").read_text())
+        assert run("seal", scored_folder, "--key", keys / "mine.pem").code == 0
+        again = json.loads((scored_folder / "seal.json").read_text())
         assert (first["records"], again["records"]) == (12, 13)
-        assert run("verify", scored, "--signer", keys / "mine.pem.pub").code == 0
+        assert run("verify", scored_folder, "--signer", keys / "mine.pem.pub").code == 0
 
-    def test_a_rescored_run_has_its_own_seal(self, scored: Path, run: Command, keys: Path):
-        again = scored.parent / "again"
-        run("rescore", scored, "--out", again, "--set", "scale=2")
+    def test_a_rescored_run_has_its_own_seal(self, scored_folder: Path, run: Command, keys: Path):
+        again = scored_folder.parent / "again"
+        run("rescore", scored_folder, "--out", again, "--set", "scale=2")
         assert run("seal", again, "--key", keys / "mine.pem").code == 0
         assert run("verify", again, "--signer", keys / "mine.hex").code == 0
-        assert not (scored / "seal.json").exists()
+        assert not (scored_folder / "seal.json").exists()
 
-    def test_another_signer_is_refused(self, scored: Path, run: Command, keys: Path):
-        run("seal", scored, "--key", keys / "mine.pem")
-        ended = run("verify", scored, "--signer", keys / "other.pem.pub")
+    def test_another_signer_is_refused(self, scored_folder: Path, run: Command, keys: Path):
+        run("seal", scored_folder, "--key", keys / "mine.pem")
+        ended = run("verify", scored_folder, "--signer", keys / "other.pem.pub")
         assert (ended.code, ended.out) == (5, "")
-        assert f"{scored / 'seal.json'}: is by the key {(keys / 'mine.hex').read_text().strip()}, not by" in ended.err
+        assert (
+            f"{scored_folder / 'seal.json'}: is by the key {(keys / 'mine.hex').read_text().strip()}, not by"
+            in ended.err
+        )
 
-    def test_a_missing_seal_is_reported_if_a_signer_is_expected(self, scored: Path, run: Command, keys: Path):
-        ended = run("verify", scored, "--signer", keys / "mine.hex")
+    def test_a_missing_seal_is_reported_if_a_signer_is_expected(self, scored_folder: Path, run: Command, keys: Path):
+        ended = run("verify", scored_folder, "--signer", keys / "mine.hex")
         assert (ended.code, ended.out) == (5, "")
-        assert f"{scored / 'seal.json'}: is missing" in ended.err
+        assert f"{scored_folder / 'seal.json'}: is missing" in ended.err
 
-    def test_every_byte_of_the_seal_counts(self, scored: Path, run: Command, keys: Path):
-        run("seal", scored, "--key", keys / "mine.pem")
-        sealed = (scored / "seal.json").read_bytes()
+    def test_every_byte_of_the_seal_counts(self, scored_folder: Path, run: Command, keys: Path):
+        run("seal", scored_folder, "--key", keys / "mine.pem")
+        sealed = (scored_folder / "seal.json").read_bytes()
         for place in range(0, len(sealed), 17):
             changed = bytearray(sealed)
             changed[place] ^= 1
-            (scored / "seal.json").write_bytes(changed)
-            ended = run("verify", scored)
+            (scored_folder / "seal.json").write_bytes(changed)
+            ended = run("verify", scored_folder)
             assert (ended.code, ended.out) == (5, ""), place
-            assert f"error: {scored / 'seal.json'}: " in ended.err
+            assert f"error: {scored_folder / 'seal.json'}: " in ended.err
 
-    def test_the_seal_of_another_run_is_refused(self, scored: Path, project: Path, run: Command, keys: Path):
+    def test_the_seal_of_another_run_is_refused(self, scored_folder: Path, project: Path, run: Command, keys: Path):
         run("score", project / "tasks.jsonl", "--out", project / "other")
         run("seal", project / "other", "--key", keys / "mine.pem")
-        shutil.copy(project / "other" / "seal.json", scored)
-        ended = run("verify", scored)
+        shutil.copy(project / "other" / "seal.json", scored_folder)
+        ended = run("verify", scored_folder)
         assert ended.code == 5
         assert "is the seal of another run" in ended.err
 
@@ -436,7 +448,7 @@ class TestSeal:
     )
     def test_an_invalid_key_is_named(
         self,
-        scored: Path,
+        scored_folder: Path,
         run: Command,
         tmp_path: Path,
         name: str,
@@ -450,12 +462,12 @@ class TestSeal:
         elif content is not None:
             written = content if isinstance(content, bytes) else self.pem(content)
             path.write_bytes(written)
-        run("seal", scored, "--key", path)
-        ended = run(command[0], scored, command[1], path)
+        run("seal", scored_folder, "--key", path)
+        ended = run(command[0], scored_folder, command[1], path)
         assert (ended.code, ended.out) == (2, "")
         assert f"error: {path}: " in ended.err
         assert message in ended.err
-        assert not (scored / "seal.json").exists()
+        assert not (scored_folder / "seal.json").exists()
 
     @staticmethod
     def pem(key: object, password: bytes | None = None) -> bytes:
@@ -463,9 +475,9 @@ class TestSeal:
         written: bytes = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, locked)  # type: ignore[attr-defined]
         return written
 
-    def test_an_encrypted_key_is_refused_without_a_prompt(self, scored: Path, run: Command, tmp_path: Path):
+    def test_an_encrypted_key_is_refused_without_a_prompt(self, scored_folder: Path, run: Command, tmp_path: Path):
         (tmp_path / "locked.pem").write_bytes(self.pem(Ed25519PrivateKey.generate(), b"secret"))
-        ended = run("seal", scored, "--key", tmp_path / "locked.pem")
+        ended = run("seal", scored_folder, "--key", tmp_path / "locked.pem")
         assert (ended.code, ended.out) == (2, "")
         assert "locked.pem: is encrypted, and passphrases are not supported" in ended.err
 
@@ -502,13 +514,13 @@ def test_a_folder_that_is_not_a_run_is_refused(
 
 @pytest.mark.parametrize("command", NO_RUN, ids=" ".join)
 def test_a_run_stopped_while_planning_is_refused(
-    scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+    scored_folder: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "key.pem").write_bytes(TestSeal.pem(Ed25519PrivateKey.generate()))
     for table in ("records", "texts"):
-        change_ledger(scored, f"DELETE FROM {table}")
-    ended = run(command[0], scored, *command[1:])
+        change_ledger(scored_folder, f"DELETE FROM {table}")
+    ended = run(command[0], scored_folder, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "contains no run yet" in ended.err
     assert not (tmp_path / "again").exists()
@@ -674,9 +686,9 @@ def test_a_combiner_of_another_version_is_refused(run_with_own_combiner: Path, c
     assert "was decided with combiner own.Half of version" in ended.err
 
 
-def test_an_open_reader_blocks_no_command(scored: Path, run: Command):
-    with closing(sqlite3.connect(f"file:{scored / 'run.sqlite'}?mode=ro", uri=True)) as reader:
+def test_an_open_reader_blocks_no_command(scored_folder: Path, run: Command):
+    with closing(sqlite3.connect(f"file:{scored_folder / 'run.sqlite'}?mode=ro", uri=True)) as reader:
         reader.execute("SELECT count(*) FROM records").fetchone()
-        assert run("verify", scored).code == 0
-        assert run("close", scored).code == 0
-        assert run("erase", scored, "--response", "door/a").code == 0
+        assert run("verify", scored_folder).code == 0
+        assert run("close", scored_folder).code == 0
+        assert run("erase", scored_folder, "--response", "door/a").code == 0

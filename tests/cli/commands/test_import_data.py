@@ -176,12 +176,12 @@ def test_the_output_option_is_required(two_tasks: Path, run: Command) -> None:
     assert "--out" in ended.err
 
 
-def test_files_of_a_run_are_not_overwritten(scored: Path, two_tasks: Path, run: Command) -> None:
-    before = folder_contents(scored)
-    ended = run("import", "travelplanner", two_tasks, "--out", scored / "run.sqlite")
+def test_files_of_a_run_are_not_overwritten(scored_folder: Path, two_tasks: Path, run: Command) -> None:
+    before = folder_contents(scored_folder)
+    ended = run("import", "travelplanner", two_tasks, "--out", scored_folder / "run.sqlite")
     assert (ended.code, ended.out) == (2, "")
     assert "is a file of the run;" in ended.err
-    assert folder_contents(scored) == before
+    assert folder_contents(scored_folder) == before
 
 
 # Benchmarks in their published formats

@@ -148,16 +148,16 @@ def test_unchanged_settings_give_identical_rewards(rich: Path, run: Command):
     assert (rich / "config.yaml").read_bytes() == Path("again/config.yaml").read_bytes()
 
 
-def test_rescoring_calls_no_evaluator(letters: Path, run: Command):
-    read_calls(letters.parent)
-    (letters.parent / "manners.py").unlink()
-    assert run("rescore", letters, "--out", "again", "--set", "reward.echo=3").code == 0
+def test_rescoring_calls_no_evaluator(letters_folder: Path, run: Command):
+    read_calls(letters_folder.parent)
+    (letters_folder.parent / "manners.py").unlink()
+    assert run("rescore", letters_folder, "--out", "again", "--set", "reward.echo=3").code == 0
     assert run("verify", "again").code == 0
-    assert read_calls(letters.parent) == []
+    assert read_calls(letters_folder.parent) == []
 
 
-def test_rescore_prints_the_changes_and_the_command_to_compare(scored: Path, run: Command, tmp_path: Path):
-    ended = run("rescore", scored, "--out", tmp_path / "again", "--set", "reward.shaky=0")
+def test_rescore_prints_the_changes_and_the_command_to_compare(scored_folder: Path, run: Command, tmp_path: Path):
+    ended = run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "reward.shaky=0")
     assert ended.code == 0
     assert ended.out.splitlines() == [
         "rewards",
@@ -169,11 +169,11 @@ def test_rescore_prints_the_changes_and_the_command_to_compare(scored: Path, run
         "failed before        0",
         "failed after         0",
     ]
-    assert ended.err == f"compare:  jurygraph compare {scored} {tmp_path / 'again'}\n"
+    assert ended.err == f"compare:  jurygraph compare {scored_folder} {tmp_path / 'again'}\n"
 
 
-def test_json_gives_exact_numbers(scored: Path, run: Command, tmp_path: Path):
-    ended = run("rescore", scored, "--out", tmp_path / "again", "--set", "reward.shaky=0", "--json")
+def test_json_gives_exact_numbers(scored_folder: Path, run: Command, tmp_path: Path):
+    ended = run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "reward.shaky=0", "--json")
     assert (ended.code, ended.err) == (0, "")
     assert json.loads(ended.out) == {
         "run": str(tmp_path / "again"),
@@ -194,14 +194,14 @@ def test_newly_failed_rewards_are_counted_and_are_not_zero(rich: Path, run: Comm
     assert result["mean_after"] == pytest.approx(sum(value or 0 for value in values) / 4)
 
 
-def test_the_original_run_is_unchanged(scored: Path, run: Command, tmp_path: Path):
-    before = folder_contents(scored)
-    run("rescore", scored, "--out", tmp_path / "again", "--set", "scale=2")
-    assert folder_contents(scored) == before
+def test_the_original_run_is_unchanged(scored_folder: Path, run: Command, tmp_path: Path):
+    before = folder_contents(scored_folder)
+    run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "scale=2")
+    assert folder_contents(scored_folder) == before
 
 
-def test_a_rescored_run_has_no_text_and_no_verdict(letters: Path, run: Command):
-    run("rescore", letters, "--out", "again", "--set", "scale=2")
+def test_a_rescored_run_has_no_text_and_no_verdict(letters_folder: Path, run: Command):
+    run("rescore", letters_folder, "--out", "again", "--set", "scale=2")
     content = b"".join(folder_contents(Path("again")).values())
     for text in (response["text"] for task in LETTERS for response in task["responses"] if response["text"]):
         assert text.encode() not in content
@@ -238,24 +238,28 @@ def test_a_rescored_run_has_no_text_and_no_verdict(letters: Path, run: Command):
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_an_invalid_setting_is_refused_with_what_is_expected(
-    scored: Path, run: Command, tmp_path: Path, settings: list[str], message: str
+    scored_folder: Path, run: Command, tmp_path: Path, settings: list[str], message: str
 ):
     before = sorted(tmp_path.rglob("*"))
-    ended = run("rescore", scored, "--out", tmp_path / "again", *(part for one in settings for part in ("--set", one)))
+    ended = run(
+        "rescore", scored_folder, "--out", tmp_path / "again", *(part for one in settings for part in ("--set", one))
+    )
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert ended.err.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_settings_that_need_requests_are_refused_with_a_hint_at_branch(scored: Path, run: Command, tmp_path: Path):
-    ended = run("rescore", scored, "--out", tmp_path / "again", "--set", "evaluators=[manners.polite]")
-    assert f"use `jurygraph score --branch {scored}` with the other config" in ended.err
+def test_settings_that_need_requests_are_refused_with_a_hint_at_branch(
+    scored_folder: Path, run: Command, tmp_path: Path
+):
+    ended = run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "evaluators=[manners.polite]")
+    assert f"use `jurygraph score --branch {scored_folder}` with the other config" in ended.err
 
 
 @pytest.mark.parametrize("empty", ["reward..polite=1", ".reward=1", "reward.=1", " =1"])
-def test_an_empty_part_of_a_key_is_refused(scored: Path, run: Command, tmp_path: Path, empty: str):
-    ended = run("rescore", scored, "--out", tmp_path / "again", "--set", empty)
+def test_an_empty_part_of_a_key_is_refused(scored_folder: Path, run: Command, tmp_path: Path, empty: str):
+    ended = run("rescore", scored_folder, "--out", tmp_path / "again", "--set", empty)
     assert (ended.code, ended.out) == (2, "")
     assert not (tmp_path / "again").exists()
 
@@ -263,74 +267,74 @@ def test_an_empty_part_of_a_key_is_refused(scored: Path, run: Command, tmp_path:
 class TestWhereItGoes:
     @pytest.mark.parametrize("name", ["run", "./run/", "../project/run", "again", "link"])
     def test_an_existing_run_is_not_overwritten(
-        self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
+        self, scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
     ):
-        monkeypatch.chdir(scored.parent)
+        monkeypatch.chdir(scored_folder.parent)
         assert run("rescore", "run", "--out", "again").code == 0
         Path("link").symlink_to("run")
-        before = folder_contents(scored.parent)
+        before = folder_contents(scored_folder.parent)
         ended = run("rescore", "run", "--out", name, "--set", "scale=2")
         assert (ended.code, ended.out) == (2, "")
         assert "contains a run already; name another folder with --out" in ended.err
-        assert folder_contents(scored.parent) == before
+        assert folder_contents(scored_folder.parent) == before
 
     @pytest.mark.parametrize("name", [".", "tasks.jsonl", "tasks.jsonl/x"])
     def test_an_existing_file_is_not_overwritten(
-        self, scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
+        self, scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str
     ):
-        monkeypatch.chdir(scored.parent)
-        before = folder_contents(scored.parent)
+        monkeypatch.chdir(scored_folder.parent)
+        before = folder_contents(scored_folder.parent)
         ended = run("rescore", "run", "--out", name)
         assert (ended.code, ended.out) == (2, "")
         assert name in ended.err
-        assert folder_contents(scored.parent) == before
+        assert folder_contents(scored_folder.parent) == before
 
-    def test_an_empty_folder_can_be_used(self, scored: Path, run: Command, tmp_path: Path):
+    def test_an_empty_folder_can_be_used(self, scored_folder: Path, run: Command, tmp_path: Path):
         (tmp_path / "empty").mkdir()
-        assert run("rescore", scored, "--out", tmp_path / "empty").code == 0
+        assert run("rescore", scored_folder, "--out", tmp_path / "empty").code == 0
 
-    def test_missing_parent_folders_are_created(self, scored: Path, run: Command, tmp_path: Path):
-        assert run("rescore", scored, "--out", tmp_path / "a" / "b" / "c").code == 0
+    def test_missing_parent_folders_are_created(self, scored_folder: Path, run: Command, tmp_path: Path):
+        assert run("rescore", scored_folder, "--out", tmp_path / "a" / "b" / "c").code == 0
         assert run("verify", tmp_path / "a" / "b" / "c").code == 0
 
-    def test_a_rescored_run_can_be_inside_the_original_run(self, scored: Path, run: Command):
-        assert run("rescore", scored, "--out", scored / "again", "--set", "scale=2").code == 0
-        for folder in (scored, scored / "again"):
+    def test_a_rescored_run_can_be_inside_the_original_run(self, scored_folder: Path, run: Command):
+        assert run("rescore", scored_folder, "--out", scored_folder / "again", "--set", "scale=2").code == 0
+        for folder in (scored_folder, scored_folder / "again"):
             assert run("verify", folder).code == 0
 
     def test_a_rescored_run_works_from_any_current_folder(
-        self, scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, scored_folder: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
-        monkeypatch.chdir(scored)
+        monkeypatch.chdir(scored_folder)
         assert run("rescore", ".", "--out", "../again").code == 0
         monkeypatch.chdir(tmp_path)
         assert run("verify", "project/again").code == 0
         monkeypatch.chdir("project/again")
         assert run("verify", ".").code == 0
 
-    def test_a_link_to_the_run_is_accepted(self, scored: Path, run: Command, tmp_path: Path):
-        (tmp_path / "link").symlink_to(scored)
+    def test_a_link_to_the_run_is_accepted(self, scored_folder: Path, run: Command, tmp_path: Path):
+        (tmp_path / "link").symlink_to(scored_folder)
         assert run("rescore", tmp_path / "link", "--out", tmp_path / "again").code == 0
         (tmp_path / "link").unlink()
         assert run("verify", tmp_path / "again").code == 0
 
     def test_an_interrupt_leaves_no_new_run(
-        self, scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, scored_folder: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
         def interrupt(made: object) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(rescoring, "append_close_record", interrupt)
-        ended = run("rescore", scored, "--out", tmp_path / "new" / "again")
+        ended = run("rescore", scored_folder, "--out", tmp_path / "new" / "again")
         assert (ended.code, ended.out) == (130, "")
         assert not (tmp_path / "new").exists()
 
 
 class TestOriginalRun:
     @pytest.fixture
-    def again(self, scored: Path, run: Command) -> Path:
-        folder = scored.parent / "again"
-        assert run("rescore", scored, "--out", folder, "--set", "scale=2").code == 0
+    def again(self, scored_folder: Path, run: Command) -> Path:
+        folder = scored_folder.parent / "again"
+        assert run("rescore", scored_folder, "--out", folder, "--set", "scale=2").code == 0
         return folder
 
     READING = (
@@ -365,21 +369,21 @@ class TestOriginalRun:
 
     @pytest.mark.parametrize("command", READING, ids=" ".join)
     def test_without_the_original_run_nothing_can_be_read_and_the_missing_folder_is_named(
-        self, again: Path, scored: Path, run: Command, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+        self, again: Path, scored_folder: Path, run: Command, command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.chdir(again.parent)
-        scored.rename(scored.with_name("elsewhere"))
+        scored_folder.rename(scored_folder.with_name("elsewhere"))
         ended = run(command[0], again, *command[1:])
         assert (ended.code, ended.out) == (2, "")
-        assert f"again: refers to the verdicts of {scored}, which is not there" in ended.err
+        assert f"again: refers to the verdicts of {scored_folder}, which is not there" in ended.err
 
-    def test_both_runs_can_be_moved_together(self, again: Path, scored: Path, run: Command, tmp_path: Path):
-        shutil.move(scored.parent, tmp_path / "moved")
+    def test_both_runs_can_be_moved_together(self, again: Path, scored_folder: Path, run: Command, tmp_path: Path):
+        shutil.move(scored_folder.parent, tmp_path / "moved")
         assert run("verify", tmp_path / "moved" / "again").code == 0
 
-    def test_another_run_in_place_of_the_original_is_refused(self, again: Path, scored: Path, run: Command):
-        shutil.rmtree(scored)
-        run("score", scored.parent / "tasks.jsonl", "--out", scored)
+    def test_another_run_in_place_of_the_original_is_refused(self, again: Path, scored_folder: Path, run: Command):
+        shutil.rmtree(scored_folder)
+        run("score", scored_folder.parent / "tasks.jsonl", "--out", scored_folder)
         for command in (("show", again), ("verify", again)):
             ended = run(*command)
             assert (ended.code, ended.out) == (5, "")
@@ -400,9 +404,9 @@ class TestOriginalRun:
         ended = run(command[0], again, *command[1:])
         assert (ended.code, ended.out) == (5, "")
 
-    def test_a_changed_run_cannot_be_rescored(self, scored: Path, run: Command, tmp_path: Path):
-        change_ledger(scored, "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'")
-        ended = run("rescore", scored, "--out", tmp_path / "again")
+    def test_a_changed_run_cannot_be_rescored(self, scored_folder: Path, run: Command, tmp_path: Path):
+        change_ledger(scored_folder, "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'")
+        ended = run("rescore", scored_folder, "--out", tmp_path / "again")
         assert (ended.code, ended.out) == (5, "")
         assert not (tmp_path / "again").exists()
 
@@ -435,15 +439,15 @@ def test_a_stopped_run_is_rescored_up_to_its_last_reward(project: Path, run: Com
     assert run("verify", project / "again").code == 0
 
 
-def test_a_run_stopped_before_its_first_reward_gives_an_empty_rescored_run(scored: Path, run: Command):
-    change_ledger(scored, "DELETE FROM texts WHERE id >= 6 << 20")
-    change_ledger(scored, "DELETE FROM records WHERE seq > 5")
-    found = json.loads(run("rescore", scored, "--out", scored.parent / "again", "--json").out)
+def test_a_run_stopped_before_its_first_reward_gives_an_empty_rescored_run(scored_folder: Path, run: Command):
+    change_ledger(scored_folder, "DELETE FROM texts WHERE id >= 6 << 20")
+    change_ledger(scored_folder, "DELETE FROM records WHERE seq > 5")
+    found = json.loads(run("rescore", scored_folder, "--out", scored_folder.parent / "again", "--json").out)
     assert (found["responses"], found["mean_before"], found["mean_after"]) == (0, None, None)
-    assert run("verify", scored.parent / "again").code == 0
+    assert run("verify", scored_folder.parent / "again").code == 0
 
 
-def test_compare_shows_the_effect_of_the_settings(scored: Path, run: Command, tmp_path: Path):
-    run("rescore", scored, "--out", tmp_path / "again", "--set", "reward.shaky=0")
-    found = json.loads(run("compare", scored, tmp_path / "again", "--json").out)
+def test_compare_shows_the_effect_of_the_settings(scored_folder: Path, run: Command, tmp_path: Path):
+    run("rescore", scored_folder, "--out", tmp_path / "again", "--set", "reward.shaky=0")
+    found = json.loads(run("compare", scored_folder, tmp_path / "again", "--json").out)
     assert (found["mean_delta"], found["flips"], found["judged_both"]) == (0.375, 0, 8)

@@ -15,8 +15,8 @@ from jurygraph.schema import Trace
 from tests.cli.conftest import Command, change_ledger, folder_contents, write_project
 
 
-def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Command):
-    assert run("show", scored).out.splitlines() == [
+def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, run: Command):
+    assert run("show", scored_folder).out.splitlines() == [
         "response  agent  status   reward  coverage  polite   shaky",
         "────────  ─────  ──────  ───────  ────────  ──────  ──────",
         "door/a    alice  ok       0.5000    1.0000  1.0000  1.0000",
@@ -26,12 +26,12 @@ def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Com
     ]
 
 
-def test_show_can_be_limited_to_the_first_responses(scored: Path, run: Command):
-    assert len(run("show", scored, "--limit", 1).out.splitlines()) == 3
+def test_show_can_be_limited_to_the_first_responses(scored_folder: Path, run: Command):
+    assert len(run("show", scored_folder, "--limit", 1).out.splitlines()) == 3
 
 
-def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
-    shown = run("show", scored, "--response", "salt/a").out
+def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Command):
+    shown = run("show", scored_folder, "--response", "salt/a").out
     for part in (
         "response  salt/a",
         "reward    -0.2500  (ok, coverage 1.0000)",
@@ -46,15 +46,15 @@ def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
         assert part in shown
 
 
-def test_show_json_prints_one_trace_per_line(scored: Path, run: Command):
-    shown = run("show", scored, "--json").out.splitlines(keepends=True)
+def test_show_json_prints_one_trace_per_line(scored_folder: Path, run: Command):
+    shown = run("show", scored_folder, "--json").out.splitlines(keepends=True)
     names = ["door/a", "door/b", "salt/a", "salt/b"]
     assert [Trace.model_validate_json(line).response_id for line in shown] == names
-    assert [run("show", scored, "--response", name, "--json").out for name in names] == shown
+    assert [run("show", scored_folder, "--response", name, "--json").out for name in names] == shown
 
 
-def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
-    trace = json.loads(run("show", scored, "--response", "door/b", "--json").out)
+def test_a_trace_has_the_contract_s_fields(scored_folder: Path, run: Command):
+    trace = json.loads(run("show", scored_folder, "--response", "door/b", "--json").out)
     fields = "task_id response_id agent group labels plan_digest reward verdicts material statistics digest previous"
     assert set(fields.split()) <= set(trace)
     reward = "value status partial coverage range components terms counts"
@@ -63,8 +63,8 @@ def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
     assert set(verdict.split()) <= set(trace["verdicts"][0])
 
 
-def test_explain_prints_sentences(scored: Path, run: Command):
-    assert run("explain", scored, "--response", "salt/a").out.splitlines() == [
+def test_explain_prints_sentences(scored_folder: Path, run: Command):
+    assert run("explain", scored_folder, "--response", "salt/a").out.splitlines() == [
         "Response salt/a by alice to task salt gets -0.25.",
         "polite: weight 1 × value 0.25 = 0.25.",
         "shaky: weight -0.5 × value 1 = -0.5.",
@@ -76,9 +76,9 @@ def test_explain_prints_sentences(scored: Path, run: Command):
     ]
 
 
-def test_explain_json_gives_the_same_sentences(scored: Path, run: Command):
-    plain = run("explain", scored, "--response", "salt/a").out.splitlines()
-    given = json.loads(run("explain", scored, "--response", "salt/a", "--json").out)
+def test_explain_json_gives_the_same_sentences(scored_folder: Path, run: Command):
+    plain = run("explain", scored_folder, "--response", "salt/a").out.splitlines()
+    given = json.loads(run("explain", scored_folder, "--response", "salt/a", "--json").out)
     assert given == {"task_id": "salt", "response_id": "salt/a", "sentences": plain}
 
 
@@ -109,15 +109,15 @@ reward: {kind: 1.0}
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
-def test_an_unknown_response_is_refused_with_the_nearest(scored: Path, run: Command, command: str):
-    ended = run(command, scored, "--response", "salt/aa")
+def test_an_unknown_response_is_refused_with_the_nearest(scored_folder: Path, run: Command, command: str):
+    ended = run(command, scored_folder, "--response", "salt/aa")
     assert (ended.code, ended.out) == (2, "")
     assert "there is no response 'salt/aa'; did you mean salt/a?" in ended.err
 
 
 @pytest.mark.parametrize("command", [("show", "--response"), ("explain", "--response"), ("erase", "--task")])
-def test_an_id_that_is_not_valid_text_is_unknown(scored: Path, run: Command, command: tuple[str, str]):
-    ended = run(command[0], scored, command[1], "\udcff")
+def test_an_id_that_is_not_valid_text_is_unknown(scored_folder: Path, run: Command, command: tuple[str, str]):
+    ended = run(command[0], scored_folder, command[1], "\udcff")
     assert (ended.code, ended.out) == (2, "")
     assert "there is no" in ended.err
 
@@ -129,9 +129,9 @@ def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, run: Command, com
     assert "contains no run; name the folder that `jurygraph score --out` made" in ended.err
 
 
-def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored: Path, run: Command):
-    assert run("export", scored, "--to", "jsonl").out == run("show", scored, "--json").out
-    rows = list(csv.DictReader(io.StringIO(run("export", scored, "--to", "csv").out)))
+def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored_folder: Path, run: Command):
+    assert run("export", scored_folder, "--to", "jsonl").out == run("show", scored_folder, "--json").out
+    rows = list(csv.DictReader(io.StringIO(run("export", scored_folder, "--to", "csv").out)))
     assert [(row["response_id"], row["value"], row["component.polite"]) for row in rows] == [
         ("door/a", "0.5", "1.0"),
         ("door/b", "0.0", "0.0"),
@@ -140,39 +140,39 @@ def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored: P
     ]
 
 
-def test_export_to_a_file_prints_no_result(scored: Path, run: Command, tmp_path: Path):
-    ended = run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv")
+def test_export_to_a_file_prints_no_result(scored_folder: Path, run: Command, tmp_path: Path):
+    ended = run("export", scored_folder, "--to", "csv", "-o", tmp_path / "rewards.csv")
     assert ended.out == ""
-    assert (tmp_path / "rewards.csv").read_text() == run("export", scored, "--to", "csv").out
+    assert (tmp_path / "rewards.csv").read_text() == run("export", scored_folder, "--to", "csv").out
 
 
-def test_a_failed_export_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
+def test_a_failed_export_leaves_the_old_file(scored_folder: Path, run: Command, tmp_path: Path):
     (tmp_path / "rewards.csv").write_text("old")
-    change_ledger(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
-    assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
+    change_ledger(scored_folder, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
+    assert run("export", scored_folder, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
 
 
-def test_an_export_can_be_written_to_a_pipe(scored: Path, run: Command, tmp_path: Path):
+def test_an_export_can_be_written_to_a_pipe(scored_folder: Path, run: Command, tmp_path: Path):
     pipe, read = tmp_path / "pipe", []
     os.mkfifo(pipe)
     reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
     reader.start()
-    assert run("export", scored, "--to", "jsonl", "-o", pipe).code == 0
+    assert run("export", scored_folder, "--to", "jsonl", "-o", pipe).code == 0
     reader.join(timeout=30)
-    assert read == [run("show", scored, "--json").out.encode()]
+    assert read == [run("show", scored_folder, "--json").out.encode()]
     assert pipe.is_fifo()
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, there: bool):
+def test_an_export_follows_a_link(scored_folder: Path, run: Command, tmp_path: Path, there: bool):
     target, link = tmp_path / "target.jsonl", tmp_path / "link"
     if there:
         target.write_text("old")
     link.symlink_to("target.jsonl")
-    assert run("export", scored, "--to", "jsonl", "-o", link).code == 0
+    assert run("export", scored_folder, "--to", "jsonl", "-o", link).code == 0
     assert link.is_symlink()
-    assert target.read_text() == run("show", scored, "--json").out
+    assert target.read_text() == run("show", scored_folder, "--json").out
 
 
 @pytest.mark.parametrize(
@@ -187,14 +187,14 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
     ],
 )
 def test_an_export_to_an_impossible_path_is_refused(
-    scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
+    scored_folder: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
     before = sorted(tmp_path.rglob("*"))
-    ended = run("export", scored, "--to", "csv", "-o", given)
+    ended = run("export", scored_folder, "--to", "csv", "-o", given)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
     assert ended.err.count("\n") == 1
@@ -202,9 +202,9 @@ def test_an_export_to_an_impossible_path_is_refused(
 
 
 @pytest.mark.parametrize("command", [("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")])
-def test_a_lost_trace_gives_exit_code_5(scored: Path, run: Command, command: tuple[str, ...]):
-    change_ledger(scored, "DELETE FROM records WHERE key = 'salt/b'")
-    ended = run(command[0], scored, *command[1:])
+def test_a_lost_trace_gives_exit_code_5(scored_folder: Path, run: Command, command: tuple[str, ...]):
+    change_ledger(scored_folder, "DELETE FROM records WHERE key = 'salt/b'")
+    ended = run(command[0], scored_folder, *command[1:])
     assert (ended.code, "record 11" in ended.err or "1 of its 4 traces" in ended.err) == (5, True), ended
 
 
@@ -218,9 +218,9 @@ def test_a_lost_trace_gives_exit_code_5(scored: Path, run: Command, command: tup
         ("group", "is missing"),
     ],
 )
-def test_a_lost_record_gives_exit_code_5(scored: Path, run: Command, kind: str, message: str):
-    change_ledger(scored, "DELETE FROM records WHERE kind = ?", kind)
-    ended = run("explain", scored, "--response", "salt/a")
+def test_a_lost_record_gives_exit_code_5(scored_folder: Path, run: Command, kind: str, message: str):
+    change_ledger(scored_folder, "DELETE FROM records WHERE kind = ?", kind)
+    ended = run("explain", scored_folder, "--response", "salt/a")
     assert (ended.code, ended.out) == (5, "")
     assert message in ended.err
 
@@ -238,17 +238,17 @@ CHANGED = {
 
 
 @pytest.mark.parametrize("statement", CHANGED.values(), ids=CHANGED)
-def test_a_changed_record_is_never_shown_as_valid(scored: Path, run: Command, statement: str):
-    before = run("show", scored, "--json")
-    change_ledger(scored, statement)
+def test_a_changed_record_is_never_shown_as_valid(scored_folder: Path, run: Command, statement: str):
+    before = run("show", scored_folder, "--json")
+    change_ledger(scored_folder, statement)
     for command in (("show", "--json"), ("export", "--to", "jsonl")):
-        ended = run(command[0], scored, *command[1:])
+        ended = run(command[0], scored_folder, *command[1:])
         assert ended.code == 5 or ended == before, command
 
 
-def test_a_folder_without_a_ledger_is_not_a_run(scored: Path, run: Command):
-    (scored / "run.sqlite").unlink()
-    ended = run("explain", scored, "--response", "salt/a")
+def test_a_folder_without_a_ledger_is_not_a_run(scored_folder: Path, run: Command):
+    (scored_folder / "run.sqlite").unlink()
+    ended = run("explain", scored_folder, "--response", "salt/a")
     assert (ended.code, ended.out) == (2, "")
     assert "contains no run" in ended.err
 
@@ -256,20 +256,20 @@ def test_a_folder_without_a_ledger_is_not_a_run(scored: Path, run: Command):
 @pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])
 @pytest.mark.parametrize("command", [("show",), ("verify",), ("export", "--to", "csv")])
 def test_a_damaged_ledger_gives_exit_code_5_with_the_reason(
-    scored: Path, run: Command, command: tuple[str, ...], damaged: bytes
+    scored_folder: Path, run: Command, command: tuple[str, ...], damaged: bytes
 ):
-    (scored / "run.sqlite").write_bytes(damaged)
-    ended = run(command[0], scored, *command[1:])
+    (scored_folder / "run.sqlite").write_bytes(damaged)
+    ended = run(command[0], scored_folder, *command[1:])
     assert (ended.code, ended.out) == (5, "")
-    assert f"{scored / 'run.sqlite'}: " in ended.err
+    assert f"{scored_folder / 'run.sqlite'}: " in ended.err
     assert "it has been changed" in ended.err
     assert ended.err.count("\n") == 1
 
 
-def test_a_run_of_a_newer_version_is_not_reported_as_changed(scored: Path, run: Command):
-    with closing(sqlite3.connect(scored / "run.sqlite")) as ledger:
+def test_a_run_of_a_newer_version_is_not_reported_as_changed(scored_folder: Path, run: Command):
+    with closing(sqlite3.connect(scored_folder / "run.sqlite")) as ledger:
         ledger.execute("PRAGMA user_version = 3")
-    ended = run("show", scored)
+    ended = run("show", scored_folder)
     assert (ended.code, ended.out) == (2, "")
     assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
 
@@ -322,9 +322,13 @@ OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journ
 
 @pytest.mark.parametrize("name", [*OWN_FILES, "seal.json", "link"])
 @pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_an_export_never_overwrites_a_file_of_the_run(scored: Path, run: Command, tmp_path: Path, name: str, form: str):
-    (tmp_path / "link").symlink_to(scored / "run.sqlite")
-    before = folder_contents(scored)
-    ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)
+def test_an_export_never_overwrites_a_file_of_the_run(
+    scored_folder: Path, run: Command, tmp_path: Path, name: str, form: str
+):
+    (tmp_path / "link").symlink_to(scored_folder / "run.sqlite")
+    before = folder_contents(scored_folder)
+    ended = run(
+        "export", scored_folder, "--to", form, "-o", tmp_path / "link" if name == "link" else scored_folder / name
+    )
     assert (ended.code, "a file of the run;" in ended.err) == (2, True)
-    assert folder_contents(scored) == before
+    assert folder_contents(scored_folder) == before

@@ -135,8 +135,8 @@ def test_a_run_rescored_with_kappa_zero_has_a_message(run_with_edges: Path, run:
     assert "no criterion lost credit" in ended.out
 
 
-def test_a_run_without_a_rubric_is_refused(scored: Path, run: Command):
-    ended = run("study", "credit", scored)
+def test_a_run_without_a_rubric_is_refused(scored_folder: Path, run: Command):
+    ended = run("study", "credit", scored_folder)
     assert (ended.code, ended.out) == (2, "")
     assert "none of its 4 responses has a reward from a rubric with edges" in ended.err
     assert "tasks without a rubric that counts by its criteria: 2" in ended.err

@@ -13,7 +13,7 @@ import pytest
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import MAX_TEXTS, commitment
 from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
@@ -82,7 +82,7 @@ def count_quotations(folder: Path) -> int:
 
 def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) -> None:
     """Change material of the first response and recompute the whole chain, as a skilled forger would."""
-    with closing(sqlite3.connect(folder / place.LEDGER)) as connection, connection:
+    with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
         (seq,) = connection.execute("SELECT min(seq) FROM records WHERE kind = 'trace'").fetchone()
         texts = "SELECT id, salt, content FROM texts WHERE id >= ? AND id < ?"
         for text, salt, content in connection.execute(texts, (seq * MAX_TEXTS, (seq + 1) * MAX_TEXTS)).fetchall():

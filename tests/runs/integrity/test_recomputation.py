@@ -68,7 +68,7 @@ def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: 
     config = {**SIMPLE_CONFIG, "failure": {"rule": rule, "min_coverage": 0.4}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
-    assert is_independent(run.decision_of("t0"), run.survey_shape_of("t0").questions)
+    assert is_independent(run.decision_of("t0"), run.survey_outline_of("t0").questions)
     assert recompute(run) == stored_rewards(run)
 
 
@@ -88,7 +88,7 @@ def test_tasks_with_different_surveys_keep_their_order(tmp_path: Path) -> None:
 def test_recomputed_statistics_equal_the_stored_ones(rich: Path) -> None:
     with closing(Run.open(rich)) as run:
         for group in read_groups(run):
-            assert recompute_statistics(group, run.shape(group.survey)) == group.body["statistics"]
+            assert recompute_statistics(group, run.survey_outline(group.survey)) == group.body["statistics"]
 
 
 def test_a_rescored_run_has_only_the_groups_that_its_base_had(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store import folder as place
+from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import erase
@@ -49,7 +49,7 @@ def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str)
         if name == "rescored"
         else request.getfixturevalue(name)
     )
-    path = folder / place.LEDGER
+    path = folder / run_folder.LEDGER
     kept = path.read_bytes()
     seen = set()
     every = cells(path)
@@ -77,7 +77,7 @@ def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str)
 
 
 def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
-    path = plain / place.LEDGER
+    path = plain / run_folder.LEDGER
     kept, before = path.read_bytes(), cells(path)
     for at in range(0, len(kept), 577):
         content = bytearray(kept)
@@ -93,7 +93,7 @@ def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
 
 @pytest.mark.slow
 def test_a_changed_byte_of_the_config_is_found(plain: Path) -> None:
-    path = plain / place.CONFIG
+    path = plain / run_folder.CONFIG
     kept = path.read_bytes()
     for at in range(len(kept)):
         path.write_bytes(kept[:at] + bytes([kept[at] ^ 1]) + kept[at + 1 :])
@@ -107,7 +107,8 @@ def test_a_changed_byte_of_the_config_is_found(plain: Path) -> None:
 @pytest.mark.parametrize("kind", ["survey", "decision", "task", "group", "trace", "close"])
 def test_a_removed_record_is_found(plain: Path, kind: str) -> None:
     execute_sql(
-        plain / place.LEDGER, f"DELETE FROM records WHERE seq = (SELECT min(seq) FROM records WHERE kind = '{kind}')"
+        plain / run_folder.LEDGER,
+        f"DELETE FROM records WHERE seq = (SELECT min(seq) FROM records WHERE kind = '{kind}')",
     )
     if kind == "close":
         assert not verify_run(plain).closed, "a shorter chain is whole in itself: --expect-head and a seal find that"
@@ -129,14 +130,14 @@ def test_a_removed_record_is_found(plain: Path, kind: str) -> None:
     ],
 )
 def test_removed_and_added_texts_are_found(plain: Path, statement: str, message: str) -> None:
-    execute_sql(plain / place.LEDGER, statement)
+    execute_sql(plain / run_folder.LEDGER, statement)
     with pytest.raises(TraceMismatch, match=message):
         verify_run(plain)
 
 
 def rewrite_chain(folder: Path, change: Any) -> str:
     """Change records and recompute the whole chain, as a skilled forger would; return the new head."""
-    with closing(sqlite3.connect(folder / place.LEDGER)) as connection, connection:
+    with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
         previous = FIRST_LINK
         for seq, kind, key, at, body in connection.execute(
             "SELECT seq, kind, key, at, body FROM records ORDER BY seq"
@@ -217,7 +218,7 @@ class TestClosedRun:
     def test_only_an_erasure_may_follow_the_close_record(self, plain: Path) -> None:
         erase(plain, "response", "t0/r0", "")
         verify_run(plain)
-        with closing(Ledger.open(plain / place.LEDGER, write=True)) as ledger:
+        with closing(Ledger.open(plain / run_folder.LEDGER, write=True)) as ledger:
             ledger.append(Draft("survey", "late", {}))
             ledger.commit()
         with pytest.raises(TraceMismatch, match=r"record \d+ \(survey 'late'\): has no business there"):
@@ -230,7 +231,7 @@ class TestClosedRun:
         with closing(Run.open(plain)) as run:
             left = {text.id for text in run.ledger.all_texts()}
         back = next(text for text in kept if text.id not in left)
-        execute_sql(plain / place.LEDGER, "INSERT INTO texts VALUES (?, ?, ?)", *back)
+        execute_sql(plain / run_folder.LEDGER, "INSERT INTO texts VALUES (?, ?, ?)", *back)
         with pytest.raises(TraceMismatch, match=f"text {back.id}: was erased, and is there again"):
             verify_run(plain)
 
@@ -242,7 +243,7 @@ class TestHead:
             "DELETE FROM texts WHERE id >= 1048576 * (SELECT max(seq) - 4 FROM records)",
             "DELETE FROM records WHERE seq >= (SELECT max(seq) - 4 FROM records)",
         ):
-            execute_sql(plain / place.LEDGER, statement)
+            execute_sql(plain / run_folder.LEDGER, statement)
         assert verify_run(plain).traces == 9, "it is whole in itself"
         with pytest.raises(TraceMismatch, match="no record has the link"):
             verify_run(plain, expect_head=head)
@@ -270,7 +271,9 @@ class TestRescoredRun:
     def test_a_change_in_the_base_is_found(self, plain: Path, tmp_path: Path) -> None:
         other = rescore_run(plain, tmp_path / "other")
         assert verify_run(other).base is not None
-        execute_sql(plain / place.LEDGER, "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)")
+        execute_sql(
+            plain / run_folder.LEDGER, "UPDATE texts SET content = x'00' WHERE id = (SELECT max(id) FROM texts)"
+        )
         with pytest.raises(TraceMismatch, match=r"plain.* differs from what was written"):
             verify_run(other)
 
@@ -285,7 +288,7 @@ class TestRescoredRun:
 
     def test_a_cut_base_is_found(self, plain: Path, tmp_path: Path) -> None:
         other = rescore_run(plain, tmp_path / "other")
-        execute_sql(plain / place.LEDGER, "DELETE FROM records WHERE kind = 'close'")
+        execute_sql(plain / run_folder.LEDGER, "DELETE FROM records WHERE kind = 'close'")
         with pytest.raises(TraceMismatch, match="is not the one that"):
             verify_run(other)
 

@@ -15,7 +15,7 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.budget import Price, max_cost
+from jurygraph.models.budget import Price, highest_cost
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Request
@@ -276,4 +276,4 @@ def test_low_is_at_most_expected_and_expected_at_most_worst(requests: list[Reque
     once = {request.digest: request for request in requests}.values()
     assert estimate.expected.calls == len(once)
     texts = [(sum(len(m.content.encode()) for m in one.messages), len(one.messages)) for one in once]
-    assert (estimate.worst.cost or 0.0) >= sum(max_cost(price, size, number, 1) or 0.0 for size, number in texts)
+    assert (estimate.worst.cost or 0.0) >= sum(highest_cost(price, size, number, 1) or 0.0 for size, number in texts)

@@ -4,7 +4,7 @@ from typing import Any
 
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.reports.summary import Summary
-from jurygraph.runs.store.packing import Shape, pack_reward, pack_trace
+from jurygraph.runs.store.packing import SurveyOutline, pack_reward, pack_trace
 from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, Term, Trace
 
 
@@ -38,7 +38,7 @@ def failed_verdict(about: str, cause: Any, status: str = "failed") -> RecordedVe
     return verdict(about, status=status, failure=Failure(cause=cause, kind="Timeout"))
 
 
-SHAPE = Shape(
+SHAPE = SurveyOutline(
     members=(("task", None),),
     derivations=(),
     questions=(Question(id="tone", evaluator="tone", version="", subject="tone", view="0"),),

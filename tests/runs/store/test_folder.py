@@ -8,7 +8,7 @@ from tests.runs.store.test_lock import FULL
 
 
 def test_a_file_that_cannot_be_written_is_named_and_absent(tmp_path: Path) -> None:
-    write = "from pathlib import Path; from jurygraph.runs.store.drafts import write_atomically\ntry:\n"
+    write = "from pathlib import Path; from jurygraph.runs.store.atomic_files import write_atomically\ntry:\n"
     write += "    write_atomically(Path(sys.argv[1]), b'text')\nexcept OSError as error:\n    print(error.filename)"
     words = [sys.executable, "-B", "-c", f"{FULL}{write}", tmp_path / "seal.json"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
-    Shape,
+    SurveyOutline,
     Texts,
+    number_shared_lists,
     pack_reward,
     pack_trace,
     read_shared_lists,
     responses_shown,
-    shared_lists,
     unpack_about,
     unpack_material,
     unpack_message,
@@ -40,7 +40,7 @@ from tests.graphs.scenes import Scene, scenes
 
 VIEW = TaskView(id="t", query="?")
 QUESTION = Question(id="q", evaluator="own.e", version="1", subject="e", view=VIEW.digest)
-SHAPE = Shape.of(Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),)))
+OUTLINE = SurveyOutline.of(Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),)))
 STAMP = {"question": "q", "evaluator": "own.e", "version": "1", "subject": "e"}
 
 SECRET = "a secret that somebody wrote"
@@ -130,7 +130,7 @@ RESPONSE = Response(id="r", text="text")
 
 
 def pack(given_trace: Trace, response: Response = RESPONSE) -> tuple[dict[str, Any], Texts]:
-    body, texts = pack_trace(given_trace, response, SHAPE, {}, 1, {})
+    body, texts = pack_trace(given_trace, response, OUTLINE, {}, 1, {})
     return through_json(body), texts
 
 
@@ -138,7 +138,7 @@ class TestVerdict:
     @given(verdicts())
     def test_a_verdict_survives(self, verdict: RecordedVerdict) -> None:
         body, texts = pack(trace(verdict))
-        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)), ())
+        again = unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ())
         assert again.model_dump_json() == verdict.model_dump_json()
 
     def test_the_body_contains_no_written_text(self) -> None:
@@ -168,7 +168,7 @@ class TestVerdict:
             evidence=(Evidence(quote=SECRET, start=3, end=9),),
         )
         body, _ = pack(trace(verdict))
-        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}, ())
+        again = unpack_verdict(body["verdicts"][0], "r", OUTLINE, {}, ())
         assert (again.score, again.reason, again.evidence[0].quote, again.evidence[0].start) == (
             0.25,
             ERASED,
@@ -227,18 +227,18 @@ class TestTrace:
 
 class TestShape:
     @given(scenes())
-    def test_a_survey_survives_as_shape_and_views(self, scene: Scene) -> None:
+    def test_a_survey_survives_as_outline_and_views(self, scene: Scene) -> None:
         survey = scene.plan.survey
-        shape = Shape.model_validate(through_json(Shape.of(survey).model_dump()))
-        assert shape.digest == Shape.of(survey).digest
-        assert shape.survey(list(survey.views.values())) == survey
+        outline = SurveyOutline.model_validate(through_json(SurveyOutline.of(survey).model_dump()))
+        assert outline.digest == SurveyOutline.of(survey).digest
+        assert outline.survey(list(survey.views.values())) == survey
 
-    def test_tasks_with_the_same_questions_share_a_shape(self) -> None:
+    def test_tasks_with_the_same_questions_share_an_outline(self) -> None:
         other = TaskView(id="u", query="another one")
         question = QUESTION.model_copy(update={"view": other.digest})
-        survey = Survey(views={other.digest: other}, questions=(question,), waves=SHAPE.waves)
-        assert Shape.of(survey).digest == SHAPE.digest
-        assert "another" not in json.dumps(Shape.of(survey).model_dump())
+        survey = Survey(views={other.digest: other}, questions=(question,), waves=OUTLINE.waves)
+        assert SurveyOutline.of(survey).digest == OUTLINE.digest
+        assert "another" not in json.dumps(SurveyOutline.of(survey).model_dump())
 
 
 class TestVerdictsOnAWholeGroup:
@@ -248,21 +248,21 @@ class TestVerdictsOnAWholeGroup:
         return [trace(RecordedVerdict(**STAMP, about="r", responses=self.GROUP, score=0.5)) for _ in self.GROUP]
 
     def test_verdicts_on_a_group_share_the_list_of_responses(self) -> None:
-        shared = shared_lists(self.traces())
-        body, _ = pack_trace(self.traces()[0], RESPONSE, SHAPE, {}, 1, shared)
+        shared = number_shared_lists(self.traces())
+        body, _ = pack_trace(self.traces()[0], RESPONSE, OUTLINE, {}, 1, shared)
         stored = through_json({"verdicts": body["verdicts"], "shown": list(shared)})
         assert stored["shown"] == [list(self.GROUP)]
         assert len(json.dumps(stored["verdicts"])) < 100
 
         lists = read_shared_lists(stored)
-        first, second = (unpack_verdict(stored["verdicts"][0], "r", SHAPE, {}, lists) for _ in range(2))
+        first, second = (unpack_verdict(stored["verdicts"][0], "r", OUTLINE, {}, lists) for _ in range(2))
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses
         assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)
 
     def test_lists_of_two_responses_are_stored_inline(self) -> None:
         pair = RecordedVerdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
-        assert shared_lists([trace(pair)]) == {}
+        assert number_shared_lists([trace(pair)]) == {}
         assert read_shared_lists({"group": "stores none"}) == []
         (stored,) = pack(trace(pair))[0]["verdicts"]
         assert stored["responses"] == ["r", "s"]
@@ -270,4 +270,4 @@ class TestVerdictsOnAWholeGroup:
 
     def test_a_missing_list_is_refused(self) -> None:
         with pytest.raises(IndexError):
-            unpack_verdict({"question": 0, "score": 0.5, "responses": 0}, "r", SHAPE, {}, [])
+            unpack_verdict({"question": 0, "score": 0.5, "responses": 0}, "r", OUTLINE, {}, [])

@@ -8,7 +8,7 @@ import pytest
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
-    Shape,
+    SurveyOutline,
     pack_reward,
     pack_trace,
     read_planning_results,
@@ -20,7 +20,7 @@ from jurygraph.runs.store.packing import (
 from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response
 from jurygraph.schema.verdict import ExampleUse, Shrinkage
 from tests.graphs.scripted import criterion, decide_rewards, evaluator_use, make_plan, task
-from tests.runs.store.test_packing import SHAPE, STAMP, pack, through_json, trace
+from tests.runs.store.test_packing import OUTLINE, STAMP, pack, through_json, trace
 
 
 def survey(**config: Any) -> Any:
@@ -36,15 +36,15 @@ def test_gates_and_derivations_of_a_survey_survive() -> None:
     made = survey(safety={"gates": ["empty-response"]})
     assert made.gates == ("empty-response",)
     assert [one.gives for one in made.derivations] == ["half", "measure"]
-    shape = Shape.of(made)
-    again = Shape.model_validate(through_json(shape.model_dump()))
+    outline = SurveyOutline.of(made)
+    again = SurveyOutline.model_validate(through_json(outline.model_dump()))
     assert again.survey(list(made.views.values())) == made
-    assert again.digest == shape.digest
+    assert again.digest == outline.digest
 
 
 def test_a_survey_without_gates_stores_none() -> None:
-    assert "gates" not in Shape.of(survey(safety={"gates": []})).model_dump()
-    assert Shape.model_validate(SHAPE.model_dump()).gates == ()
+    assert "gates" not in SurveyOutline.of(survey(safety={"gates": []})).model_dump()
+    assert SurveyOutline.model_validate(OUTLINE.model_dump()).gates == ()
 
 
 def test_views_store_only_their_differences_from_the_task() -> None:
@@ -114,7 +114,7 @@ def test_a_verdict_about_another_response_stores_its_id() -> None:
 
 
 def test_a_trace_does_not_store_absent_fields() -> None:
-    body, texts = pack_trace(trace(), Response(id="r", text="text"), SHAPE, {"value": 1.0}, 4, {})
+    body, texts = pack_trace(trace(), Response(id="r", text="text"), OUTLINE, {"value": 1.0}, 4, {})
     assert body == {"group": 4, "reward": {"value": 1.0}, "response": 0, "verdicts": []}
     assert texts == [b"text"]
 
@@ -129,8 +129,8 @@ def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None
     failure = Failure(cause="response", kind="k")
     verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
     body, texts = pack(trace(verdict))
-    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)), ()) == verdict
-    erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}, ()).failure
+    assert unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ()) == verdict
+    erased = unpack_verdict(body["verdicts"][0], "r", OUTLINE, {}, ()).failure
     assert erased is not None
     assert erased.message == ERASED
 
@@ -140,4 +140,4 @@ def test_examples_and_shrinkage_of_a_verdict_survive() -> None:
     shrinkage = Shrinkage(weight=0.25, toward=0.5, call="c", examples=(use,))
     verdict = RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
     body, texts = pack(trace(verdict))
-    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)), ()) == verdict
+    assert unpack_verdict(body["verdicts"][0], "r", OUTLINE, dict(enumerate(texts)), ()) == verdict

@@ -9,8 +9,8 @@ from jurygraph.studies.monitor import analyzer_steps, penalty_components, read_g
 from tests.cli.conftest import Command, run_process
 
 
-def test_a_step_has_rewards_components_lengths_and_tasks(scored: Path) -> None:
-    (step,) = analyzer_steps(steps_by_number(read_groups(scored), 2))
+def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) -> None:
+    (step,) = analyzer_steps(steps_by_number(read_groups(scored_folder), 2))
     assert step.rewards.tolist() == pytest.approx([0.5, 0.0, -0.25, -0.5])
     assert {name: column.tolist() for name, column in step.components.items()} == {
         "polite": [1.0, 0.0, 0.25, 0.0],
@@ -34,12 +34,12 @@ def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) 
     assert np.isnan(step.lengths).tolist() == [False, False, True, False]
 
 
-def test_components_of_negative_weight_are_penalties(scored: Path) -> None:
-    assert penalty_components(scored) == {"shaky"}
+def test_components_of_negative_weight_are_penalties(scored_folder: Path) -> None:
+    assert penalty_components(scored_folder) == {"shaky"}
 
 
-def test_a_rescored_run_has_the_groups_of_its_base_and_its_own_rewards(scored: Path, run: Command) -> None:
-    other = scored.parent / "other"
-    assert run("rescore", scored, "--out", other, "--set", "reward.shaky=0").code == 0
+def test_a_rescored_run_has_the_groups_of_its_base_and_its_own_rewards(scored_folder: Path, run: Command) -> None:
+    other = scored_folder.parent / "other"
+    assert run("rescore", scored_folder, "--out", other, "--set", "reward.shaky=0").code == 0
     (step,) = analyzer_steps(steps_by_number(read_groups(other), 2))
     assert step.rewards.tolist() == pytest.approx([1.0, 0.0, 0.25, 0.0])

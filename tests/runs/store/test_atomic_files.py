@@ -1,4 +1,4 @@
-"""Drafts have unpredictable names, and those of killed writers are removed."""
+"""Replacement files have unpredictable names, and those of killed writers are removed."""
 
 import errno
 import os
@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.store.drafts import open_draft, remove_leftovers, write_atomically
+from jurygraph.runs.store.atomic_files import open_replacement, remove_leftovers, write_atomically
 
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from jurygraph.runs.store.drafts import write_atomically
+from jurygraph.runs.store.atomic_files import write_atomically
 def lines():
     yield b"a text of somebody" * 10000
     {then}
@@ -27,7 +27,7 @@ def file_mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def find_drafts(folder: Path) -> list[Path]:
+def find_replacements(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.name.endswith(".draft")]
 
 
@@ -58,35 +58,35 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert ((tmp_path / "mine").read_text(), (tmp_path / "config.yaml").read_text()) == ("mine", "theirs")
 
 
-def test_drafts_have_random_names_and_are_private(tmp_path: Path) -> None:
-    with open_draft(tmp_path / "a") as one, open_draft(tmp_path / "b") as other:
+def test_replacement_files_have_random_names_and_are_private(tmp_path: Path) -> None:
+    with open_replacement(tmp_path / "a") as one, open_replacement(tmp_path / "b") as other:
         assert one.name != other.name
         assert {file_mode(one), file_mode(other)} == {0o600}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-def test_the_draft_of_a_killed_writer_is_removed_by_the_next_one(tmp_path: Path) -> None:
+def test_the_replacement_file_of_a_killed_writer_is_removed_by_the_next_one(tmp_path: Path) -> None:
     script = KILLED.format(then="os.kill(os.getpid(), signal.SIGKILL)")
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.jsonl")], check=False)
     assert done.returncode == -signal.SIGKILL
-    assert len(find_drafts(tmp_path)) == 1
+    assert len(find_replacements(tmp_path)) == 1
     write_atomically(tmp_path / "b.jsonl", b"")
-    assert find_drafts(tmp_path) == []
+    assert find_replacements(tmp_path) == []
 
 
-def test_the_draft_of_a_running_writer_is_kept(tmp_path: Path) -> None:
+def test_the_replacement_file_of_a_running_writer_is_kept(tmp_path: Path) -> None:
     script = KILLED.format(then="print(flush=True); sys.stdin.read()")
     words = [sys.executable, "-c", script, str(tmp_path / "a.jsonl")]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as writer:
         assert writer.stdout is not None
         writer.stdout.readline()
         remove_leftovers(tmp_path)
-        assert len(find_drafts(tmp_path)) == 1
+        assert len(find_replacements(tmp_path)) == 1
         writer.communicate()
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_files_that_only_look_like_drafts_are_kept(tmp_path: Path) -> None:
+def test_files_that_only_look_like_replacement_files_are_kept(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine")
     name = ".jurygraph-0123456789abcdef.draft"
     (tmp_path / name).symlink_to("mine")
@@ -96,7 +96,7 @@ def test_files_that_only_look_like_drafts_are_kept(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_drafts_are_removed_next_to_lookalikes(tmp_path: Path) -> None:
+def test_replacement_files_are_removed_next_to_lookalikes(tmp_path: Path) -> None:
     (tmp_path / ".jurygraph-0000000000000000.draft").symlink_to("nowhere")
     leftover = tmp_path / ".jurygraph-0123456789abcdef.draft"
     leftover.write_text("words of a response")

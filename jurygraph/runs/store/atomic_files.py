@@ -1,7 +1,7 @@
-"""Write files atomically: into a draft with an unpredictable name, which then replaces the file.
+"""Write files atomically: into a replacement file with an unpredictable name, which then replaces the file.
 
-A draft is locked while its writer runs. An unlocked draft was left by a killed writer; it is removed by the next
-process that writes into that folder or opens the run in it.
+A replacement file is locked while its writer runs. An unlocked one was left by a killed writer; it is removed by the
+next process that writes into that folder or opens the run in it.
 """
 
 import fcntl
@@ -22,60 +22,60 @@ def write_atomically(path: Path, content: bytes | Iterable[bytes], private: bool
 
     A `private` file can be read by its owner only; any other has the mode of the file it replaces, or the default.
     """
-    with open_draft(path, private) as draft, draft.open("r+b") as file:
+    with open_replacement(path, private) as replacement, replacement.open("r+b") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
 
 
 @contextmanager
-def open_draft(path: Path, private: bool = True) -> Iterator[Path]:
+def open_replacement(path: Path, private: bool = True) -> Iterator[Path]:
     """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
     remove_leftovers(path.parent)
-    draft = None
+    replacement = None
     try:
-        draft, descriptor = _create_locked_draft(path.parent)
+        replacement, descriptor = _create_locked_replacement(path.parent)
         try:
-            yield draft
+            yield replacement
             os.fsync(descriptor)
             if not private:
-                draft.chmod(_mode_of(path))
-            draft.replace(path)
+                replacement.chmod(_mode_of(path))
+            replacement.replace(path)
         finally:
             os.close(descriptor)
     except OSError as error:
-        error.filename = str(path)  # the error names the draft, or no file if the disk is full
+        error.filename = str(path)  # the error names the replacement file, or no file if the disk is full
         error.filename2 = None
         raise
     finally:
-        if draft is not None:
-            draft.unlink(missing_ok=True)
+        if replacement is not None:
+            replacement.unlink(missing_ok=True)
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the drafts of killed writers in a folder."""
+    """Remove the replacement files of killed writers in a folder."""
     with suppress(OSError):  # in an unreadable folder there is nothing that we could remove
-        for draft in sorted(folder.glob(_NAMES)):
-            with suppress(OSError):  # a link or folder of that name, or the draft of a running writer, is kept
-                _remove_unlocked(draft)
+        for replacement in sorted(folder.glob(_NAMES)):
+            with suppress(OSError):  # a link or folder of that name, or of a running writer, is kept
+                _remove_unlocked(replacement)
 
 
-def _create_locked_draft(folder: Path) -> tuple[Path, int]:
+def _create_locked_replacement(folder: Path) -> tuple[Path, int]:
     while True:
-        draft = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
-        descriptor = os.open(draft, _CREATE_FLAGS, 0o600)
-        with suppress(OSError):  # without file locks, no process removes drafts either
+        replacement = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
+        descriptor = os.open(replacement, _CREATE_FLAGS, 0o600)
+        with suppress(OSError):  # without file locks, no process removes replacement files either
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if draft.exists():
-            return draft, descriptor
+        if replacement.exists():
+            return replacement, descriptor
         os.close(descriptor)  # another process removed it before it was locked
 
 
-def _remove_unlocked(draft: Path) -> None:
-    descriptor = os.open(draft, _OPEN_FLAGS)
+def _remove_unlocked(replacement: Path) -> None:
+    descriptor = os.open(replacement, _OPEN_FLAGS)
     try:
         state = os.fstat(descriptor)
         if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its writer is running
-            draft.unlink()
+            replacement.unlink()
     finally:
         os.close(descriptor)
 
