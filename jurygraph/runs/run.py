@@ -27,20 +27,8 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.runs.tables import Table, TableName, import_library, own_verdicts, read_table
-from jurygraph.schema import (
-    Call,
-    Config,
-    Decision,
-    FrozenModel,
-    Plan,
-    Purpose,
-    RecordedVerdict,
-    Response,
-    Task,
-    Trace,
-    Verdict,
-)
+from jurygraph.runs.tables import StoredVerdict, Table, TableName, import_library, own_verdicts, read_table
+from jurygraph.schema import Call, Config, Decision, FrozenModel, Plan, Purpose, Response, Task, Trace, Verdict
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.trace import group_verdicts_by_response
@@ -59,15 +47,6 @@ class ScoredResponse(NamedTuple):
 
     trace: Trace
     response: Response | None
-
-
-class StoredVerdict(NamedTuple):
-    """A verdict of a run, with its trace, response and task; the last two are None where they were erased."""
-
-    verdict: RecordedVerdict
-    trace: Trace
-    response: Response | None
-    task: Task | None
 
 
 class Run:
@@ -283,17 +262,18 @@ class Run:
         components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
         return read_table(name, self._responses_with_tasks(), list(components), texts, report)
 
-    def to_pandas(self, name: TableName = "rewards", texts: bool = False) -> "pandas.DataFrame":
-        """Return the table of `read_table` as a pandas DataFrame. Raises `InputError` where pandas is not installed."""
-        import_library("pandas")  # before a large run is read
-        with closing(self.read_table(name, texts)) as table:
-            return table.to_pandas()
-
     def to_arrow(self, name: TableName = "rewards", texts: bool = False) -> "pyarrow.Table":
         """Return the table of `read_table` as an Arrow table, for polars too. Raises `InputError` without pyarrow."""
-        import_library("pyarrow")
+        arrow = import_library("pyarrow")  # before a large run is read
         with closing(self.read_table(name, texts)) as table:
-            return table.to_arrow()
+            schema, batches = table.arrow_batches()
+            return arrow.Table.from_batches(batches, schema)
+
+    def to_pandas(self, name: TableName = "rewards", texts: bool = False) -> "pandas.DataFrame":
+        """Return the table of `read_table` as a pandas DataFrame. Raises `InputError` without pandas and pyarrow."""
+        pandas, arrow = import_library("pandas"), import_library("pyarrow")
+        nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
+        return self.to_arrow(name, texts).to_pandas(types_mapper=nullable.get)
 
     def group(self, group: Record) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts.

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
@@ -14,44 +14,43 @@ from jurygraph.schema import RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
 from jurygraph.sources.files import require_temporary_space
 
-if TYPE_CHECKING:
-    import pandas
-    import pyarrow
-
 TableName = Literal["rewards", "verdicts"]
-Kind = Literal["text", "int", "float", "bool", "json"]
-"""Type of a column; `json` holds values of several types, or lists and objects, as JSON text."""
+Kind = Literal["string", "int64", "double", "bool"]
+"""Arrow's name for the type of a column."""
 
 Row = dict[str, JsonValue]
 Scored = tuple[Trace, Response | None, Task | None]
 
-IDENTITY: Mapping[str, Kind] = {"task_id": "text", "response_id": "text", "agent": "text"}
+IDENTITY = ("task_id", "response_id", "agent")
 """The first columns of every table."""
 
-_TEXTS: Mapping[str, Kind] = {"prompt": "text", "response": "text"}
-_NUMBERS: Mapping[str, Kind] = {"coverage": "float", "low": "float", "high": "float"}
-_COUNTS: Mapping[str, Kind] = {"judged": "int", "abstained": "int", "failed": "int", "not_applicable": "int"}
-_VERDICT: Mapping[str, Kind | None] = {
-    **dict.fromkeys(("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with"), "text"),
-    "sample": "int",
-    "score": "float",
+_COUNTS = ("judged", "abstained", "failed", "not_applicable")
+_VERDICT = (
+    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample"),
+    *("score", "met", "native", "confidence", "status", "failure", "gated_by", "reason", "quote", "quotes", "call"),
+)
+_KINDS: dict[str, Kind | None] = {
+    **dict.fromkeys(("value", "coverage", "low", "high", "score", "confidence"), "double"),
+    **dict.fromkeys((*_COUNTS, "sample", "quotes"), "int64"),
     "met": "bool",
-    "native": None,
-    "confidence": "float",
-    **dict.fromkeys(("status", "failure", "gated_by", "reason", "quote"), "text"),
-    "quotes": "int",
-    "call": "text",
+    "native": None,  # as the judges give it: numbers, truth values or texts
 }
-"""Columns of a verdict, with their types; that of `native`, the judge's own value, depends on the judges."""
+"""Types of the fixed columns that are not text."""
 
 _IN_MEMORY, _BATCH = 8 << 20, 16 << 20  # bytes
 
 
-class Table:
-    """The rows of a table, in a temporary file until all are known: names and types of columns depend on every row.
+class StoredVerdict(NamedTuple):
+    """A verdict of a run, with its trace, response and task; the last two are None where they were erased."""
 
-    `columns` gives the type of each column by name, in order: fixed ones, `label.NAME`, then `metadata.NAME`.
-    """
+    verdict: RecordedVerdict
+    trace: Trace
+    response: Response | None
+    task: Task | None
+
+
+class Table:
+    """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
 
     def __init__(self, fixed: Mapping[str, Kind | None]) -> None:
         self._fixed, self._kinds = fixed, dict(fixed)
@@ -70,9 +69,9 @@ class Table:
 
     @property
     def columns(self) -> dict[str, Kind]:
-        """Return the types of all columns, in order; one without any value is text."""
+        """Return the types of all columns: the fixed ones, then those of labels, then those of metadata."""
         ordered = sorted(self._kinds, key=lambda name: (name not in self._fixed) * (1 + name.startswith("metadata.")))
-        return {name: self._kinds[name] or "text" for name in ordered}
+        return {name: self._kinds[name] or "string" for name in ordered}
 
     def batches(self) -> Iterator[list[Row]]:
         """Yield the rows, some megabytes at a time."""
@@ -80,48 +79,28 @@ class Table:
         while lines := self._file.readlines(_BATCH):
             yield [json.loads(line) for line in lines]
 
-    def to_arrow(self) -> "pyarrow.Table":
-        """Return an Arrow table. Raises `InputError` where pyarrow is not installed."""
-        schema, batches = self.arrow_batches()
-        return import_library("pyarrow").Table.from_batches(batches, schema=schema)
-
-    def arrow_batches(self) -> tuple["pyarrow.Schema", Iterator["pyarrow.RecordBatch"]]:
-        """Return the Arrow schema and the rows in batches. Raises `InputError` where pyarrow is not installed."""
-        pa = import_library("pyarrow")
-        types = {"int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
-        columns = self.columns
-        schema = pa.schema([(name, types.get(kind, pa.string())) for name, kind in columns.items()])
+    def arrow_batches(self) -> tuple[Any, Iterator[Any]]:
+        """Return the Arrow schema and the rows in batches; a column of mixed values has JSON texts."""
+        arrow, columns = import_library("pyarrow"), self.columns
+        schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in columns.items()])
+        convert: Mapping[Kind, Callable[[Any], Any]] = {"string": to_text, "double": float, "int64": int, "bool": bool}
         return schema, (
-            pa.RecordBatch.from_pylist([_convert(row, columns) for row in rows], schema=schema)
+            arrow.RecordBatch.from_pylist(
+                [{name: convert[columns[name]](row[name]) for name in row if row[name] is not None} for row in rows],
+                schema,
+            )
             for rows in self.batches()
         )
 
-    def to_pandas(self) -> "pandas.DataFrame":
-        """Return a pandas DataFrame of nullable columns. Raises `InputError` where pandas is not installed."""
-        types = {"int": "Int64", "float": "float64", "bool": "boolean"}
-        columns = self.columns
-        rows = [tuple(_convert(row, columns).values()) for batch in self.batches() for row in batch]
-        frame = import_library("pandas").DataFrame.from_records(rows, columns=list(columns))
-        return frame.astype({name: types.get(kind, "string") for name, kind in columns.items()})
-
 
 def read_table(
-    name: TableName,
-    scored: Iterable[Scored],
-    components: Sequence[str],
-    texts: bool,
-    report: Callable[[int], None],
+    name: TableName, scored: Iterable[Scored], components: Sequence[str], texts: bool, report: Callable[[int], None]
 ) -> Table:
-    """Return the table of the rewards or of the verdicts of scored responses; to be closed.
-
-    `components` are the names of all components, in order. `texts` adds the columns `prompt` and `response`. `report`
-    receives the numbers of responses read.
-    """
-    columns: Mapping[str, Kind | None] = _VERDICT
-    if name == "rewards":
-        values: Mapping[str, Kind] = {f"component.{component}": "float" for component in components}
-        columns = {"value": "float", "status": "text", **_NUMBERS, **values, **_COUNTS}
-    table = Table({**IDENTITY, **columns, **(_TEXTS if texts else {})})
+    """Return a table of scored responses; `components` are all names in order, the rest is as for `Run.read_table`."""
+    values: dict[str, Kind | None] = dict.fromkeys((f"component.{component}" for component in components), "double")
+    rewards = ("value", "status", "coverage", "low", "high", *values, *_COUNTS)
+    names = (*IDENTITY, *(rewards if name == "rewards" else _VERDICT), *(("prompt", "response") if texts else ()))
+    table = Table({column: (_KINDS | values).get(column, "string") for column in names})
     with ExitStack() as on_error, require_temporary_space():
         on_error.callback(table.close)
         for trace, response, task in scored:
@@ -149,10 +128,10 @@ def own_verdicts(trace: Trace) -> Iterator[RecordedVerdict]:
 
 def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> Row:
     """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
-    metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
-    row: Row = {"task_id": trace.task_id, "response_id": trace.response_id, "agent": trace.agent}
+    row: Row = {name: getattr(trace, name) for name in IDENTITY}
     if texts:
         row |= {"prompt": chat_text(task.query) if task else None, "response": response.text if response else None}
+    metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
     row |= {f"label.{name}": value for name, value in trace.labels.items()}
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
@@ -177,31 +156,14 @@ def _verdict_row(verdict: RecordedVerdict) -> Row:
 
 
 def _widen(kind: Kind | None, value: JsonValue) -> Kind:
-    """Return the type of a column that holds values of a type, None for no value yet, and one more value."""
-    if isinstance(value, str):
-        own: Kind = "text"
-    elif isinstance(value, bool):
-        own = "bool"
-    elif isinstance(value, float):
-        own = "float"
-    else:
-        own = "int" if isinstance(value, int) and -(2**63) <= value < 2**63 else "json"
+    """Return the type of a column with values of a type (None: no value yet) and one more value; lists are texts."""
+    kinds: Mapping[type, Kind] = {bool: "bool", int: "int64", float: "double"}
+    own = kinds.get(type(value), "string")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        own = "string"
     if kind in (None, own):
         return own
-    return "float" if {kind, own} == {"int", "float"} else "json"
-
-
-def _convert(row: Row, columns: Mapping[str, Kind]) -> dict[str, Any]:
-    """Return a value of its column's type, or None, for each column."""
-    return {name: _to_kind(row.get(name), kind) for name, kind in columns.items()}
-
-
-def _to_kind(value: Any, kind: Kind) -> Any:
-    if value is None:
-        return None
-    if kind == "json":
-        return to_text(value)
-    return float(value) if kind == "float" else value
+    return "double" if {kind, own} == {"int64", "double"} else "string"
 
 
 def to_text(value: JsonValue) -> str:

@@ -4,11 +4,13 @@ import csv
 import io
 import json
 import sys
+import types
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -147,21 +149,26 @@ ROWS = st.lists(st.dictionaries(st.sampled_from(["label.a", "label.b", "metadata
 
 
 def filled_table(rows: list[Mapping[str, Any]]) -> Table:
-    table = Table({"task_id": "text"})
+    table = Table({"task_id": "string"})
     for number, row in enumerate(rows):
         table.add({"task_id": f"-{number}", **row})
     return table
+
+
+def to_arrow(table: Table) -> pa.Table:
+    schema, batches = table.arrow_batches()
+    return pa.Table.from_batches(batches, schema)
 
 
 class TestAnyValues:
     @given(ROWS)
     def test_arrow_gives_every_value_back_in_the_type_of_its_column(self, rows: list[Mapping[str, Any]]) -> None:
         with closing(filled_table(rows)) as table:
-            columns, found = table.columns, table.to_arrow().to_pylist()
+            columns, found = table.columns, to_arrow(table).to_pylist()
         for row, given_row in zip(found, rows, strict=True):
             for name in columns.keys() - {"task_id"}:
                 value = given_row.get(name)
-                is_text = value is not None and columns[name] == "json"
+                is_text = value is not None and columns[name] == "string"
                 assert row[name] == (to_text(value) if is_text else value)
 
     @given(ROWS)
@@ -184,7 +191,7 @@ class TestAnyValues:
         rows: list[Mapping[str, Any]] = [{"label.a": number} for number in range(100)]
         with closing(filled_table(rows)) as table:
             assert len(list(table.batches())) > 10
-            assert table.to_arrow().column("label.a").to_pylist() == list(range(100))
+            assert to_arrow(table).column("label.a").to_pylist() == list(range(100))
 
 
 class TestPandas:
@@ -202,6 +209,7 @@ class TestPandas:
     @pytest.mark.parametrize(
         ("library", "method", "message"),
         [
+            ("pyarrow", "to_pandas", "this needs pyarrow: pip install 'jurygraph[parquet]'"),
             ("pandas", "to_pandas", "this needs pandas: pip install 'jurygraph[pandas]'"),
             ("pyarrow", "to_arrow", "this needs pyarrow: pip install 'jurygraph[parquet]'"),
         ],
@@ -209,6 +217,9 @@ class TestPandas:
     def test_a_missing_library_is_named_with_its_extra(
         self, rich_run: Run, monkeypatch: pytest.MonkeyPatch, library: str, method: str, message: str
     ) -> None:
+        monkeypatch.setitem(
+            sys.modules, "pandas", types.ModuleType("pandas")
+        )  # installed, unless it is the missing one
         monkeypatch.setitem(sys.modules, library, None)
         with pytest.raises(jg.InputError) as refused:
             getattr(rich_run, method)()

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from contextlib import closing
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -29,7 +28,7 @@ from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import Table, TableName, import_library
+from jurygraph.runs.tables import import_library
 
 
 def show(
@@ -130,22 +129,19 @@ def export(
         raise InputError(f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts")
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
+    if form == "parquet":
+        import_library("pyarrow")  # before a large run is read
     stored_run = Run.open(run)
     if output is not None:
         refuse_unwritable(output)
-    if form in ("csv", "parquet"):
-        if form == "parquet":
-            import_library("pyarrow")  # before a large run is read
-        with closing(_read_table(stored_run, "verdicts" if to == "verdicts" else "rewards", texts)) as table:
-            _write(output, table_to_csv(table) if form == "csv" else partial(write_parquet, table))
-    else:
+    if form not in ("csv", "parquet"):
         traces = export_jsonl(stored_run)
         _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))
-
-
-def _read_table(run: Run, name: TableName, texts: bool) -> Table:
-    with progress("reading", run.header.extent.responses, "responses") as report:
-        return run.read_table(name, texts, report)
+        return
+    with progress("reading", stored_run.header.extent.responses, "responses") as report:
+        table = stored_run.read_table("verdicts" if to == "verdicts" else "rewards", texts, report)
+    with closing(table):
+        _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
 
 
 def _table_format(output: str | None) -> Literal["csv", "parquet"]:
