@@ -70,7 +70,7 @@ def test_what_the_readme_shows_is_what_comes_out(written: Path) -> None:
 @pytest.mark.slow
 def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> None:
     typed = [line for line in [*commands(README), *commands(TOUR)] if ASKING not in line]
-    assert len(typed) == 32
+    assert len(typed) == 33
     for example in ("maths", "consensus"):
         shutil.copytree(ROOT / "examples" / example, written / "examples" / example)
     for line in typed:
@@ -119,12 +119,19 @@ def test_a_stored_run_is_read_from_python(tmp_path: Path) -> None:
         assert line in [*commands(README), *commands(TOUR)]
         run(words(line), tmp_path)
     _, script = blocks(TOUR, "python")
-    first, *rewards, query = run([sys.executable, "-c", script], tmp_path).splitlines()
+    first, *lines = run([sys.executable, "-c", script], tmp_path).splitlines()
     shown = run([COMMAND, "show", "my-jury/run", "--json"], tmp_path).splitlines()
     traces = [json.loads(line) for line in shown]
     assert first == f"none True {len({trace['task_id'] for trace in traces})}"
+    rewards, (query, *verdicts) = lines[: len(traces)], lines[len(traces) :]
     assert rewards == [f"{one['task_id']} {one['response_id']} {one['reward']['value']}" for one in traces]
-    assert query
+    (hasty,) = (one for one in traces if one["response_id"] == "train/hasty")
+    assert query.endswith(f" {hasty['reward']['value']}")
+    assert verdicts == [
+        f"{one['response_id']} {verdict['question']} {verdict['score']} {verdict['reason']}"
+        for one in traces
+        for verdict in one["verdicts"]
+    ]
 
 
 def test_the_evaluator_tells_the_responses_apart_and_gives_nothing_for_silence(written: Path) -> None:

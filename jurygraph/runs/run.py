@@ -3,12 +3,13 @@
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import describe_value, did_you_mean
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import remove_leftovers
 from jurygraph.runs.store.chain import Record
@@ -26,10 +27,15 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
+from jurygraph.runs.tables import StoredVerdict, Table, TableName, import_library, own_verdicts, read_table
 from jurygraph.schema import Call, Config, Decision, FrozenModel, Plan, Purpose, Response, Task, Trace, Verdict
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.trace import group_verdicts_by_response
+
+if TYPE_CHECKING:
+    import pandas
+    import pyarrow
 
 _Model = TypeVar("_Model", bound=FrozenModel)
 ProgressCallback = Callable[[int], None]
@@ -228,6 +234,47 @@ class Run:
         """Yield every trace, in the order of the tasks."""
         return (scored.trace for scored in self.scored_responses())
 
+    def verdicts(self) -> Iterator[StoredVerdict]:
+        """Yield every verdict once, in the order of the tasks; one about a pair comes with its first response."""
+        for trace, response, task in self._responses_with_tasks():
+            for verdict in own_verdicts(trace):
+                yield StoredVerdict(verdict, trace, response, task)
+
+    def _responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
+        task_id, task = None, None
+        for trace, response in self.scored_responses():
+            if trace.task_id != task_id:
+                task_id, task = trace.task_id, self.task(trace.task_id)
+            yield trace, response, task
+
+    def read_table(
+        self, name: TableName = "rewards", texts: bool = False, report: ProgressCallback = lambda count: None
+    ) -> Table:
+        """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
+
+        The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`. `report` receives the numbers
+        of responses read. Raises `InputError` for another name.
+        """
+        if name not in get_args(TableName):
+            expected = " or ".join(map(repr, get_args(TableName)))
+            raise InputError(f"table: expected {expected}, got {describe_value(name)}")
+        decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
+        components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
+        return read_table(name, self._responses_with_tasks(), list(components), texts, report)
+
+    def to_arrow(self, name: TableName = "rewards", texts: bool = False) -> "pyarrow.Table":
+        """Return the table of `read_table` as an Arrow table, for polars too. Raises `InputError` without pyarrow."""
+        arrow = import_library("pyarrow")  # before a large run is read
+        with closing(self.read_table(name, texts)) as table:
+            schema, batches = table.arrow_batches()
+            return arrow.Table.from_batches(batches, schema)
+
+    def to_pandas(self, name: TableName = "rewards", texts: bool = False) -> "pandas.DataFrame":
+        """Return the table of `read_table` as a pandas DataFrame. Raises `InputError` without pandas and pyarrow."""
+        pandas, arrow = import_library("pandas"), import_library("pyarrow")
+        nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
+        return self.to_arrow(name, texts).to_pandas(types_mapper=nullable.get)
+
     def group(self, group: Record) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts.
 
@@ -352,6 +399,5 @@ def _unpack_trace(
         }
     )
     text = texts.get(body["response"])
-    if text is None:
-        return ScoredResponse(trace, None)
-    return ScoredResponse(trace, Response(id=record.key, text=text.decode(), data=about["data"], agent=trace.agent))
+    response = None if text is None else Response(id=record.key, text=text.decode(), agent=trace.agent, **about)
+    return ScoredResponse(trace, response)

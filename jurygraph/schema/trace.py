@@ -101,6 +101,10 @@ class Trace(FrozenModel):
             del call["latency"]
         return digest_of(content)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON object that `jurygraph show --json` prints for a stored trace: all fields except the plan."""
+        return self.model_dump(mode="json")
+
     @model_validator(mode="wrap")
     @classmethod
     def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":

@@ -196,11 +196,10 @@ def _missing_column_error(location: str, columns: Iterable[str], present: Sequen
 def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
     """Return a row as a model."""
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
-    if csv:  # undo the escaping of exported rewards
-        texts = {name: value for name, value in fields.items() if name in _TEXT_FIELDS and isinstance(value, str)}
-        fields |= {name: unescape_formulas(value) for name, value in texts.items()}
+    if csv:  # undo the escaping of exported tables
         if "score" in fields:
             fields["score"] = _parse_number(location, columns["score"], fields["score"])
+        fields |= {name: unescape_formulas(value) for name, value in fields.items() if isinstance(value, str)}
     nonempty = {name: value for name, value in fields.items() if value != "" or model.model_fields[name].is_required()}
     entry = validate(model, nonempty)
     if isinstance(entry, Problem):

@@ -1,9 +1,11 @@
-"""`jurygraph export` to Parquet, and to a bundle that verifies itself with Python alone."""
+"""`jurygraph export` to CSV and Parquet, and to a bundle that verifies itself with Python alone."""
 
 import csv
+import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -15,6 +17,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from jurygraph.sources.ratings import read_texts, unescape_formulas
 from tests.cli.conftest import (
     CALL_LOGGING_EVALUATORS,
     LETTERS,
@@ -27,11 +30,18 @@ from tests.cli.conftest import (
     write_project,
 )
 
-FORMS = [("jsonl", "x.jsonl"), ("csv", "x.csv"), ("parquet", "x.parquet"), ("audit-bundle", "x.zip")]
+FORMS = [
+    ("jsonl", "x.jsonl"),
+    ("csv", "x.csv"),
+    ("verdicts", "x.csv"),
+    ("parquet", "x.parquet"),
+    ("verdicts", "x.parquet"),
+    ("audit-bundle", "x.zip"),
+]
 
 
 def format_as_csv(value: Any) -> str:
-    return "" if value is None else str(value)
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class TestParquet:
@@ -81,6 +91,110 @@ class TestParquet:
         assert (table.num_rows, "component.polite" in table.column_names) == (0, True)
 
 
+ECHO = """\
+import jurygraph as jg
+
+
+def echo(task, response):
+    evidence = (jg.Evidence(quote=response.text), jg.Evidence(quote="a second one"))
+    return jg.Verdict(score=1.0, native=response.text, reason=response.text, evidence=evidence)
+
+
+def crash(task, response):
+    raise RuntimeError(response.text)
+"""
+ECHO_CONFIG = "evaluators: [manners.echo, manners.crash]\nreward: {echo: 1, crash: 1}\n"
+FORMULA = '=HYPERLINK("http://x")\n- a list; +1'
+
+
+class TestTextsInTables:
+    @pytest.fixture
+    def hostile_run(self, project: Path, run: Command) -> Path:
+        """A run in which every text begins with a formula, and has others in it."""
+        response = {"id": f"{FORMULA}1", "agent": FORMULA, "text": FORMULA}
+        about = {"labels": {FORMULA: FORMULA}, "metadata": {FORMULA: FORMULA, "nested": [FORMULA]}}
+        task = {"id": FORMULA, "query": FORMULA, "metadata": {"source": FORMULA}, "responses": [{**response, **about}]}
+        write_project(project, [task], ECHO_CONFIG, ECHO)
+        run("score", project / "tasks.jsonl", "--out", project / "run")
+        return project / "run"
+
+    @pytest.mark.parametrize("form", ["csv", "verdicts"])
+    def test_no_cell_of_csv_is_a_formula_and_our_readers_restore_it(
+        self, hostile_run: Path, run: Command, tmp_path: Path, form: str
+    ):
+        assert run("export", hostile_run, "--to", form, "--texts", "-o", tmp_path / "x.csv").code == 0
+        content = (tmp_path / "x.csv").read_text(encoding="utf-8")
+        for separator in ",;\t":
+            table = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
+            assert not [cell for row in table for cell in row if re.match(r"\s*[=+\-@](?!\d)", cell)]
+        assert "\n-" not in content
+        columns = {"text": "response", "item": "response_id"}
+        assert read_texts(tmp_path / "x.csv", columns) == {f"{FORMULA}1_{FORMULA}": FORMULA}
+        for name in {"verdicts": ["reason", "quote", "native"]}.get(form, []):
+            assert FORMULA in read_texts(tmp_path / "x.csv", {**columns, "item": "question", "text": name}).values()
+
+    @pytest.mark.parametrize("form", ["parquet", "verdicts"])
+    def test_parquet_has_the_texts_unchanged(self, hostile_run: Path, run: Command, tmp_path: Path, form: str):
+        run("export", hostile_run, "--to", form, "--texts", "-o", tmp_path / "x.parquet")
+        row = pq.read_table(tmp_path / "x.parquet").to_pylist()[-1]
+        texts = ["task_id", "agent", "prompt", "response", f"label.{FORMULA}", f"metadata.{FORMULA}", "metadata.source"]
+        texts += ["reason", "quote", "native"] if form == "verdicts" else []
+        assert {name: row[name] for name in texts} == dict.fromkeys(texts, FORMULA)
+        assert row["metadata.nested"] == json.dumps([FORMULA])
+
+    def test_verdicts_as_csv_and_as_parquet_are_equal(self, hostile_run: Path, run: Command, tmp_path: Path):
+        run("export", hostile_run, "--to", "verdicts", "-o", tmp_path / "x.parquet")
+        rows = list(csv.DictReader(io.StringIO(run("export", hostile_run, "--to", "verdicts").out, newline="")))
+        found = pq.read_table(tmp_path / "x.parquet").to_pylist()
+        assert [unescape_formulas(name) for name in rows[0]] == list(found[0])
+        assert [[unescape_formulas(cell) for cell in row.values()] for row in rows] == [
+            [format_as_csv(value) for value in row.values()] for row in found
+        ]
+        failed, judged = found
+        assert (failed["question"], failed["status"], failed["failure"]) == ("manners.crash", "failed", "RuntimeError")
+        assert (judged["question"], judged["score"], judged["quotes"]) == ("manners.echo", 1.0, 2)
+
+    def test_texts_are_left_out_unless_requested(self, hostile_run: Path, run: Command):
+        for form in ("csv", "verdicts"):
+            header = run("export", hostile_run, "--to", form).out.partition("\n")[0].split(",")
+            assert {"prompt", "response"}.isdisjoint(header)
+
+    @pytest.mark.parametrize("form", ["jsonl", "audit-bundle"])
+    def test_other_formats_have_no_columns_for_texts(
+        self, scored_folder: Path, run: Command, tmp_path: Path, form: str
+    ):
+        ended = run("export", scored_folder, "--to", form, "--texts", "-o", tmp_path / "x")
+        assert (ended.code, ended.out) == (2, "")
+        assert f"--texts: --to {form} has no columns to add to; use csv, parquet or verdicts" in ended.err
+        assert not (tmp_path / "x").exists()
+
+    @pytest.mark.parametrize("name", ["x.txt", "x", "x.parquet.gz", "csv"])
+    def test_verdicts_need_a_name_with_a_known_format(
+        self, scored_folder: Path, run: Command, tmp_path: Path, name: str
+    ):
+        ended = run("export", scored_folder, "--to", "verdicts", "-o", tmp_path / name)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"{name}: verdicts are written as CSV or Parquet; name a file that ends in .csv or .parquet" in ended.err
+        assert not (tmp_path / name).exists()
+
+    @pytest.mark.parametrize("form", ["jsonl", "csv", "verdicts"])
+    def test_a_name_in_gz_gives_a_compressed_file(self, scored_folder: Path, run: Command, tmp_path: Path, form: str):
+        assert run("export", scored_folder, "--to", form, "-o", tmp_path / "x.csv.gz").code == 0
+        assert (
+            gzip.decompress((tmp_path / "x.csv.gz").read_bytes()).decode()
+            == run("export", scored_folder, "--to", form).out
+        )
+
+    def test_verdicts_of_erased_texts_are_rows_without_them(self, scored_folder: Path, run: Command):
+        run("erase", scored_folder, "--task", "door")
+        out = run("export", scored_folder, "--to", "verdicts", "--texts").out
+        rows = list(csv.DictReader(io.StringIO(out, newline="")))
+        erased = [row for row in rows if row["task_id"] == "door"]
+        assert [(row["prompt"], row["response"]) for row in erased] == [("", "")] * 4
+        assert [row["score"] for row in erased] == ["1.0", "1.0", "0.0", "0.0"]
+        assert "the door" not in out
+
+
 class TestWhereItGoes:
     @pytest.mark.parametrize(("form", "name"), FORMS)
     def test_export_to_a_file_prints_its_name_only(
@@ -90,8 +204,8 @@ class TestWhereItGoes:
         assert (ended.code, ended.out, ended.err) == (0, "", f"wrote {tmp_path / name}\n")
         assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]
 
-    @pytest.mark.parametrize(("form", "name"), FORMS[2:])
-    def test_binary_formats_need_a_file(self, scored_folder: Path, run: Command, form: str, name: str):
+    @pytest.mark.parametrize("form", ["parquet", "audit-bundle"])
+    def test_binary_formats_need_a_file(self, scored_folder: Path, run: Command, form: str):
         ended = run("export", scored_folder, "--to", form)
         assert (ended.code, ended.out) == (2, "")
         assert f"--to {form}: needs an output file; name one with -o" in ended.err
@@ -137,7 +251,7 @@ class TestWhereItGoes:
         assert ended.err.count("\n") == 1
         assert sorted(tmp_path.rglob("*")) == before
 
-    @pytest.mark.parametrize(("form", "name"), FORMS[2:])
+    @pytest.mark.parametrize(("form", "name"), FORMS[3:])
     def test_binary_formats_refuse_a_pipe(
         self, scored_folder: Path, run: Command, tmp_path: Path, form: str, name: str
     ):

@@ -4,21 +4,28 @@ import csv
 import io
 import json
 import re
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
+from jurygraph.runs.export import export_jsonl, table_to_csv, write_parquet
 from jurygraph.runs.run import Run
+from jurygraph.runs.tables import TableName
 from jurygraph.schema import Trace
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
 from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
 from tests.runs.workflows.test_rescoring import rescore_run
 
 
-def csv_rows(folder: Path) -> list[dict[str, str]]:
-    return list(csv.DictReader(io.StringIO(b"".join(export_csv(Run.open(folder))).decode())))
+def export_csv(run: Run, name: TableName = "rewards", texts: bool = False) -> str:
+    with closing(run.read_table(name, texts)) as table:
+        return b"".join(table_to_csv(table)).decode()
+
+
+def csv_rows(folder: Path, name: TableName = "rewards", texts: bool = False) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(export_csv(Run.open(folder), name, texts), newline="")))
 
 
 def test_jsonl_contains_the_traces(rich: Path) -> None:
@@ -41,7 +48,7 @@ def test_csv_has_one_row_per_response(plain: Path) -> None:
     assert list(found[0]) == [
         *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
         *("component.late", "component.same", "component.tone"),
-        *("judged", "abstained", "failed", "not_applicable"),
+        *("judged", "abstained", "failed", "not_applicable", "label.gold"),
     ]
     for row, trace in zip(found, traces, strict=True):
         assert (row["response_id"], row["agent"], row["status"]) == (
@@ -69,7 +76,7 @@ def test_csv_quotes_line_breaks_and_escapes_formulas_after_them(tmp_path: Path, 
     given = make_tasks(tasks=1, size=1)
     given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
-    content = b"".join(export_csv(Run.open(tmp_path / "run"))).decode()
+    content = export_csv(Run.open(tmp_path / "run"))
     cell = escape_formulas(name)
     assert content.split("\n", 1)[1].startswith(f'"{cell}","{cell}","{cell}",')
     for separator in ",;\t":
@@ -89,7 +96,8 @@ def test_csv_keeps_negative_numbers(tmp_path: Path) -> None:
 def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    export_parquet(Run.open(plain), tmp_path / "rewards.parquet")
+    with closing(Run.open(plain).read_table()) as table:
+        write_parquet(table, tmp_path / "rewards.parquet")
     found = pq.read_table(tmp_path / "rewards.parquet").to_pylist()
     shown = [{name: "" if value is None else str(value) for name, value in row.items()} for row in found]
     assert shown == csv_rows(plain)
@@ -100,7 +108,8 @@ def test_parquet_has_the_same_rows_with_types(plain: Path, tmp_path: Path) -> No
 @pytest.mark.parametrize("form", [export_jsonl, export_csv])
 def test_a_rescored_run_is_exported_with_its_own_rewards(plain: Path, tmp_path: Path, form: Any) -> None:
     rescore_run(plain, tmp_path / "other", "reward={tone: 1}")
-    given = b"".join(form(Run.open(tmp_path / "other"))).decode()
+    exported = form(Run.open(tmp_path / "other"))
+    given = exported if isinstance(exported, str) else b"".join(exported).decode()
     own = {trace.response_id: trace.reward.value for trace in Run.open(tmp_path / "other").traces()}
     found = (
         [json.loads(line) for line in given.splitlines()]

@@ -151,12 +151,13 @@ def erase(
 ) -> None:
     """Erase texts for good. Scores, rewards and ids stay, and `verify` passes.
 
-    --response erases the text, data and labels of a response, what evaluators wrote about it, and every other text of
-    the run that contains it (if it has 20 characters or more). --task erases the texts of a task, of its responses, and
-    what was written about them. Calls that contain or quote them are removed from the current cache (`JURYGRAPH_CACHE`)
-    and from the file named by `calls.record`, relative to the current folder. Exports with texts in the run's folder
-    are removed; other files that contain the text, and files that cannot be searched, are listed. Ids, names and
-    subjects of questions stay. A record keeps what was erased and why. For copies elsewhere, see docs/safety.md.
+    --response erases the text, data, labels and metadata of a response, what evaluators wrote about it, and every other
+    text of the run that contains it (if it has 20 characters or more). --task erases the texts of a task, of its
+    responses, and what was written about them. Calls that contain or quote them are removed from the current cache
+    (`JURYGRAPH_CACHE`) and from the file named by `calls.record`, relative to the current folder. Exports with texts in
+    the run's folder are removed; other files that contain the text, and files that cannot be searched, are listed. Ids,
+    names and subjects of questions stay. A record keeps what was erased and why. For copies elsewhere, see
+    docs/safety.md.
 
     Exit codes: 0 done; 1 done, but the listed files or tasks contain or may contain it; 2 invalid input, or the run is
     in use.

@@ -207,8 +207,9 @@ def pack_trace(
     body: Body = {"group": place, "reward": reward, "response": 0}
     if trace.agent is not None:
         body["agent"] = trace.agent
-    if trace.labels or response.data is not None:
-        body["about"] = texts.place(_to_json({"labels": trace.labels, "data": response.data}))
+    if trace.labels or response.metadata or response.data is not None:
+        metadata = {"metadata": response.metadata} if response.metadata else {}
+        body["about"] = texts.place(_to_json({"labels": trace.labels, "data": response.data, **metadata}))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [_pack_verdict(verdict, trace.response_id, outline, texts, shared_lists) for verdict in verdicts]
     if trace.material:
@@ -324,10 +325,9 @@ def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[in
 
 
 def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
-    """Return the labels and data of a trace's response."""
+    """Return the labels, data and metadata of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
-    content: Body = {"labels": {}, "data": None} if text is None else json.loads(text)
-    return content
+    return {"labels": {}, "data": None, "metadata": {}, **({} if text is None else json.loads(text))}
 
 
 def _to_json(value: Any) -> bytes:

@@ -183,7 +183,7 @@ class _Erasure:
         return fragments
 
     def _strings_in_text(self, number: int, content: bytes) -> Iterator[str]:
-        """Yield the strings of one of the run's texts, if it is a response, its data and labels, or a task."""
+        """Yield the strings of one of the run's texts, if it is a response, its data and the like, or a task."""
         record, place = self._ledger.record_at(number // MAX_TEXTS), number % MAX_TEXTS
         if record.kind == "trace" and place == 0:
             yield content.decode()

@@ -21,6 +21,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.folder import RUN_FILES
+from jurygraph.runs.tables import IDENTITY
 
 MIN_SEARCHED_LENGTH = 20
 """Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
@@ -144,8 +145,9 @@ class _NotSearchable(Exception):
 def find_copies(run: Run, fragments: Fragments) -> Copies:
     """Return exports of a run below its folder, and other files there that contain one of the fragments.
 
-    Traces as JSON lines and audit bundles of this run are recognized by their first lines; they are assumed to contain
-    all of the run's texts. Files that are not UTF-8, plain or packed by gzip or zip, are not searched completely.
+    Traces as JSON lines, tables as CSV and audit bundles of this run are recognized by their first lines; they are
+    assumed to contain all of the run's texts. Files that are not UTF-8, plain or packed by gzip or zip, are not fully
+    searched.
     """
     copies = Copies([], [], [])
     for path in _files_below(run.folder, copies.unsearched):
@@ -259,7 +261,9 @@ def _first_lines(path: Path) -> Iterator[bytes]:
 
 
 def _is_export(run: Run, line: bytes) -> bool:
-    """Return whether a line is the first of this run's traces, or of the records of its bundle."""
+    """Return whether a line is the first of this run's traces, of a table, or of the records of its bundle."""
+    if line.startswith(",".join(IDENTITY).encode() + b","):
+        return True
     first = _parse_object(line)
     if first.get("kind") == "run":
         return first.get("key") == run.id

@@ -425,9 +425,11 @@ def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
         return
     if old.response.content_digest != new.content_digest:
         yield f"response {new.id!r} is another one now"
-    before, after = old.trace.labels, new.labels
-    if before != after:
-        yield f"response {new.id!r}: its labels are {format_value(before)} in the run and {format_value(after)} here"
+    for name in ("labels", "metadata"):
+        before, after = getattr(old.response, name), getattr(new, name)
+        if before != after:
+            change = f"{format_value(before)} in the run and {format_value(after)} here"
+            yield f"response {new.id!r}: its {name} {'are' if name == 'labels' else 'is'} {change}"
 
 
 def describe_profile_differences(run: Run, file: ProfilesFile | None, source: TaskSource) -> Iterator[str]:

@@ -66,13 +66,14 @@ def echo(task, response):
     "command",
     [
         ("export", "--to", "csv"),
+        pytest.param(("export", "--to", "verdicts", "--texts"), marks=pytest.mark.slow),
         pytest.param(("export", "--to", "jsonl"), marks=pytest.mark.slow),
         pytest.param(("show",), marks=pytest.mark.slow),
         ("show", "--response", f"fail{HOSTILE}"),
         pytest.param(("explain", "--response", f"a{HOSTILE}"), marks=pytest.mark.slow),
         ("show", "--response", HOSTILE),
     ],
-    ids=["csv", "jsonl", "show", "show one", "explain", "an error"],
+    ids=["csv", "verdicts", "jsonl", "show", "show one", "explain", "an error"],
 )
 def test_no_command_writes_control_characters_to_a_terminal(hostile: Path, command: tuple[str, ...]) -> None:
     written = run_on_terminal(command[0], hostile, *command[1:])

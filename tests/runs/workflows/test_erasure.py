@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.export import export_csv, export_jsonl
+from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
@@ -113,13 +113,14 @@ def test_the_record_of_an_erasure_has_reason_and_ids_and_no_text(run: Path) -> N
 
 
 def test_exports_of_the_run_are_removed_and_others_kept(run: Path) -> None:
-    with closing(Run.open(run)) as opened:
+    with closing(Run.open(run)) as opened, closing(opened.read_table("verdicts")) as table:
         (run / "all.jsonl").write_bytes(b"".join(export_jsonl(opened)))
         (run / "packed.jsonl.gz").write_bytes(gzip.compress((run / "all.jsonl").read_bytes()))
-        (run / "rewards.csv").write_bytes(b"".join(export_csv(opened)))
+        (run / "verdicts.csv").write_bytes(b"".join(table_to_csv(table)))
+    (run / "other.csv").write_text("task_id,response_id,score\nt1,t1/r0,1\n")
     done = erase(run, "response", "t1/r0", "")
-    assert sorted(path.name for path in done.exports) == ["all.jsonl", "packed.jsonl.gz"]
-    assert (run / "rewards.csv").exists()
+    assert sorted(path.name for path in done.exports) == ["all.jsonl", "packed.jsonl.gz", "verdicts.csv"]
+    assert (run / "other.csv").exists()
     assert_gone(run, SECRET)
 
 

@@ -112,6 +112,17 @@ class TestChangedInputs:
         assert "task 't9' is new, or at another position" in message
         assert "response 't3/r0' is another one now" in message
 
+    def test_other_labels_and_metadata_of_a_response_are_reported(self, tmp_path: Path, plain: Path) -> None:
+        other = make_tasks()
+        other[0]["responses"][0] |= {"labels": {"gold": 1}, "metadata": {"page": 2}}
+        with pytest.raises(InputError) as caught:
+            open_session(plain, write_tasks(tmp_path, other))
+        for change in (
+            'labels are {"gold": "0"} in the run and {"gold": 1}',
+            'metadata is {} in the run and {"page": 2}',
+        ):
+            assert f"response 't0/r0': its {change} here" in str(caught.value)
+
     def test_a_removed_task_is_named(self, tmp_path: Path, plain: Path) -> None:
         with pytest.raises(InputError, match="task 't3' is gone"):
             open_session(plain, write_tasks(tmp_path, make_tasks()[:3]))

@@ -1,0 +1,171 @@
+"""Tables of a run, with one row per response or one per verdict, for CSV, Parquet, Arrow and pandas."""
+
+import importlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from tempfile import SpooledTemporaryFile
+from typing import Any, Literal, NamedTuple
+
+from pydantic import JsonValue
+
+from jurygraph.errors import InputError
+from jurygraph.schema import RecordedVerdict, Response, Task, Trace
+from jurygraph.schema.task import chat_text
+from jurygraph.sources.files import require_temporary_space
+
+TableName = Literal["rewards", "verdicts"]
+Kind = Literal["string", "int64", "double", "bool"]
+"""Arrow's name for the type of a column."""
+
+Row = dict[str, JsonValue]
+Scored = tuple[Trace, Response | None, Task | None]
+
+IDENTITY = ("task_id", "response_id", "agent")
+"""The first columns of every table."""
+
+_COUNTS = ("judged", "abstained", "failed", "not_applicable")
+_VERDICT = (
+    *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample"),
+    *("score", "met", "native", "confidence", "status", "failure", "gated_by", "reason", "quote", "quotes", "call"),
+)
+_KINDS: dict[str, Kind | None] = {
+    **dict.fromkeys(("value", "coverage", "low", "high", "score", "confidence"), "double"),
+    **dict.fromkeys((*_COUNTS, "sample", "quotes"), "int64"),
+    "met": "bool",
+    "native": None,  # as the judges give it: numbers, truth values or texts
+}
+"""Types of the fixed columns that are not text."""
+
+_IN_MEMORY, _BATCH = 8 << 20, 16 << 20  # bytes
+
+
+class StoredVerdict(NamedTuple):
+    """A verdict of a run, with its trace, response and task; the last two are None where they were erased."""
+
+    verdict: RecordedVerdict
+    trace: Trace
+    response: Response | None
+    task: Task | None
+
+
+class Table:
+    """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
+
+    def __init__(self, fixed: Mapping[str, Kind | None]) -> None:
+        self._fixed, self._kinds = fixed, dict(fixed)
+        self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by `close`
+
+    def close(self) -> None:
+        """Delete the rows; may be called more than once."""
+        self._file.close()
+
+    def add(self, row: Row) -> None:
+        """Add a row: values by column; a column that is missing, or None, is an empty cell."""
+        for name, value in row.items():
+            if self._fixed.get(name) is None and value is not None:
+                self._kinds[name] = _widen(self._kinds.get(name), value)
+        self._file.write(json.dumps(row).encode() + b"\n")
+
+    @property
+    def columns(self) -> dict[str, Kind]:
+        """Return the types of all columns: the fixed ones, then those of labels, then those of metadata."""
+        ordered = sorted(self._kinds, key=lambda name: (name not in self._fixed) * (1 + name.startswith("metadata.")))
+        return {name: self._kinds[name] or "string" for name in ordered}
+
+    def batches(self) -> Iterator[list[Row]]:
+        """Yield the rows, some megabytes at a time."""
+        self._file.seek(0)
+        while lines := self._file.readlines(_BATCH):
+            yield [json.loads(line) for line in lines]
+
+    def arrow_batches(self) -> tuple[Any, Iterator[Any]]:
+        """Return the Arrow schema and the rows in batches; a column of mixed values has JSON texts."""
+        arrow, columns = import_library("pyarrow"), self.columns
+        schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in columns.items()])
+        convert: Mapping[Kind, Callable[[Any], Any]] = {"string": to_text, "double": float, "int64": int, "bool": bool}
+        return schema, (
+            arrow.RecordBatch.from_pylist(
+                [{name: convert[columns[name]](row[name]) for name in row if row[name] is not None} for row in rows],
+                schema,
+            )
+            for rows in self.batches()
+        )
+
+
+def read_table(
+    name: TableName, scored: Iterable[Scored], components: Sequence[str], texts: bool, report: Callable[[int], None]
+) -> Table:
+    """Return a table of scored responses; `components` are all names in order, the rest is as for `Run.read_table`."""
+    values: dict[str, Kind | None] = dict.fromkeys((f"component.{component}" for component in components), "double")
+    rewards = ("value", "status", "coverage", "low", "high", *values, *_COUNTS)
+    names = (*IDENTITY, *(rewards if name == "rewards" else _VERDICT), *(("prompt", "response") if texts else ()))
+    table = Table({column: (_KINDS | values).get(column, "string") for column in names})
+    with ExitStack() as on_error, require_temporary_space():
+        on_error.callback(table.close)
+        for trace, response, task in scored:
+            shared = _describe(trace, response, task, texts)
+            for row in [_reward_row(trace)] if name == "rewards" else map(_verdict_row, own_verdicts(trace)):
+                table.add(row | shared)
+            report(1)
+        on_error.pop_all()
+    return table
+
+
+def import_library(name: Literal["pandas", "pyarrow"]) -> Any:
+    """Return an optional library. Raises `InputError` with its extra where it is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        extra = {"pandas": "pandas", "pyarrow": "parquet"}[name]
+        raise InputError(f"this needs {name}: pip install 'jurygraph[{extra}]'") from None
+
+
+def own_verdicts(trace: Trace) -> Iterator[RecordedVerdict]:
+    """Yield the verdicts about a trace's response, without those about the other response of a pair that it shares."""
+    return (verdict for verdict in trace.verdicts if verdict.about == trace.response_id)
+
+
+def _describe(trace: Trace, response: Response | None, task: Task | None, texts: bool) -> Row:
+    """Return the cells that all rows of a response share; its own metadata replaces that of its task."""
+    row: Row = {name: getattr(trace, name) for name in IDENTITY}
+    if texts:
+        row |= {"prompt": chat_text(task.query) if task else None, "response": response.text if response else None}
+    metadata = {**(task.metadata if task else {}), **(response.metadata if response else {})}
+    row |= {f"label.{name}": value for name, value in trace.labels.items()}
+    return row | {f"metadata.{name}": value for name, value in metadata.items()}
+
+
+def _reward_row(trace: Trace) -> Row:
+    reward = trace.reward
+    low, high = reward.range or (None, None)
+    row: Row = {"value": reward.value, "status": reward.status, "coverage": reward.coverage, "low": low, "high": high}
+    row |= {f"component.{name}": value for name, value in reward.components.items()}
+    return row | {name: getattr(reward.counts, name) for name in _COUNTS}
+
+
+def _verdict_row(verdict: RecordedVerdict) -> Row:
+    others = [name for name in verdict.responses if name != verdict.about]
+    special: Row = {
+        "compared_with": others[0] if len(verdict.responses) == 2 and len(others) == 1 else None,
+        "failure": verdict.failure.kind if verdict.failure else None,
+        "quote": verdict.evidence[0].quote if verdict.evidence else None,
+        "quotes": len(verdict.evidence),
+    }
+    return {name: special[name] if name in special else getattr(verdict, name) for name in _VERDICT}
+
+
+def _widen(kind: Kind | None, value: JsonValue) -> Kind:
+    """Return the type of a column with values of a type (None: no value yet) and one more value; lists are texts."""
+    kinds: Mapping[type, Kind] = {bool: "bool", int: "int64", float: "double"}
+    own = kinds.get(type(value), "string")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        own = "string"
+    if kind in (None, own):
+        return own
+    return "double" if {kind, own} == {"int64", "double"} else "string"
+
+
+def to_text(value: JsonValue) -> str:
+    """Return a JSON value as text: a string as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,236 @@
+"""Tables of rewards and verdicts: rows, columns and types, as CSV, Arrow and pandas give them."""
+
+import csv
+import io
+import json
+import sys
+import types
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jurygraph as jg
+from jurygraph.runs import tables
+from jurygraph.runs.export import table_to_csv, trace_to_json_line
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import Table, to_text
+from jurygraph.sources.ratings import unescape_formulas
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
+
+
+@pytest.fixture
+def rich_run(rich: Path) -> Iterator[Run]:
+    with Run.open(rich) as run:
+        yield run
+
+
+@pytest.fixture
+def described(tmp_path: Path) -> Iterator[Run]:
+    """A run of one task with metadata and three responses, with other metadata and labels."""
+    (task,) = make_tasks(tasks=1)
+    task["metadata"] = {"source": "a book", "page": 7}
+    facts = [{"page": 8.5}, {"tags": ["x", {"y": 1}]}, {"source": "a letter", "tags": "x"}]
+    labels: list[dict[str, Any]] = [{"gold": True}, {"gold": False, "step": 2}, {}]
+    for response, metadata, label in zip(task["responses"], facts, labels, strict=True):
+        response |= {"metadata": metadata, "labels": label}
+    score(tmp_path / "described", write_tasks(tmp_path / "given", [task]), FULL_CONFIG)
+    with Run.open(tmp_path / "described") as run:
+        yield run
+
+
+def column(run: Run, name: str, of: Any = "rewards", texts: bool = False) -> list[Any]:
+    found: list[Any] = run.to_arrow(of, texts).column(name).to_pylist()
+    return found
+
+
+class TestVerdicts:
+    def test_every_verdict_comes_once_with_its_trace_response_and_task(self, rich_run: Run) -> None:
+        found = list(rich_run.verdicts())
+        keys = [(v.question, v.about, v.responses, v.sample) for v, *_ in found]
+        in_traces = {
+            (v.question, v.about, v.responses, v.sample) for trace in rich_run.traces() for v in trace.verdicts
+        }
+        assert len(keys) == len(set(keys))
+        assert set(keys) == in_traces
+        for verdict, trace, response, task in found:
+            assert response is not None
+            assert verdict.about == trace.response_id == response.id
+            assert task == rich_run.task(trace.task_id)
+
+    def test_the_table_has_a_row_for_each(self, rich_run: Run) -> None:
+        rows = rich_run.to_arrow("verdicts").to_pylist()
+        for row, (verdict, trace, *_) in zip(rows, rich_run.verdicts(), strict=True):
+            assert (row["task_id"], row["response_id"], row["agent"]) == (
+                trace.task_id,
+                trace.response_id,
+                trace.agent,
+            )
+            same = "question evaluator layer subject stakeholder reviewer sample score met confidence status"
+            for name in (*same.split(), "gated_by", "reason", "call"):
+                assert row[name] == getattr(verdict, name), name
+            quotes = [evidence.quote for evidence in verdict.evidence]
+            assert (row["quote"], row["quotes"]) == (next(iter(quotes), None), len(quotes))
+            assert row["label.gold"] == trace.labels["gold"]
+        assert {row["status"] for row in rows} > {"ok", "abstained"}
+
+    def test_a_verdict_about_a_pair_names_the_other_response(self, rich_run: Run) -> None:
+        rows = rich_run.to_arrow("verdicts").to_pylist()
+        pairs = {(row["response_id"], row["compared_with"]) for row in rows if row["question"] == "rank"}
+        about = {v.responses for v, *_ in rich_run.verdicts() if v.question == "rank"}
+        assert pairs == about
+        assert {row["compared_with"] for row in rows if row["question"] != "rank"} == {None}
+
+    def test_failures_have_their_kind(self, tmp_path: Path) -> None:
+        (task,) = make_tasks(tasks=1, size=1)
+        task["responses"][0]["data"]["same"] = "failed"
+        score(tmp_path / "run", write_tasks(tmp_path / "given", [task]))
+        with Run.open(tmp_path / "run") as run:
+            failures = {v.question: v.failure.kind for v, *_ in run.verdicts() if v.failure}
+            rows = run.to_arrow("verdicts").to_pylist()
+        assert failures
+        assert {row["question"]: row["failure"] for row in rows if row["failure"]} == failures
+        assert {row["score"] for row in rows if row["failure"]} == {None}
+
+
+class TestMetadataLabelsAndTexts:
+    def test_a_stored_response_is_complete(self, described: Run) -> None:
+        stored = [response for _, response in described.scored_responses()]
+        assert [response and response.metadata.get("tags") for response in stored] == [None, ["x", {"y": 1}], "x"]
+        assert [response and response.labels for response in stored] == [{"gold": True}, {"gold": False, "step": 2}, {}]
+
+    def test_a_response_s_own_metadata_replaces_that_of_its_task(self, described: Run) -> None:
+        assert column(described, "metadata.source") == ["a book", "a book", "a letter"]
+
+    def test_values_keep_their_type_unless_they_differ_in_it(self, described: Run) -> None:
+        assert column(described, "metadata.page") == [8.5, 7.0, 7.0]
+        assert column(described, "label.gold") == [True, False, None]
+        assert column(described, "label.step") == [None, 2, None]
+        assert column(described, "metadata.tags") == [None, '["x", {"y": 1}]', "x"]
+
+    @pytest.mark.parametrize("name", ["rewards", "verdicts"])
+    def test_labels_then_metadata_follow_the_fixed_columns(self, described: Run, name: Any) -> None:
+        last = ["label.gold", "label.step", "metadata.source", "metadata.page", "metadata.tags"]
+        assert described.to_arrow(name).column_names[-5:] == last
+        assert described.to_arrow(name, texts=True).column_names[-7:] == ["prompt", "response", *last]
+
+    def test_texts_are_added_on_request(self, described: Run) -> None:
+        scored = {trace.response_id: response for trace, response in described.scored_responses()}
+        table = described.to_arrow("verdicts", texts=True)
+        for row in table.to_pylist():
+            response, task = scored[row["response_id"]], described.task(row["task_id"])
+            assert response is not None
+            assert task is not None
+            assert (row["response"], row["prompt"]) == (response.text, task.query)
+
+    def test_a_chat_is_one_prompt(self, tmp_path: Path) -> None:
+        (task,) = make_tasks(tasks=1, size=1)
+        task["query"] = [{"role": "user", "content": "Hello?"}, {"role": "assistant", "content": "Yes."}]
+        score(tmp_path / "run", write_tasks(tmp_path / "given", [task]))
+        with Run.open(tmp_path / "run") as run:
+            assert column(run, "prompt", texts=True) == ["user: Hello?\n\nassistant: Yes."]
+
+
+CELLS: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=6),
+    st.text(alphabet="=+-@;\n\t' ,\"a", max_size=6),
+    st.lists(st.text(alphabet="=;a", max_size=2), max_size=2),
+)
+ROWS = st.lists(st.dictionaries(st.sampled_from(["label.a", "label.b", "metadata.\n=c"]), CELLS), max_size=6)
+
+
+def filled_table(rows: list[Mapping[str, Any]]) -> Table:
+    table = Table({"task_id": "string"})
+    for number, row in enumerate(rows):
+        table.add({"task_id": f"-{number}", **row})
+    return table
+
+
+def to_arrow(table: Table) -> pa.Table:
+    schema, batches = table.arrow_batches()
+    return pa.Table.from_batches(batches, schema)
+
+
+class TestAnyValues:
+    @given(ROWS)
+    def test_arrow_gives_every_value_back_in_the_type_of_its_column(self, rows: list[Mapping[str, Any]]) -> None:
+        with closing(filled_table(rows)) as table:
+            columns, found = table.columns, to_arrow(table).to_pylist()
+        for row, given_row in zip(found, rows, strict=True):
+            for name in columns.keys() - {"task_id"}:
+                value = given_row.get(name)
+                is_text = value is not None and columns[name] == "string"
+                assert row[name] == (to_text(value) if is_text else value)
+
+    @given(ROWS)
+    def test_csv_gives_every_value_back_and_no_formula(self, rows: list[Mapping[str, Any]]) -> None:
+        with closing(filled_table(rows)) as table:
+            content = b"".join(table_to_csv(table)).decode()
+        header, *lines = csv.reader(io.StringIO(content, newline=""))
+        for line, given_row in zip(lines, rows, strict=True):
+            for name, cell in zip(map(unescape_formulas, header), line, strict=True):
+                value = given_row.get(name)
+                if name == "task_id" or isinstance(value, str):
+                    assert not cell.lstrip("\0 ").startswith(("=", "+", "-", "@", "\t", "\n", ";"))
+                    assert unescape_formulas(cell) == given_row.get(name, unescape_formulas(cell))
+                else:
+                    assert unescape_formulas(cell) == ("" if value is None else to_text(value))
+
+    def test_rows_that_do_not_fit_into_memory_wait_on_disk(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(tables, "_IN_MEMORY", 100)
+        monkeypatch.setattr(tables, "_BATCH", 50)
+        rows: list[Mapping[str, Any]] = [{"label.a": number} for number in range(100)]
+        with closing(filled_table(rows)) as table:
+            assert len(list(table.batches())) > 10
+            assert to_arrow(table).column("label.a").to_pylist() == list(range(100))
+
+
+class TestPandas:
+    def test_the_frame_has_the_cells_of_the_arrow_table(self, described: Run) -> None:
+        pandas = pytest.importorskip("pandas")
+        for name in ("rewards", "verdicts"):
+            frame, table = described.to_pandas(name, texts=True), described.to_arrow(name, texts=True)
+            assert list(frame.columns) == table.column_names
+            for title in table.column_names:
+                cells = [None if pandas.isna(cell) else cell for cell in frame[title]]
+                assert cells == table.column(title).to_pylist(), title
+        assert str(frame["score"].dtype) == "float64"
+        assert frame[frame["label.gold"]]["response_id"].unique().tolist() == ["t0/r0"]
+
+    @pytest.mark.parametrize(
+        ("library", "method", "message"),
+        [
+            ("pyarrow", "to_pandas", "this needs pyarrow: pip install 'jurygraph[parquet]'"),
+            ("pandas", "to_pandas", "this needs pandas: pip install 'jurygraph[pandas]'"),
+            ("pyarrow", "to_arrow", "this needs pyarrow: pip install 'jurygraph[parquet]'"),
+        ],
+    )
+    def test_a_missing_library_is_named_with_its_extra(
+        self, rich_run: Run, monkeypatch: pytest.MonkeyPatch, library: str, method: str, message: str
+    ) -> None:
+        monkeypatch.setitem(
+            sys.modules, "pandas", types.ModuleType("pandas")
+        )  # installed, unless it is the missing one
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(jg.InputError) as refused:
+            getattr(rich_run, method)()
+        assert str(refused.value) == message
+
+
+def test_an_unknown_table_is_refused(rich_run: Run) -> None:
+    with pytest.raises(jg.InputError, match="table: expected 'rewards' or 'verdicts', got the text 'reward'"):
+        rich_run.to_arrow("reward")  # type: ignore[arg-type]
+
+
+def test_a_trace_as_a_dictionary_is_the_line_that_show_prints(rich_run: Run) -> None:
+    for trace in rich_run.traces():
+        assert trace.to_dict() == json.loads(trace_to_json_line(trace))
