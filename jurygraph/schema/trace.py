@@ -98,6 +98,11 @@ class Trace(FrozenModel):
             del call["latency"]
         return digest_of(content)
 
+    @property
+    def gated(self) -> int:
+        """Return the number of verdicts with a score that a gate set, without a judgement; `counts.judged` has them."""
+        return sum(verdict.status == "ok" and verdict.gated_by is not None for verdict in self.verdicts)
+
     @model_validator(mode="wrap")
     @classmethod
     def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":
