@@ -48,7 +48,7 @@ def show(
     """Show the rewards of a run, the full trace of a response, or the exact prompt and reply behind a verdict.
 
     On a terminal the table is fitted to its width; a pipe gets it whole. An asterisk marks values that the failure rule
-    filled in, a dash a value that is not applicable. --call and --verdict take the name of a question as the trace
+    filled in; a dash means that there is no value. --call and --verdict take the name of a question as the trace
     prints it. `--json` prints the traces as stored, one per line.
 
     \b
@@ -62,7 +62,7 @@ def show(
     table = {"columns": columns, "all": all_components or None}
     _refuse_contradictions(response, {"call": call, "verdict": verdict}, {**table, **selection._asdict()}, json)
     stored_run = Run.open(run)
-    question = call or verdict
+    question = verdict if call is None else call
     if response is not None and question is not None:
         _show_question(stored_run, response, question, call is not None, json)
     elif response is not None and json:

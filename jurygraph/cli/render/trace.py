@@ -26,7 +26,7 @@ def trace_lines(explanation: Explanation) -> list[str]:
         head.append(f"agent     {escape_line(trace.agent)}")
     return [
         *head,
-        *_reward_lines(trace),
+        *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, trace.reward)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *map(escape_line, origin_lines(trace)),
@@ -98,8 +98,9 @@ def _describe_reader(reader: str) -> str:
     return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
 
 
-def _reward_lines(trace: Trace) -> list[str]:
-    reward, counts = trace.reward, trace.reward.counts
+def _reward_lines(explanation: Explanation) -> list[str]:
+    trace, reward, counts = explanation.trace, explanation.trace.reward, explanation.trace.reward.counts
+    unjudged = {one.term.name: one.unjudged for one in explanation.terms}
     lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
     if reward.value is None:
         lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
@@ -121,7 +122,8 @@ def _reward_lines(trace: Trace) -> list[str]:
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
     ]
     for name, parts in reward.parts.items():
-        shown = ", ".join(f"{part} {format_number(value)}" for part, value in parts.items())
+        marks = {part: "*" if part in unjudged.get(name, ()) else "" for part in parts}
+        shown = ", ".join(f"{part} {marks[part]}{format_number(value)}" for part, value in parts.items())
         lines.append(f"{escape_line(name)} consists of {escape_line(shown)}")
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())

@@ -116,7 +116,7 @@ def test_a_question_without_a_call_says_why(project: Path, run: Command, tmp_pat
 
 @pytest.mark.parametrize("option", ["--call", "--verdict"])
 def test_an_unknown_question_is_refused_with_the_nearest(project: Path, run: Command, option: str) -> None:
-    for question, hint in (("criteria@kinds", "did you mean criteria@kind?"), ("zzz", "known: criteria@kind, crit")):
+    for question, hint in (("criteria@kinds", "did you mean criteria@kind?"), ("", "known: criteria@kind, crit")):
         ended = run("show", project / "cold", "--response", "ann/a", option, question)
         assert (ended.code, ended.out) == (2, "")
         assert f"response 'ann/a' has no question {question!r}; {hint}" in ended.err

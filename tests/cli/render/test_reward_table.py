@@ -142,3 +142,17 @@ def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: p
     assert [line.split()[-1] for line in lines[2:6]] == ["1.0000", "*0.0000", "1.0000", "1.0000"]
     whole = run("show", scored).out.splitlines()
     assert whole[0].endswith("shaky"), "a pipe gets it whole"
+
+
+def test_a_trace_marks_the_part_that_was_not_judged(tmp_path: Path, run: Command) -> None:
+    config = """
+evaluators: [manners.polite, manners.judge]
+components: {both: {combiner: mean, inputs: {polite: manners.polite, judge: manners.judge}}}
+reward: {both: 1.0}
+"""
+    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    shown = run("show", project / "run", "--response", "door/a").out.splitlines()
+    assert "both consists of judge *0.0000, polite 1.0000" in shown
+    assert "* both: filled in by the failure rule; the judged part alone is 1.0000" in shown
+    assert run("show", project / "run", "--limit", 1).out.splitlines()[2].split()[-1] == "*0.5000"
