@@ -35,16 +35,22 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
 
 
 def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
-    """Yield each field: text as it is, no value as a dash, every item of a list in a line, other values as JSON."""
+    """Yield each field: text as it is, no value as a dash, each item of a list in a line, other values as JSON."""
     for name, value in record.model_dump(mode="json").items():
         items = value if isinstance(value, list) and value else [value]
         for number, item in enumerate(items):
-            yield f"  {'' if number else name:<15} {escape_line(_format(item))}"
+            unit = "" if item is None else _UNITS.get(name, "")
+            yield f"  {'' if number else name:<15} {escape_line(_format(item))}{unit}"
+
+
+_UNITS = {"cost": " US dollars", "latency": " s"}
 
 
 def _format(value: Any) -> str:
     if isinstance(value, str):
         return value
+    if isinstance(value, float):
+        return f"{value:.9f}".rstrip("0").rstrip(".")  # no exponent: costs are small
     return "-" if value in (None, []) else json.dumps(value, ensure_ascii=False)
 
 
