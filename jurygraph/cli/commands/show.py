@@ -45,7 +45,7 @@ def show(
     all_components: Annotated[bool, typer.Option("--all", help="Also show components of weight 0.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Show the rewards of a run, the full trace of a response, or the exact prompt and reply behind a verdict.
+    """Show the rewards of a run, the full trace of a response, or the calls behind it.
 
     On a terminal the table is fitted to its width; a pipe gets it whole. An asterisk marks values that the failure rule
     filled in; a dash means that there is no value. --call and --verdict take the name of a question as the trace
