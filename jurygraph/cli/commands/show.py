@@ -9,7 +9,6 @@ import typer
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.explanation import Explanation
-from jurygraph.cli.render.question import call_lines, verdict_lines
 from jurygraph.cli.render.reward_table import Selection, print_reward_table
 from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
@@ -22,7 +21,6 @@ from jurygraph.cli.render.text import (
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
-from jurygraph.runs.calls import read_calls
 from jurygraph.runs.export import export_csv, export_jsonl, export_parquet, trace_to_json_line
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
@@ -101,6 +99,9 @@ def _print_traces(run: Run, selection: Selection) -> None:
 
 def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:
     """Print the verdicts on a question about a response, or the `calls` behind them."""
+    from jurygraph.cli.render.question import call_lines, verdict_lines  # lazily: they load NumPy
+    from jurygraph.runs.calls import read_calls
+
     trace = run.find_trace(response)
     verdicts = [verdict for verdict in trace.verdicts if verdict.question == question]
     if not verdicts:
