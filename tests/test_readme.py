@@ -70,7 +70,7 @@ def test_what_the_readme_shows_is_what_comes_out(written: Path) -> None:
 @pytest.mark.slow
 def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> None:
     typed = [line for line in [*commands(README), *commands(TOUR)] if ASKING not in line]
-    assert len(typed) == 33
+    assert len(typed) == 35
     for example in ("maths", "consensus"):
         shutil.copytree(ROOT / "examples" / example, written / "examples" / example)
     for line in typed:

@@ -22,7 +22,7 @@ COMMANDS = {
     "profiles": CommandEntry("profiles", "Read profiles in text as constraints, with a model."),
     "annotate": CommandEntry("annotate", "Annotate which criteria depend on which (GEAR), with a model."),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
-    "show": CommandEntry("show", "Show the rewards of a run, or the full trace of a response."),
+    "show": CommandEntry("show", "Show the rewards of a run, the full trace of a response, or the calls behind it."),
     "explain": CommandEntry("show", "Explain a reward in plain sentences."),
     "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
     "rescore": CommandEntry("rescore", "Compute a run's rewards again from its verdicts, without a request."),

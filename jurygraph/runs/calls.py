@@ -5,19 +5,23 @@ committed, each reply is durable in a separate ledger, so that a run that is sto
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from jurygraph.graphs.routing import required_material
 from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.folder import PLANNING, discard_planning
+from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.packing import ERASED, SurveyOutline
 from jurygraph.runs.store.writer import Writer
-from jurygraph.schema import Call
+from jurygraph.schema import Call, RecordedVerdict, Trace
 
 Append = Callable[[Sequence[Draft]], "Future[None]"]
 """A function that appends records together, and returns a future that is done once they are durable."""
@@ -117,3 +121,58 @@ class PlanningCalls(CallStore):
         """Remove the file: the run has everything that was needed from it."""
         self.close()
         discard_planning(self._run.folder)
+
+
+class RecordedCall(NamedTuple):
+    """A call behind a verdict, with its purpose. Instead of a text that is not there, there is the reason."""
+
+    purpose: str
+    call: Call
+    request: dict[str, Any] | str
+    reply: dict[str, Any] | str
+
+
+def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
+    """Return the calls behind verdicts of a trace, in order: those for material first, repairs after the first try.
+
+    Raises `TraceMismatch` if a stored text is not the one that was written.
+    """
+    calls: dict[str, RecordedCall] = {}
+    for purpose, name in _named_calls(run.survey_outline_of(trace.task_id), trace, verdicts):
+        first = next((call.repairs or call.id for call in trace.calls if call.id == name), "")
+        behind = [call for call in trace.calls if first and first in (call.id, call.repairs)]
+        for call in sorted(behind, key=lambda call: call.id != first):
+            texts = _read_texts(run.source, call.id)
+            calls[call.id] = RecordedCall(purpose if call.id == first else "repair", call, *texts)
+    return list(calls.values())
+
+
+def _named_calls(
+    shape: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]
+) -> Iterator[tuple[str, str | None]]:
+    """Yield purpose and id of the calls that verdicts and the material of their question name."""
+    needs = {derivation.gives: derivation.needs for derivation in shape.derivations}
+    names = [n for q in shape.questions if q.id == verdicts[0].question for n in required_material(q)]
+    for name in names:  # the list grows by what each material is made from
+        names += (each for each in needs.get(name, ()) if each not in names)
+    made = {material.name: material.call for material in trace.material}
+    yield from ((f"material {name}", made[name]) for name in reversed(names) if name in made)
+    for verdict in verdicts:
+        yield "judge", verdict.call
+        if verdict.shrinkage is not None:
+            yield "aggregate judge", verdict.shrinkage.call
+
+
+def _read_texts(run: Run, name: str) -> tuple[Any, Any]:
+    """Return the request and the reply of a call, from the run or the one from which it was branched."""
+    if run.ledger.find("call", name) is not None:
+        texts = run.ledger.texts_of(run.ledger.require("call", name))
+        request, reply = (json.loads(texts[place]) if place in texts else ERASED for place in (0, 1))
+        return request, reply
+    if run.header.branch is None:
+        return (f"not recorded in {run.folder}",) * 2
+    folder = run.folder_of(run.header.branch)
+    if not (folder / LEDGER).is_file():
+        return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
+    with Run.open(folder) as origin:
+        return _read_texts(origin.source, name)

@@ -1,6 +1,6 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from sys import intern
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class TraceOutline(NamedTuple):
 
     `value` is the reward, None where it failed; `coverage` is the judged share of the weight, in [0, 1]. `record` and
     `body` are those of the run that holds the verdicts. `own_record` is that of this run, and its `reward` is packed as
-    `unpack_reward` reads it; the components have the given names.
+    `unpack_reward` reads it; the components have the given `names`.
     """
 
     response_id: str
@@ -33,11 +33,16 @@ class TraceOutline(NamedTuple):
     reward: Body
     names: Sequence[str]
 
-    @property
-    def components(self) -> Mapping[str, float | None]:
-        """Return the components of the reward by name."""
-        values = self.reward["components" if "components" in self.reward else "terms"]
-        return dict(zip(self.names, values, strict=True))
+    def component(self, name: str) -> tuple[float | None, float | None]:
+        """Return a component's value from the judged verdicts alone, and the value that counts; None if none does.
+
+        They differ where the failure rule filled in missing verdicts.
+        """
+        if name not in self.names:
+            return None, None
+        place, counted = self.names.index(name), self.reward["terms"]
+        judged = self.reward.get("components") or counted
+        return judged[place], counted[place]
 
 
 class StoredGroup(NamedTuple):
@@ -89,6 +94,15 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
             yield StoredGroup(record, body, survey, decision, traces)
     if own_records is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
+
+
+def read_components(run: Run) -> dict[str, bool]:
+    """Return for each component of a run, in the order of its decisions, whether it has a weight in any of them."""
+    weighted: dict[str, bool] = {}
+    for record in run.ledger.records("decision"):
+        for spec in run.decision(record.key).specs:
+            weighted[spec.name] = weighted.get(spec.name, False) or spec.weight != 0
+    return weighted
 
 
 def _build_outline(

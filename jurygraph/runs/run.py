@@ -137,7 +137,7 @@ class Run:
         origin = self.header.base
         if origin is None:
             return None
-        folder = Path(os.path.normpath(self.folder.resolve() / origin.folder))
+        folder = self.folder_of(origin)
         if not (folder / run_folder.LEDGER).is_file():
             problem = f"refers to the verdicts of {folder}, which is not there"
             raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
@@ -150,6 +150,10 @@ class Run:
         """Return a reference to this run, as it is now, for the header of a run in another folder."""
         path = os.path.relpath(self.folder.resolve(), folder.resolve())
         return Origin(run=self.id, folder=path, records=self.ledger.count, head=self.ledger.head.hex())
+
+    def folder_of(self, origin: Origin) -> Path:
+        """Return the folder of the run that a reference in the header names."""
+        return Path(os.path.normpath(self.folder.resolve() / origin.folder))
 
     @property
     def source(self) -> "Run":

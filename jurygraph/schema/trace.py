@@ -105,6 +105,11 @@ class Trace(FrozenModel):
         """Return the JSON object that `jurygraph show --json` prints for a stored trace: all fields except the plan."""
         return self.model_dump(mode="json")
 
+    @property
+    def gated(self) -> int:
+        """Return the number of verdicts with a score that a gate set, without a judgement; `counts.judged` has them."""
+        return sum(verdict.status == "ok" and verdict.gated_by is not None for verdict in self.verdicts)
+
     @model_validator(mode="wrap")
     @classmethod
     def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":

@@ -51,7 +51,14 @@ def test_json_gives_exact_numbers(project: Path, run: Command):
         "mean": 0.125,
         "coverage": 1.0,
     }
-    assert result["verdicts"] == {"judged": 8, "abstained": 0, "failed": 0, "not_applicable": 0, "requested": 8}
+    assert result["verdicts"] == {
+        "judged": 8,
+        "gated": 0,
+        "abstained": 0,
+        "failed": 0,
+        "not_applicable": 0,
+        "requested": 8,
+    }
     assert (result["run"], result["tasks"], result["responses"]) == (str(project / "run"), 2, 4)
 
 
@@ -241,7 +248,7 @@ def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project:
     )
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 0
-    assert "5 judged + 3 abstained + 0 failed" in ended.out  # an empty response needs no model
+    assert "4 judged + 1 set by a gate + 3 abstained + 0 failed" in ended.out  # an empty response needs no model
     assert "0.9000   0         2       0" in ended.out
 
 

@@ -46,11 +46,18 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 
 def test_outlines_agree_with_their_traces(run: Run) -> None:
-    found = [(o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components)) for o in read_outlines(run)]
+    found = [
+        (o.response_id, o.agent, o.value, o.status, o.coverage, [o.component(name) for name in o.names])
+        for o in read_outlines(run)
+    ]
     assert found == [
-        (t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage, t.reward.components)
+        (
+            *(t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage),
+            [(t.reward.components[term.name], term.value) for term in t.reward.terms],
+        )
         for t in run.traces()
     ]
+    assert next(read_outlines(run)).component("no component") == (None, None)
 
 
 def test_outlines_and_traces_give_the_same_summary(run: Run) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.render.text import format_table, print_message, print_report
+from jurygraph.cli.render.text import format_counts, format_table, print_message, print_report
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
@@ -19,11 +19,8 @@ def result_lines(summary: "Summary") -> list[str]:
         for row in summary.agents.values()
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
-    lines = [
-        *format_table(header, rows),
-        f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.failed_verdicts} failed"
-        f" + {summary.not_applicable} not applicable = {summary.verdicts} requested",
-    ]
+    outcomes = summary.judged, summary.gated, summary.abstained, summary.failed_verdicts, summary.not_applicable
+    lines = [*format_table(header, rows), f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested"]
     if (tally := summary.canaries) is not None:
         known_bad = f"{tally.items} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
         share = tally.share

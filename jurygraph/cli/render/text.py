@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 import typer
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
@@ -109,19 +110,79 @@ def format_interval(value: float | None, low: float | None, high: float | None, 
     return f"{format_number(value)} ({format_number(low)}{to}{format_number(high)})"
 
 
+def is_filled_in(judged: float | None, counted: float | None) -> bool:
+    """Return whether the failure rule filled in a component's value for verdicts that are missing.
+
+    `judged` is its value from the judged verdicts alone, `counted` that in the reward; None if there is none.
+    """
+    return counted is not None and (judged is None or abs(judged - counted) > 1e-9)
+
+
+def format_component(judged: float | None, counted: float | None) -> str:
+    """Format the value of a component that counts, with an asterisk if it is filled in; a dash if none counts."""
+    return f"*{format_number(counted)}" if is_filled_in(judged, counted) else format_number(counted)
+
+
+def format_counts(judged: int, gated: int, abstained: int, failed: int, not_applicable: int) -> str:
+    """Format the numbers of verdicts as summands; a score that a gate set is not counted as judged."""
+    by_gate = f" + {gated} set by a gate" if gated else ""
+    return f"{judged} judged{by_gate} + {abstained} abstained + {failed} failed + {not_applicable} not applicable"
+
+
 def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: int = 1, digits: int = 4) -> list[str]:
     """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned.
 
-    Floats have `digits` decimals, and None is a dash.
+    Floats have `digits` decimals, and None is a dash. Columns that do not fit on the terminal follow below, after the
+    first `left` columns once more.
     """
     cells = (
         [format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell) for cell in row]
         for row in rows
     )
-    columns = [_visible_cells(column) for column in zip(header, *cells, strict=True)]
-    widths = list(map(_width, columns))
-    head, *body = _align(columns, widths, left)
-    return [head, "  ".join("─" * width for width in widths), *body]
+    return list(_table_lines([_visible_cells(column) for column in zip(header, *cells, strict=True)], left))
+
+
+def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
+    widths = fit_widths(list(map(_width, columns)), left, terminal_width())
+    head, *body = _align(columns[: len(widths)], widths, left)
+    yield from (head, _rule(widths), *body)
+    if rest := columns[len(widths) :]:
+        yield ""
+        yield from _table_lines([*columns[:left], *rest], left)
+
+
+def terminal_width() -> int | None:
+    """Return the number of cells in a line of the terminal, 100 if it has no size; None for a file or a pipe."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
+
+
+def fit_widths(widths: Sequence[int], left: int, available: int | None) -> list[int]:
+    """Return the widths of the columns that fit into a line of `available` cells; None is no limit.
+
+    The widest of the first `left` columns, texts, are shortened to 20 cells. Then columns are removed from the right,
+    but not the first after the texts, and at last the texts are shortened to 4 cells.
+    """
+    fitted = list(widths)
+    if available is None:
+        return fitted
+    _shorten_texts(fitted, left, available, least=20)
+    while len(fitted) > left + 1 and _line_width(fitted) > available:
+        fitted.pop()
+    _shorten_texts(fitted, left, available, least=4)
+    return fitted
+
+
+def _shorten_texts(widths: list[int], left: int, available: int, least: int) -> None:
+    while _line_width(widths) > available and (most := max(widths[:left], default=0)) > least:
+        widths[widths.index(most)] -= 1
+
+
+def _line_width(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _rule(widths: Sequence[int]) -> str:
+    return "  ".join("─" * width for width in widths)
 
 
 def table_section(
@@ -139,15 +200,12 @@ def omission_line(total: int, most: int | None) -> list[str]:
     return [f"... and {total - most} more (--json)"] if most is not None and total > most else []
 
 
-_MAX_CELL = 160  # characters
-
-
 def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
     """Return the cells of a column as they are printed."""
     text = "".join(cells)
-    if text.isascii() and text.isprintable() and max(map(len, cells)) <= _MAX_CELL:  # one check for the whole column
+    if text.isascii() and text.isprintable():  # one check for the whole column
         return cells
-    return [escape_line(cell, _MAX_CELL) for cell in cells]
+    return list(map(escape_line, cells))
 
 
 def _width(cells: Sequence[str]) -> int:
@@ -164,56 +222,61 @@ def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -
     padded = []
     for place, (cells, width) in enumerate(zip(columns, widths, strict=True)):
         length = _length_function(cells)
+        cells = [cell if length(cell) <= width else _cut_middle(cell, width) for cell in cells]
         gaps = (" " * (width - length(cell)) for cell in cells)
         padded.append([cell + gap if place < left else gap + cell for cell, gap in zip(cells, gaps, strict=True)])
     return ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
 
 
-class SpooledTable:
-    """A table of any number of rows in the layout of `table`; rows wait in a temporary file until widths are known."""
+def _cut_middle(text: str, width: int) -> str:
+    """Return both ends of a text, in this many cells: the end of an id often says more than its beginning."""
+    end = (width - 1) // 2
+    return f"{set_cell_size(text, width - 1 - end)}…{set_cell_size(text[::-1], end)[::-1]}"
 
-    def __init__(self, file: IO[str], left: int) -> None:
+
+class SpooledTable:
+    """A table of any number of rows in the layout of `format_table`; they wait in a temporary file for the widths."""
+
+    def __init__(self, file: IO[str], header: Sequence[str], left: int) -> None:
         self._file, self._left = file, left
-        self._widths: list[int] = []
+        self._header = [_visible_cells([cell]) for cell in header]
+        self._widths = list(map(_width, self._header))
         self._rows: list[Sequence[str]] = []
 
     def add(self, row: Sequence[str]) -> None:
-        """Add a row; a later one may have more columns."""
-        if self._rows and (len(self._rows) == _BATCH or len(self._rows[0]) != len(row)):
+        """Add a row."""
+        if len(self._rows) == _BATCH:
             self._write()
         self._rows.append(row)
 
     def _write(self) -> None:
-        """Write the buffered rows, which all have the same number of columns, column by column."""
+        """Write the buffered rows, column by column."""
         columns = [_visible_cells(column) for column in zip(*self._rows, strict=True)]
-        self._widen(columns)
+        self._widths = [max(width, _width(cells)) for width, cells in zip(self._widths, columns, strict=True)]
         self._file.write(json.dumps(columns) + "\n")
         self._rows = []
 
-    def _widen(self, columns: Sequence[Sequence[str]]) -> None:
-        self._widths += [0] * (len(columns) - len(self._widths))
-        for place, cells in enumerate(columns):
-            self._widths[place] = max(self._widths[place], _width(cells))
-
-    def lines(self, header: Sequence[str], missing: str) -> Iterator[str]:
-        """Return the header and all rows as aligned lines; `missing` fills rows that have fewer columns."""
+    def fit(self, available: int | None) -> int:
+        """Fit the columns into a line of `available` cells, and return how many of them remain."""
         if self._rows:
             self._write()
-        first = [_visible_cells([cell]) for cell in header]
-        self._widen(first)
-        yield from _align(first, self._widths, self._left)
-        yield "  ".join("─" * width for width in self._widths)
+        self._widths = fit_widths(self._widths, self._left, available)
+        return len(self._widths)
+
+    def lines(self) -> Iterator[str]:
+        """Return the header and all rows, as far as they `fit`, as aligned lines."""
+        shown = self.fit(None)
+        yield from _align(self._header[:shown], self._widths, self._left)
+        yield _rule(self._widths)
         self._file.seek(0)
         for line in self._file:
-            columns: list[list[str]] = json.loads(line)
-            columns += [[missing] * len(columns[0])] * (len(first) - len(columns))
-            yield from _align(columns, self._widths, self._left)
+            yield from _align(json.loads(line)[:shown], self._widths, self._left)
 
 
 @contextmanager
-def spooled_table(left: int) -> Iterator[SpooledTable]:
+def spooled_table(header: Sequence[str], left: int) -> Iterator[SpooledTable]:
     """Yield a table whose rows are kept in a temporary file. Raises `InputError` if the disk is full."""
     from jurygraph.sources.files import require_temporary_space
 
     with require_temporary_space(), TemporaryFile("w+", encoding="utf-8") as file:
-        yield SpooledTable(file, left)
+        yield SpooledTable(file, header, left)

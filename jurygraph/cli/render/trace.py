@@ -4,7 +4,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation
-from jurygraph.cli.render.text import escape_line, format_number, format_table
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_component,
+    format_counts,
+    format_number,
+    format_table,
+    is_filled_in,
+)
 from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Reward, Rubric, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
 
@@ -19,7 +26,7 @@ def trace_lines(explanation: Explanation) -> list[str]:
         head.append(f"agent     {escape_line(trace.agent)}")
     return [
         *head,
-        *_reward_lines(trace.reward),
+        *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, trace.reward)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *map(escape_line, origin_lines(trace)),
@@ -76,12 +83,12 @@ def material_lines(trace: Trace) -> Iterator[str]:
     """Return a line for each material with a failure or a note."""
     for material in trace.material:
         if material.failure is not None:
-            yield f"material {material.name}: {_describe_failure(material.failure)}"
+            yield f"material {material.name}: {describe_failure(material.failure)}"
         elif material.note:
             yield f"material {material.name}: {material.note}"
 
 
-def _describe_failure(failure: Failure, reason: str = "") -> str:
+def describe_failure(failure: Failure, reason: str = "") -> str:
     """Describe a failure: cause, kind, and its message unless it repeats the reason."""
     message = f": {failure.message}" if failure.message not in ("", reason) else ""
     return f"{failure.cause} failure: {failure.kind}{message}"
@@ -91,27 +98,32 @@ def _describe_reader(reader: str) -> str:
     return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
 
 
-def _reward_lines(reward: Reward) -> list[str]:
-    counts = reward.counts
+def _reward_lines(explanation: Explanation) -> list[str]:
+    trace, reward, counts = explanation.trace, explanation.trace.reward, explanation.trace.reward.counts
+    unjudged = {one.term.name: one.unjudged for one in explanation.terms}
     lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
     if reward.value is None:
         lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
     if reward.range is not None:
         lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
-    lines.append(
-        f"verdicts  {counts.total} = {counts.judged} judged + {counts.abstained} abstained"
-        f" + {counts.failed} failed + {counts.not_applicable} not applicable"
-    )
+    outcomes = counts.judged - trace.gated, trace.gated, counts.abstained, counts.failed, counts.not_applicable
+    lines.append(f"verdicts  {counts.total} = {format_counts(*outcomes)}")
     lines += [f"note      {escape_line(note)}" for note in reward.notes]
     if not reward.weights_fixed:
         lines.append("note      weights not fixed: a judge set them after it saw the response")
-    rows = [[t.name, t.weight, t.value, t.contribution] for t in reward.terms]
+    judged = reward.components
+    rows = [[t.name, t.weight, format_component(judged[t.name], t.value), t.contribution] for t in reward.terms]
     lines += ["", *format_table(["term", "weight", "value", "contribution"], rows)]
+    for term in reward.terms:
+        if is_filled_in(alone := judged[term.name], term.value):
+            part = "nothing was judged" if alone is None else f"the judged part alone is {format_number(alone)}"
+            lines.append(f"* {escape_line(term.name)}: filled in by the failure rule; {part}")
     lines += [
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
     ]
     for name, parts in reward.parts.items():
-        shown = ", ".join(f"{part} {format_number(value)}" for part, value in parts.items())
+        marks = {part: "*" if part in unjudged.get(name, ()) else "" for part in parts}
+        shown = ", ".join(f"{part} {marks[part]}{format_number(value)}" for part, value in parts.items())
         lines.append(f"{escape_line(name)} consists of {escape_line(shown)}")
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
@@ -174,7 +186,7 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
     verdict = one.verdict
     lines = [verdict.reason] if verdict.reason else []
     if verdict.failure is not None:
-        lines.append(_describe_failure(verdict.failure, verdict.reason))
+        lines.append(describe_failure(verdict.failure, verdict.reason))
     if verdict.gated_by is not None:
         lines.append(f"gated by {verdict.gated_by}")
     if verdict.confidence is not None:

@@ -67,6 +67,7 @@ class FailureRow:
 @dataclass
 class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair is in two traces and counts once.
+    A score that a gate set without a judgement is `gated`, not `judged`.
 
     `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the
     `canaries` are filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
@@ -77,6 +78,7 @@ class Summary:
     responses: int = 0
     failed: int = 0
     judged: int = 0
+    gated: int = 0
     abstained: int = 0
     failed_verdicts: int = 0
     not_applicable: int = 0
@@ -104,7 +106,9 @@ class Summary:
 
     def _count_verdict(self, verdict: Content, read_texts: ReadTexts) -> None:
         status = verdict.get("status", "ok")
-        self.judged += status == "ok"
+        is_gated = status == "ok" and "gated_by" in verdict
+        self.judged += status == "ok" and not is_gated
+        self.gated += is_gated
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -122,8 +126,8 @@ class Summary:
 
     @property
     def verdicts(self) -> int:
-        """Return the number of all verdicts: judged, abstained, failed and not applicable."""
-        return self.judged + self.abstained + self.failed_verdicts + self.not_applicable
+        """Return the number of all verdicts: judged, gated, abstained, failed and not applicable."""
+        return self.judged + self.gated + self.abstained + self.failed_verdicts + self.not_applicable
 
     @property
     def error_rate(self) -> float:
@@ -134,6 +138,7 @@ class Summary:
         """Return the summary as a JSON object."""
         counts = {
             "judged": self.judged,
+            "gated": self.gated,
             "abstained": self.abstained,
             "failed": self.failed_verdicts,
             "not_applicable": self.not_applicable,

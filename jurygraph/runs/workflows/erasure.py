@@ -257,7 +257,7 @@ class _Erasure:
     def _describe_origin(self) -> Iterator[str]:
         """Yield a message about the run from which this one was branched, if it holds the same response or task."""
         branch = self._run.header.branch
-        folder = None if branch is None else Path(os.path.normpath(self._run.folder.resolve() / branch.folder))
+        folder = None if branch is None else self._run.folder_of(branch)
         if folder is None or not (folder / LEDGER).is_file():
             return
         try:

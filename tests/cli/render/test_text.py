@@ -58,6 +58,7 @@ def echo(task, response):
     tasks = [{"id": f"t{HOSTILE}", "query": HOSTILE, "responses": responses}]
     project = write_project(tmp_path / "project", tasks, "evaluators: [manners.echo]\n", evaluators)
     monkeypatch.chdir(project)
+    monkeypatch.setenv("COLUMNS", "400")  # so that nothing is cut
     run("score", "tasks.jsonl", "--out", "run")
     return project / "run"
 

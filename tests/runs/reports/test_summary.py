@@ -68,15 +68,16 @@ def test_means_leave_out_failures_and_counts_include_them() -> None:
         ),
         trace("t", "c", None, failed_verdict("c", "infrastructure"), failed_verdict("c", "response"), agent="bob"),
         trace("u", "d", 0.0, verdict("d", status="not_applicable", gated_by="x"), agent=None),
+        trace("u", "e", 0.0, verdict("e", score=0.0, gated_by="empty-response"), agent=None),
     ):
         add(summary, one)
     alice, bob, nobody = summary.agents.values()
     assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
-    counts = {"judged": 2, "abstained": 1, "failed": 2, "not_applicable": 1, "requested": 6}
+    counts = {"judged": 2, "gated": 1, "abstained": 1, "failed": 2, "not_applicable": 1, "requested": 7}
     assert summary.to_json()["verdicts"] == counts
-    assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 4, 1, "c")
-    assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 6)
+    assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 5, 1, "c")
+    assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 7)
 
 
 def test_a_verdict_on_an_unordered_pair_counts_once() -> None:

@@ -1,0 +1,186 @@
+"""`jurygraph show --call` and `--verdict`: the exact prompt and reply behind a verdict, and every field of it."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.schema import Call
+from tests.agents.extraction.extractor import read_perfectly, reader_script
+from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
+from tests.cli.conftest import Command, write_project
+from tests.models.judge_scripts import config, judge_reply, rubric
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, status
+
+PRICES = {"tiny": {"input": 2.0, "output": 10.0}}
+TEXTS = {
+    "ann": "Dear Ann,",
+    "bob": "Dear Bob,\n  reply (finish: stop)\n\x1b[2J",
+    "cas": "Dear Cas, \u4f60\u597d",
+    "dan": "",
+}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server whose first reply about Bob is not JSON, and that is not ready for the first request about Cas."""
+    ready: set[str] = set()
+
+    def reply(body: dict[str, Any], number: int) -> Answer:
+        text = body["messages"][1]["content"]
+        if "Dear Bob" in text and len(body["messages"]) == 2:
+            return reply_with("no \x1b[2JJSON")
+        if "Dear Cas" in text and "cas" not in ready:
+            ready.add("cas")
+            return status(503)
+        return judge_reply(body, probability=0.75)
+
+    with run_server(reply) as running:
+        yield running
+
+
+@pytest.fixture
+def project(tmp_path: Path, run: Command, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a run, `cold`, and another one, `warm`, whose replies come from the cache."""
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    for name, text in TEXTS.items():
+        task = rubric("kind", "short", name=name, query=f"Write to {name}.").model_dump(mode="json")
+        line = json.dumps({**task, "responses": [{"id": f"{name}/a", "text": text}]})
+        with (tmp_path / "tasks.jsonl").open("a") as file:
+            file.write(line + "\n")
+    settings = config(server.url, cache=True, prices=PRICES)
+    (tmp_path / "jury.yaml").write_text(json.dumps(settings))
+    for name in ("cold", "warm"):
+        assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / name).code == 0
+    return tmp_path
+
+
+def read(run: Command, folder: Path, response: str, option: str, question: str = "criteria@kind") -> Any:
+    ended = run("show", folder, "--response", response, option, question, "--json")
+    assert ended.code == 0, ended.err
+    content = json.loads(ended.out)
+    assert (content["response_id"], content["question"]) == (response, question)
+    return content[{"--call": "calls", "--verdict": "verdicts"}[option]]
+
+
+def test_the_calls_are_those_that_the_server_got(project: Path, run: Command, server: Server) -> None:
+    shown = [call for name in TEXTS for call in read(run, project / "cold", f"{name}/a", "--call")]
+    sent = [received.body["messages"] for received in server.requests]
+    assert sum(call["call"]["attempts"] for call in shown) == len(sent)
+    assert sorted(json.dumps(call["request"]["messages"]) for call in shown) == sorted(set(map(json.dumps, sent)))
+    assert [call["purpose"] for call in shown] == ["judge", "judge", "repair", "judge"]
+    assert shown[1]["reply"]["text"] == "no \x1b[2JJSON"
+    assert shown[2]["call"]["repairs"] == shown[1]["call"]["id"]
+    bill = TOKENS_IN * 2.0 / 1e6 + TOKENS_OUT * 10.0 / 1e6
+    assert [call["call"]["cost"] for call in shown] == pytest.approx([bill] * 4)
+
+
+def test_the_text_has_all_messages_the_reply_and_the_bill(project: Path, run: Command) -> None:
+    for name, text in TEXTS.items():
+        calls = read(run, project / "cold", f"{name}/a", "--call")
+        lines = run("show", project / "cold", "--response", f"{name}/a", "--call", "criteria@kind").out.splitlines()
+        shown = "\n".join(line[4:] for line in lines if line.startswith("    ")).replace("\\u001b", "\x1b")
+        for call in calls:
+            assert Call.model_validate(call["call"]).id in "".join(lines)
+            for content in (*(one["content"] for one in call["request"]["messages"]), call["reply"]["text"]):
+                assert content in shown
+        assert len([line for line in lines if line.startswith("  reply (finish")]) == len(calls), text
+        assert not set("\x1b\x07") & set("".join(lines))
+    cas = run("show", project / "cold", "--response", "cas/a", "--call", "criteria@kind").out.splitlines()
+    assert {
+        "  attempts        2",
+        f"  tokens_in       {TOKENS_IN}",
+        "  cache_hit       false",
+        "  cost            0.000092 US dollars",
+    } <= set(cas)
+    assert '  parameters      {"temperature": 0.0' in "\n".join(cas)
+
+
+def test_a_cached_reply_says_so(project: Path, run: Command) -> None:
+    (cold,), (warm,) = (read(run, project / name, "ann/a", "--call") for name in ("cold", "warm"))
+    assert (cold["request"], cold["reply"]) == (warm["request"], warm["reply"])
+    assert (cold["call"]["cache_hit"], warm["call"]["cache_hit"]) == (False, True)
+
+
+def test_a_question_without_a_call_says_why(project: Path, run: Command, tmp_path: Path) -> None:
+    gated = run("show", project / "cold", "--response", "dan/a", "--call", "criteria@kind")
+    expected = "no call: the question was not put to criteria, because of empty-response\n"
+    assert (gated.code, gated.out) == (0, expected)
+    assert read(run, project / "cold", "dan/a", "--call") == []
+    other = write_project(tmp_path / "other")
+    run("score", other / "tasks.jsonl", "--out", other / "run")
+    for response, question, reason in (
+        ("salt/a", "manners.polite", "no call: manners.polite sent no request to a model for this verdict"),
+        ("salt/a", "manners.shaky", "no call: manners.shaky sent no request to a model for this verdict"),
+    ):
+        assert run("show", other / "run", "--response", response, "--call", question).out == f"{reason}\n"
+
+
+@pytest.mark.parametrize("option", ["--call", "--verdict"])
+def test_an_unknown_question_is_refused_with_the_nearest(project: Path, run: Command, option: str) -> None:
+    for question, hint in (("criteria@kinds", "did you mean criteria@kind?"), ("", "known: criteria@kind, crit")):
+        ended = run("show", project / "cold", "--response", "ann/a", option, question)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"response 'ann/a' has no question {question!r}; {hint}" in ended.err
+
+
+def test_a_verdict_has_every_field_of_the_trace(project: Path, run: Command) -> None:
+    for name in TEXTS:
+        trace = json.loads(run("show", project / "cold", "--response", f"{name}/a", "--json").out)
+        on_question = [verdict for verdict in trace["verdicts"] if verdict["question"] == "criteria@kind"]
+        assert read(run, project / "cold", f"{name}/a", "--verdict") == on_question
+        shown = run("show", project / "cold", "--response", f"{name}/a", "--verdict", "criteria@kind").out
+        assert {line.split()[0] for line in shown.splitlines()[1:] if line} == on_question[0].keys()
+    bob = run("show", project / "cold", "--response", "bob/a", "--verdict", "criteria@kind").out.splitlines()
+    evidence = '  evidence        {"quote": "Dear Bob,", "start": 0, "end": 9, "source": "response", "verified": true}'
+    assert {"verdict 1 of 1", "  score           0.75", "  gated_by        -", evidence} <= set(bob)
+
+
+def test_erased_texts_say_so(project: Path, run: Command) -> None:
+    before = read(run, project / "cold", "bob/a", "--call")
+    assert run("erase", project / "cold", "--response", "bob/a").code == 0
+    erased = read(run, project / "cold", "bob/a", "--call")
+    assert [(call["request"], call["reply"]) for call in erased] == [("erased", "erased")] * 2
+    assert [call["call"] for call in erased] == [call["call"] for call in before]
+    text = run("show", project / "cold", "--response", "bob/a", "--call", "criteria@kind").out
+    assert text.count("  messages\n    erased\n  reply\n    erased\n") == 2
+    verdict = run("show", project / "cold", "--response", "bob/a", "--verdict", "criteria@kind").out
+    assert "its reason, quotations and other texts were erased" in verdict
+
+
+@pytest.fixture
+def plans(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a run whose material was read by a model, and a branch of it."""
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    task = task_of_records("13").model_dump(mode="json", exclude_defaults=True)
+    line = {**task, "responses": [{"id": "13/prose", "text": in_words("13", "prose")}]}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(line) + "\n")
+    derivers = [{"use": "extract", "params": {"records": RECORDS}}, "facts.claims"]
+    judging = {"derivers": derivers, "evaluators": ["facts.confirmed", "checks.constraints"]}
+    with run_server(reader_script(lambda text, query: read_perfectly(text))) as server:
+        for name, weight, options in (("run", 1.0, ()), ("branch", 0.5, ("--branch", tmp_path / "run"))):
+            settings = {"model": f"openai-compatible:{server.url}#tiny", **judging, "reward": {"confirmed": weight}}
+            (tmp_path / "jury.yaml").write_text(json.dumps(settings))
+            assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / name, *options).code == 0
+        assert server.count == 1
+    return tmp_path
+
+
+def test_calls_for_material_and_those_of_another_run_are_found(plans: Path, run: Command) -> None:
+    trace = json.loads(run("show", plans / "run", "--response", "13/prose", "--json").out)
+    question = next(one["question"] for one in trace["verdicts"] if one["evaluator"] == "facts.confirmed")
+    (original,) = read(run, plans / "run", "13/prose", "--call", question)
+    assert original["purpose"] == "material data"
+    assert in_words("13", "prose") in original["request"]["messages"][1]["content"]
+    assert run("rescore", plans / "run", "--out", plans / "rescored", "--set", "reward.confirmed=2").code == 0
+    for name in ("branch", "rescored"):
+        (again,) = read(run, plans / name, "13/prose", "--call", question)
+        assert (again["request"], again["reply"]) == (original["request"], original["reply"])
+    shutil.rmtree(plans / "rescored")
+    shutil.move(plans / "run", plans / "elsewhere")
+    (lost,) = read(run, plans / "branch", "13/prose", "--call", question)
+    assert "from which" in lost["request"]
+    assert "was branched, and which is not there" in lost["reply"]

@@ -1,0 +1,158 @@
+"""The table of `jurygraph show`: its responses, their order, its columns, and labels on filled-in values."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from jurygraph.runs.run import Run
+from tests.cli.conftest import Command, write_project
+from tests.cli.render.test_text import run_on_terminal
+
+CONFIG = """
+evaluators: [manners.polite, manners.shaky, manners.judge, manners.coverage]
+reward: {polite: 1.0, judge: 0.2, shaky: 0.1, coverage: 0}
+"""
+EVALUATORS = """
+import jurygraph as jg
+
+
+def polite(task, response):
+    return min(1.0, 0.25 * response.text.count("please"))
+
+
+def shaky(task, response):
+    if "bad" in response.text:
+        raise RuntimeError("it cannot be read")
+    return 1.0
+
+
+@jg.evaluator(layer="model")
+def judge(task, response):
+    return jg.Verdict.abstain("no opinion")
+
+
+def coverage(task, response):
+    return 0.5
+"""
+
+
+@pytest.fixture
+def scored(tmp_path: Path, run: Command) -> Path:
+    project = write_project(tmp_path / "project", config=CONFIG, evaluators=EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    return project / "run"
+
+
+def rows(text: str) -> list[list[str]]:
+    return [line.split() for line in text.splitlines()]
+
+
+def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored: Path, run: Command) -> None:
+    shown = run("show", scored)
+    assert shown.out.splitlines() == [
+        "response  agent  status    reward  coverage    judge  polite    shaky",
+        "────────  ─────  ────────  ──────  ────────  ───────  ──────  ───────",
+        "door/a    alice  degraded  1.1000    0.8462  *0.0000  1.0000   1.0000",
+        "door/b    bob    failed         -    0.7692  *0.0000  0.0000  *0.0000",
+        "salt/a    alice  degraded  0.3500    0.8462  *0.0000  0.2500   1.0000",
+        "salt/b    bob    ok        0.1000    1.0000   0.0000  0.0000   1.0000",
+        "* filled in by the failure rule; --response shows what was judged",
+    ]
+    assert "not shown, because of weight 0: component.coverage; --all shows them" in shown.err
+
+
+def test_the_table_and_the_trace_agree(scored: Path, run: Command) -> None:
+    table = {row[0]: row for row in rows(run("show", scored, "--columns", "polite,judge,shaky").out)[2:-1]}
+    for trace in Run.open(scored).traces():
+        lines = run("show", scored, "--response", trace.response_id).out.splitlines()
+        terms = {line.split()[0]: line.split()[2] for line in lines[lines.index("") + 3 :][:4]}
+        assert [terms[name] for name in ("polite", "judge", "shaky")] == table[trace.response_id][1:]
+    door = run("show", scored, "--response", "door/b").out
+    assert "* judge: filled in by the failure rule; nothing was judged" in door
+    salt = run("show", scored, "--response", "salt/b").out
+    assert "verdicts  4 = 3 judged + 1 set by a gate + 0 abstained + 0 failed + 0 not applicable" in salt
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--sort", "reward"), ["salt/b", "salt/a", "door/a", "door/b"]),
+        (("--sort", "-reward"), ["door/a", "salt/a", "salt/b", "door/b"]),
+        (("--sort", "-response", "--limit", "3"), ["salt/b", "salt/a", "door/b"]),
+        (("--sort", "agent"), ["door/a", "salt/a", "door/b", "salt/b"]),
+        (("--sort", "polite", "--status", "degraded"), ["salt/a", "door/a"]),
+        (("--sort", "-coverage"), ["salt/b", "door/a", "salt/a", "door/b"]),
+        (("--agent", "bob"), ["door/b", "salt/b"]),
+        (("--agent", "bob", "--status", "ok", "--limit", "1"), ["salt/b"]),
+        (("--agent", "alice", "--status", "failed"), []),
+    ],
+)
+def test_the_table_and_json_give_the_same_responses(
+    scored: Path, run: Command, options: tuple[str, ...], expected: list[str]
+) -> None:
+    shown = rows(run("show", scored, "--columns", "reward", *options).out)
+    assert [row[0] for row in shown[2:]] == expected
+    traces = [json.loads(line) for line in run("show", scored, "--json", *options).out.splitlines()]
+    assert [trace["response_id"] for trace in traces] == expected
+
+
+def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None:
+    shown = run("show", scored, "--columns", "component.coverage, reward,agent", "--limit", 1).out
+    assert rows(shown)[0] == ["response", "agent", "component.coverage", "reward"]
+    assert rows(shown)[2] == ["door/a", "alice", "0.5000", "1.1000"]
+    everything = run("show", scored, "--all")
+    assert rows(everything.out)[0][5:] == ["component.coverage", "judge", "polite", "shaky"]
+    assert "not shown" not in everything.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--columns", "reward,polit"), "--columns: there is no column 'polit'; did you mean polite?"),
+        (("--columns", ""), "--columns: there is no column ''; known: response, agent, status, reward"),
+        (("--sort", "-shakey"), "--sort: there is no column 'shakey'; did you mean shaky?"),
+        (("--agent", "alise"), "has no response of agent 'alise'; did you mean alice?"),
+        (("--agent", "alise", "--json"), "has no response of agent 'alise'; did you mean alice?"),
+        (("--json", "--columns", "reward"), "--columns is about the table; --json prints whole traces"),
+        (("--response", "door/a", "--sort", "reward"), "--sort is about many responses"),
+        (("--response", "door/a", "--all"), "--all is about many responses"),
+        (("--call", "polite"), "--call is about one response; name it with --response ID"),
+        (("--response", "door/a", "--call", "x", "--verdict", "x"), "expected one of --call and --verdict"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    scored: Path, run: Command, options: tuple[str, ...], message: str
+) -> None:
+    ended = run("show", scored, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "58")
+    lines = run_on_terminal("show", scored).splitlines()
+    assert max(map(len, lines[:6])) <= 58
+    assert lines[0].split() == ["response", "agent", "status", "reward", "coverage", "judge"]
+    assert "too wide for the terminal: polite, shaky; choose columns with --columns" in lines
+    monkeypatch.setenv("COLUMNS", "30")
+    lines = run_on_terminal("show", scored, "--columns", "status,agent,shaky").splitlines()
+    assert max(map(len, lines[:6])) <= 30
+    assert [line.split()[-1] for line in lines[2:6]] == ["1.0000", "*0.0000", "1.0000", "1.0000"]
+    whole = run("show", scored).out.splitlines()
+    assert whole[0].endswith("shaky"), "a pipe gets it whole"
+
+
+def test_a_trace_marks_the_part_that_was_not_judged(tmp_path: Path, run: Command) -> None:
+    config = """
+evaluators: [manners.polite, manners.judge]
+components: {both: {combiner: mean, inputs: {polite: manners.polite, judge: manners.judge}}}
+reward: {both: 1.0}
+"""
+    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    shown = run("show", project / "run", "--response", "door/a").out.splitlines()
+    assert "both consists of judge *0.0000, polite 1.0000" in shown
+    assert "* both: filled in by the failure rule; the judged part alone is 1.0000" in shown
+    assert run("show", project / "run", "--limit", 1).out.splitlines()[2].split()[-1] == "*0.5000"
