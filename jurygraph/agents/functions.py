@@ -111,12 +111,24 @@ class RunnableEvaluator(AdaptedEvaluator):
     """A langchain-core Runnable or compiled LangGraph graph.
 
     Its input is a mapping with `task`, `response` (or `responses` for pairs and groups), `query`, `text` and the needed
-    `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`.
+    `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`. The config's model is
+    in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         if params:
             raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
+
+    def _run_config(self, inputs: EvaluatorInput) -> dict[str, Any]:
+        from jurygraph.agents.graph_steps import StepRecorder  # imported lazily: it needs langchain-core
+
+        chat_model = None if inputs.client is None else inputs.client.chat_model
+        configurable = {"client": inputs.client, "chat_model": chat_model}
+        return {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
+
+    def _run_context(self, inputs: EvaluatorInput) -> dict[str, Any]:
+        """Return the runtime context as an argument for a graph; other Runnables take none."""
+        return {"context": inputs} if "context" in inspect.signature(self.target.ainvoke).parameters else {}
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
@@ -124,7 +136,7 @@ class RunnableEvaluator(AdaptedEvaluator):
             state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
         else:
             state |= {"responses": inputs.responses, "material": inputs.material}
-        result = await self.target.ainvoke(state)
+        result = await self.target.ainvoke(state, self._run_config(inputs), **self._run_context(inputs))
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)
@@ -168,8 +180,8 @@ def has_own_version(kind: type, role: type) -> bool:
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
     """Make an evaluator of a function, Runnable or compiled graph; the settings are those of `AdaptedEvaluator`.
 
-    A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`); a function
-    of layer `model` or `residual` brings its own only with `own_model=True`.
+    A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`), unless
+    `own_model=False`; a function of layer `model` or `residual` brings its own only with `own_model=True`.
     """
     kind = RunnableEvaluator if is_runnable(target) else FunctionEvaluator
     return kind(target, name, **settings)

@@ -55,8 +55,7 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    client, known = runtime.context.judge_client, state["reused_results"].calls
-    return {"traces": build_traces(state, known if client is None else {**known, **client.calls})}
+    return {"traces": build_traces(state, {**state["reused_results"].calls, **runtime.context.calls})}
 
 
 _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {

@@ -1,13 +1,17 @@
 """Requests to a model, its replies, and the permanent storage for both, in the same types for every backend."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import Field, JsonValue
 
-from jurygraph.schema import Call, FrozenModel, Message
+from jurygraph.schema import Call, CallUse, FrozenModel, Message
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
+
+JUDGE, DERIVE, REPAIR = "judge", "derive", "repair"
+"""Purposes of calls that their author does not name."""
 
 Form = Literal["native", "grammar", "instructed", "text"]
 """Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
@@ -112,6 +116,36 @@ class AnsweredCall(NamedTuple):
 
     reply: Reply
     call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class CallLog:
+    """The calls made for one verdict or for one piece of material.
+
+    `uses` are all requests in the order in which they were made, a repair after the call that it repairs, each once;
+    some may have no reply. `accepted` are the calls whose replies were returned to the evaluator or deriver.
+    """
+
+    uses: list[CallUse] = field(default_factory=list)
+    accepted: set[str] = field(default_factory=set)
+
+    def add(self, use: CallUse, after: str | None = None) -> None:
+        """Add a request, unless it is there already; `after` is the id of the call that it repairs."""
+        ids = [known.id for known in self.uses]
+        if use.id not in ids:
+            self.uses.insert(len(ids) if after is None else ids.index(after) + 1, use)
+
+    def of_result(self, named: str | None, known: Container[str]) -> dict[str, Any]:
+        """Return the fields `call` and `calls` of a result, which may name the call whose reply it was made from.
+
+        Otherwise it is the only one that was accepted. `known` are the calls that have a reply; one that was made for
+        another input of a batch, and is named here, counts as well.
+        """
+        call = next(iter(self.accepted)) if named is None and len(self.accepted) == 1 else named
+        calls = tuple(use for use in self.uses if use.id in known)
+        if call is not None and call in known and all(use.id != call for use in calls):
+            calls = (*calls, CallUse(id=call, purpose=JUDGE))
+        return {"call": call, "calls": calls} if calls else {}
 
 
 class CallSink(Protocol):

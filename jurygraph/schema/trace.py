@@ -10,7 +10,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
-from jurygraph.schema.verdict import Call, Material, RecordedVerdict
+from jurygraph.schema.verdict import Call, Material, RecordedVerdict, without_durations
 
 
 class Term(FrozenModel):
@@ -70,8 +70,8 @@ class Reward(FrozenModel):
 class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
-    `digest` covers all fields except `previous`, which chains the records of a run, and the calls' latencies. A trace
-    with a digest that does not match its content is refused with `TraceMismatch`.
+    `digest` covers all fields except `previous`, which chains the records of a run, the latencies of calls and the
+    durations of steps. A trace with a digest that does not match its content is refused with `TraceMismatch`.
     """
 
     task_id: str
@@ -96,6 +96,7 @@ class Trace(FrozenModel):
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
         for call in content["calls"]:
             del call["latency"]
+        content["verdicts"] = list(map(without_durations, content["verdicts"]))
         return digest_of(content)
 
     @model_validator(mode="wrap")
