@@ -119,24 +119,18 @@ class RunnableEvaluator(AdaptedEvaluator):
         if params:
             raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
 
-    def _run_config(self, inputs: EvaluatorInput) -> dict[str, Any]:
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         from jurygraph.agents.graph_steps import StepRecorder  # imported lazily: it needs langchain-core
 
-        chat_model = None if inputs.client is None else inputs.client.chat_model
-        configurable = {"client": inputs.client, "chat_model": chat_model}
-        return {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
-
-    def _run_context(self, inputs: EvaluatorInput) -> dict[str, Any]:
-        """Return the runtime context as an argument for a graph; other Runnables take none."""
-        return {"context": inputs} if "context" in inspect.signature(self.target.ainvoke).parameters else {}
-
-    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
             state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
         else:
             state |= {"responses": inputs.responses, "material": inputs.material}
-        result = await self.target.ainvoke(state, self._run_config(inputs), **self._run_context(inputs))
+        configurable = {"client": inputs.client, "chat_model": inputs.client and inputs.client.chat_model}
+        config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
+        takes_context = "context" in inspect.signature(self.target.ainvoke).parameters  # as graphs do
+        result = await self.target.ainvoke(state, config, **({"context": inputs} if takes_context else {}))
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)

@@ -83,8 +83,7 @@ class DeriverInput:
 
 def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     """Return a client whose calls are listed with the verdicts on all these inputs; None without a model."""
-    client = batch[0].client
-    return None if client is None else client.logging_to(*(inputs.call_log for inputs in batch))
+    return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
 
 
 class Evaluator(ABC):

@@ -7,7 +7,7 @@ reward.
 
 import json
 import sysconfig
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -19,13 +19,11 @@ from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, make_stamp
 from jurygraph.messages import first_validation_error
 from jurygraph.models.faults import Fault
-from jurygraph.models.request import CallLog
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Cause, Evidence, Failure, Material, RecordedVerdict, Step, TaskView, Verdict
+from jurygraph.schema import Cause, Evidence, Failure, Material, RecordedVerdict, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
-Recorded = TypeVar("Recorded", RecordedVerdict, Material)
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
 NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
 MAX_MESSAGE_LENGTH, LONGEST_KIND = 500, 100
@@ -85,14 +83,6 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
         validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
     material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
     return material
-
-
-def add_calls(result: Recorded, log: CallLog, known: Container[str], steps: Sequence[Step] = ()) -> Recorded:
-    """Return a verdict or material with the calls that were made for it, those in `known`, and its graph's steps."""
-    fields: dict[str, Any] = log.of_result(result.call, known)
-    if steps:
-        fields["steps"] = tuple(steps)
-    return result.model_copy(update=fields) if fields else result
 
 
 def to_failure(error: BaseException, redactor: Redactor) -> Failure:

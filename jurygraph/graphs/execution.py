@@ -15,13 +15,7 @@ from langsmith import tracing_context
 
 from jurygraph.agents.roles import DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, JurygraphError
-from jurygraph.graphs.answer_validation import (
-    NO_MODEL_FAILURE,
-    NO_MODEL_VERDICT,
-    add_calls,
-    validate_answer,
-    validate_material,
-)
+from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
 from jurygraph.models.request import DERIVE, CallLog
@@ -91,11 +85,11 @@ async def answer_evaluator_tasks(
 
     def to_verdicts() -> list[RecordedVerdict]:
         redactor, known = context.redactor, context.calls
-        by_evaluator = (tasks_by_evaluator.values(), inputs_by_evaluator.values(), answers_by_evaluator)
+        parts = zip(tasks_by_evaluator.values(), inputs_by_evaluator.values(), answers_by_evaluator, strict=True)
         return [
-            add_calls(verdict, inputs.call_log, known, inputs.steps)
-            for parts in zip(*by_evaluator, strict=True)
-            for evaluator_task, inputs, answer in zip(*parts, strict=True)
+            inputs.call_log.add_to(verdict, known, inputs.steps)
+            for part in parts
+            for evaluator_task, inputs, answer in zip(*part, strict=True)
             for verdict in validate_answer(evaluator_task, answer, inputs.task, redactor)
         ]
 
@@ -111,8 +105,9 @@ async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, conte
         if deriver.uses_model and context.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         view = survey.views[task.derivation.view]
-        log = logs[task.derivation.gives, task.response.id]
-        deriver_input = DeriverInput(view, task.response, task.material, context.client_for(log, DERIVE))
+        log, model = logs[task.derivation.gives, task.response.id], context.judge_client
+        client = model and model.logging_to(log, purpose=DERIVE)
+        deriver_input = DeriverInput(view, task.response, task.material, client)
         (result,) = await _call_each(deriver.derive, [deriver_input], False)
         return result
 
@@ -122,15 +117,15 @@ async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, conte
     def to_material() -> list[Material]:
         redactor, known = context.redactor, context.calls
         derived = [validate_material(task, result, redactor) for task, result in zip(tasks, results, strict=True)]
-        return [add_calls(material, logs[material.name, material.response], known) for material in derived]
+        return [logs[material.name, material.response].add_to(material, known) for material in derived]
 
     return await search_off_loop(to_material, max((len(task.response.text) for task in tasks), default=0))
 
 
 def _make_input(evaluator_task: EvaluatorTask, survey: Survey, context: RunContext) -> EvaluatorInput:
-    question, log = evaluator_task.question, CallLog()
+    question, log, client = evaluator_task.question, CallLog(), context.judge_client
     shown = evaluator_task.responses, evaluator_task.material, evaluator_task.sample
-    return EvaluatorInput(question, survey.views[question.view], *shown, context.client_for(log), log)
+    return EvaluatorInput(question, survey.views[question.view], *shown, client and client.logging_to(log), log)
 
 
 async def _answer_evaluator(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> list[Any]:

@@ -10,7 +10,6 @@ from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.graphs.routing import ReusedResults, WaveWork
-from jurygraph.models.request import JUDGE, CallLog
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
@@ -65,10 +64,6 @@ class RunContext:
 
         client = JudgeClient(gateway, self.config.calls.parameters, self.config.safety, project_key(), sink)
         return replace(self, judge_client=client)
-
-    def client_for(self, log: CallLog, purpose: str = JUDGE) -> "JudgeClient | None":
-        """Return a client that lists its calls in a log, for the running event loop; None without a model."""
-        return None if self.judge_client is None else self.judge_client.logging_to(log, purpose=purpose)
 
     @property
     def calls(self) -> Mapping[str, Call]:

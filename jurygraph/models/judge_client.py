@@ -12,13 +12,7 @@ from pydantic import BaseModel, JsonValue
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Reply, Request
-from jurygraph.models.structured import (
-    answer_schema,
-    parse_reply,
-    refuse_unfinished,
-    repair_request,
-    with_instructions,
-)
+from jurygraph.models.structured import answer_schema, parse_reply, refuse_unfinished, repair_request, with_instructions
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Call, CallUse, Message, SafetyConfig
@@ -128,18 +122,13 @@ class JudgeClient:
         return with_instructions(request) if capabilities.form == "instructed" else request
 
     def chat_request(
-        self,
-        messages: Sequence[Message],
-        reply_model: type[BaseModel] | None = None,
-        *,
-        sample: int = 0,
-        **settings: Any,
+        self, messages: Sequence[Message], reply_model: type[BaseModel] | None = None, sample: int = 0, **settings: Any
     ) -> Request:
         """Build a request from your own messages; the reply is free text if there is no `reply_model`.
 
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
-        backend, content = self._gateway.backend, "\n".join(message.content for message in messages)
+        backend, content = self._gateway.backend, "".join(message.content for message in messages)
         parameters = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens, **self._parameters, **settings}
         request = Request(
             provider=backend.provider,
@@ -154,24 +143,15 @@ class JudgeClient:
         )
         return with_instructions(request) if request.form == "instructed" else request
 
-    async def ask(self, request: Request, *, purpose: str | None = None) -> AnsweredCall:
+    async def ask(self, request: Request, purpose: str | None = None) -> AnsweredCall:
         """Return the reply as it is, and its call. Raises `Fault`, also for a cut-off, refused or empty reply."""
         answered = await self._send(request, purpose)
-        try:
-            refuse_unfinished(answered.reply)
-        except Fault as fault:
-            fault.call = answered.call.id
-            raise
-        self._accept(answered.call)
+        refuse_unfinished(answered.reply)
+        self._accept(answered.call.id, answered.call.id)
         return answered
 
     async def judge(
-        self,
-        request: Request,
-        reply_model: type[T],
-        check: "ReplyCheck[T] | None" = None,
-        *,
-        purpose: str | None = None,
+        self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None, purpose: str | None = None
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
@@ -183,11 +163,10 @@ class JudgeClient:
         first = await self._send(request, purpose)
         judged = None
         try:
-            judged = self._read_reply(first, reply_model)
+            judged = self._read_reply(first, reply_model, first.call.id)
             message = check(judged.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
-                self._accept(judged.call)
                 return judged
         except Fault as fault:
             if fault.kind != "malformed":
@@ -196,12 +175,9 @@ class JudgeClient:
             problem = str(fault)
         try:
             second = await self._send(repair_request(request, first.reply, problem), REPAIR, first.call.id)
-            repaired = self._read_reply(second, reply_model)
-            self._accept(repaired.call)
-            return repaired
+            return self._read_reply(second, reply_model, first.call.id)
         except Fault as fault:
             if judged is not None and fault.cause == "response":
-                self._accept(judged.call)
                 return judged
             if judged is None:
                 for call in filter(None, (first.call.id, fault.call)):
@@ -209,13 +185,15 @@ class JudgeClient:
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
-    def _read_reply(self, answered: AnsweredCall, reply_model: type[T]) -> ParsedReply[T]:
+    def _read_reply(self, answered: AnsweredCall, reply_model: type[T], first: str) -> ParsedReply[T]:
         reply, call = answered
         try:
-            return ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
+            parsed = ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
         except Fault as fault:
             fault.call = call.id
             raise
+        self._accept(first, call.id)
+        return parsed
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
@@ -228,9 +206,9 @@ class JudgeClient:
         self.calls[answered.call.id] = answered.call
         return answered
 
-    def _accept(self, call: Call) -> None:
+    def _accept(self, first: str, call: str) -> None:
         for log in self._logs:
-            log.accepted.add(call.id)
+            log.accepted[first] = call
 
 
 async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:

@@ -10,7 +10,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
-from jurygraph.schema.verdict import Call, Material, RecordedVerdict, without_durations
+from jurygraph.schema.verdict import Call, Material, RecordedVerdict
 
 
 class Term(FrozenModel):
@@ -96,7 +96,8 @@ class Trace(FrozenModel):
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
         for call in content["calls"]:
             del call["latency"]
-        content["verdicts"] = list(map(without_durations, content["verdicts"]))
+        for step in (step for verdict in content["verdicts"] for step in verdict.get("steps", ())):
+            del step["duration"]
         return digest_of(content)
 
     @model_validator(mode="wrap")

@@ -1,7 +1,7 @@
 """The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
@@ -66,21 +66,14 @@ class Shrinkage(FrozenModel):
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
 
 
-CallPurpose = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-"""Why an evaluator or deriver made a call: `judge`, `derive`, `repair`, a graph's node, or a short name by its author.
-
-It is stored in the hash chain, and so can never be erased: it must not contain text of a response.
-"""
-
-
 class CallUse(FrozenModel):
-    """A model call that was made for a verdict or for material, and its purpose.
+    """A model call that was made for a verdict or material, and its purpose: a short name, never text of a response.
 
-    A call of purpose `repair` sent the malformed reply of the call before it back to the model.
+    It is `judge` or `derive`, a node of a graph, or named by the author; a `repair` is of the call before it.
     """
 
     id: Id
-    purpose: CallPurpose
+    purpose: Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
 class Step(FrozenModel):
@@ -154,8 +147,7 @@ class RecordedVerdict(Verdict, VerdictIdentity):
 
     `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
     `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge.
-    `calls` are all model calls that were made for it, in the order of their requests, and `steps` the steps of an
-    evaluator that is a graph. `digest` leaves out their durations.
+    `calls` are all model calls made for it, in the order of their requests, and `steps` those of a graph.
     """
 
     gated_by: str | None = None
@@ -164,15 +156,8 @@ class RecordedVerdict(Verdict, VerdictIdentity):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the verdict, without the durations of its steps."""
-        return digest_of(without_durations(self.model_dump(mode="json")))
-
-
-def without_durations(verdict: dict[str, Any]) -> dict[str, Any]:
-    """Return a recorded verdict, given as JSON, without the durations of its steps: no digest depends on them."""
-    if "steps" not in verdict:
-        return verdict
-    return {**verdict, "steps": [{"name": step["name"]} for step in verdict["steps"]]}
+        """SHA-256 of the verdict without the durations of its steps."""
+        return digest_of(self.model_dump(mode="json", exclude={"steps": {"__all__": {"duration"}}}))
 
 
 class Variant(FrozenModel):
@@ -185,8 +170,7 @@ class Variant(FrozenModel):
 class Material(FrozenModel):
     """The result of a deriver for one response: structured data or variants. Never a score.
 
-    `note` says how it was made, for example what was left out. `call` and `calls` are as in a recorded verdict;
-    jurygraph sets `calls`.
+    `note` says how it was made, for example what was left out. jurygraph sets `calls`, as for a verdict.
     """
 
     name: Id

@@ -5,7 +5,7 @@ from typing import Any
 
 from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation
 from jurygraph.cli.render.text import escape_line, format_number, format_table
-from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Reward, Rubric, Step, Trace
+from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Reward, Rubric, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
 
 _MAX_LINE = 300
@@ -180,7 +180,8 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
     if verdict.confidence is not None:
         lines.append(f"confidence {format_number(verdict.confidence)}")
     if verdict.steps:
-        lines.append("steps: " + ", ".join(_describe_step(step) for step in verdict.steps))
+        shown = (f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}" for s in verdict.steps)
+        lines.append(f"steps: {', '.join(shown)}")
     if len(verdict.calls) > 1:
         lines.append(f"{len(verdict.calls)} calls: {', '.join(use.purpose for use in verdict.calls)}")
     if one.effect == "discarded":
@@ -190,10 +191,6 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
         place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
         source = f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
         yield f'      "{escape_line(evidence.quote, 200)}"  ({source})'
-
-
-def _describe_step(step: Step) -> str:
-    return f"{step.name} {'unfinished' if step.duration is None else f'{step.duration:.2f} s'}"
 
 
 def discard_reason(one: ExplainedVerdict) -> str:

@@ -34,9 +34,9 @@ from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples shrinkage calls"
+    "gated_by examples shrinkage call calls"
 ).split()
-_DERIVED = "status data variants evidence failure note calls".split()
+_DERIVED = "status data variants evidence failure note call calls".split()
 
 
 class DeepVerification(NamedTuple):
@@ -143,7 +143,8 @@ class _Verifier:
         known: dict[tuple[str, str], Material] = {}
         for trace in stored:
             for material in trace.material:
-                if self._has_external_call(self._label(trace, "material", material.name), material):
+                if any(self._calls.find(use.id) is None for use in material.calls):
+                    self._check_external(self._label(trace, "material", material.name), material)
                     known[material.name, trace.response_id] = material
         return known
 
@@ -191,22 +192,18 @@ class _Verifier:
             is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
             is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
             return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
-        if self._has_external_call(label, stored):
-            return True
-        if recomputed.failure is not None and recomputed.failure.kind == "unrecorded" and not _is_excused(stored):
-            raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
-        return False
+        is_unrecorded = recomputed.failure is not None and recomputed.failure.kind == "unrecorded"
+        if _is_excused(stored) or not is_unrecorded:
+            return False
+        self._check_external(label, stored)
+        return True
 
-    def _has_external_call(self, label: str, item: RecordedVerdict | Material) -> bool:
-        """Return whether a call of a verdict or material was erased, or is in the run branched from.
-
-        Raises `TraceMismatch` where the run should hold it and does not.
-        """
+    def _check_external(self, label: str, item: RecordedVerdict | Material) -> None:
+        """Raise `TraceMismatch` where the run should hold a call and does not."""
         missing = [use.id for use in item.calls if self._calls.find(use.id) is None]
-        is_lost = any(self._run.ledger.find("call", call) is None for call in missing)
-        if is_lost and self._run.header.branch is None:
+        is_erased = any(self._run.ledger.find("call", call) is not None for call in missing)
+        if self._run.header.branch is None and not is_erased:
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
-        return bool(missing)
 
     def _check_quotations(self, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
         """Check the places of all quotations from the responses of a group, and return their number.

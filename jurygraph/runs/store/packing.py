@@ -216,10 +216,6 @@ def pack_trace(
     return body, texts
 
 
-_LISTS = ("examples", "calls", "steps")
-"""Fields of a verdict that hold lists of models."""
-
-
 def _pack_verdict(
     verdict: RecordedVerdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[ResponseIds, int]
 ) -> Body:
@@ -227,11 +223,12 @@ def _pack_verdict(
     defaults = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    packed = {"reason", "evidence", "failure", "shrinkage", *_LISTS}  # below, each in its own way
+    lists = ("examples", "calls", "steps")
+    packed = {"reason", "evidence", "failure", "shrinkage", *lists}  # below, each in its own way
     body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
     if verdict.responses in shared:
         body["responses"] = shared[verdict.responses]
-    body |= {name: [item.model_dump() for item in fields[name]] for name in _LISTS if fields[name]}
+    body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
     if verdict.shrinkage is not None:
         body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.failure is not None:
