@@ -123,4 +123,4 @@ def _check_same(first: Sequence[RecordedVerdict], second: Sequence[RecordedVerdi
     for before, after in zip(first, second, strict=True):
         changed = [n for n in RecordedVerdict.model_fields if getattr(before, n) != getattr(after, n)]
         difference = ", ".join(f"{n} {getattr(before, n)!r} / {getattr(after, n)!r}" for n in changed)
-        assert before == after, f"{before.question} about {before.about!r} differs {when}: {difference}"
+        assert before.digest == after.digest, f"{before.question} about {before.about!r} differs {when}: {difference}"

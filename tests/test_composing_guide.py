@@ -41,10 +41,21 @@ OWN_MODULES = {
 }
 
 QUOTE = "I am sorry that your parcel is late."
+PROMISE = "If it is not there on Saturday, write to me and I will send another."
 
 
 def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
-    """The model of the page: it finds a letter warm that is sorry."""
+    """The model of the page: it finds a letter warm that is sorry, clear, and with the promise of its last sentence."""
+    text = body["messages"][-1]["content"]
+    asked = body["response_format"]["json_schema"]["schema"]["properties"] if "response_format" in body else {}
+    if not asked:
+        return reply_with("The parcel is late.")
+    if "yes" in asked:
+        return reply_with(json.dumps({"reason": "It says so.", "yes": QUOTE in text}))
+    if "promises" in asked:
+        return reply_with(json.dumps({"promises": [PROMISE] if PROMISE in text else []}))
+    if "names_a_day" in asked:
+        return reply_with(json.dumps({"reason": "It names one.", "names_a_day": "Saturday" in text}))
     met = QUOTE in response_in(body)
     reason = "It is sorry about this parcel." if met else "It speaks of customers, not to one."
     reply = {"reason": reason, "quotes": [QUOTE] if met else [], "met": met, "probability": 0.9 if met else 0.1}
@@ -118,13 +129,13 @@ def test_the_page_saves_every_file_that_it_shows() -> None:
 
 def test_every_command_ends_as_the_page_says(followed: list[Typed | Shown]) -> None:
     commands = [one for one in followed if isinstance(one, Typed)]
-    assert len(commands) == 19
+    assert len(commands) == 24
     assert [one for one in commands if one.code != (1 if one.line.endswith("|| true") else 0)] == []
 
 
 def test_what_the_page_shows_is_what_comes_out(followed: list[Typed | Shown]) -> None:
     shown = [one for one in followed if isinstance(one, Shown)]
-    assert len(shown) == 10
+    assert len(shown) == 12
     for text, command in shown:
         for part in re.split(r"^…\n", text, flags=re.MULTILINE):
             assert part in command.printed, f"{command.line}\n{command.printed}"

@@ -8,6 +8,7 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import pytest
+from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
 from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
@@ -109,6 +110,18 @@ def test_an_evaluator_that_abstains_or_blames_the_response_passes(install_module
             return Verdict.fail("too-long", "over 1,000 characters", cause="response")
         return Verdict(score=1.0) if "train" in response.text else Verdict.abstain("no means of travel")
 
+    assert check(install_module, it) == len(RESPONSES) + ODD
+
+
+def test_a_graph_passes_although_its_steps_take_longer_once(install_module: ModuleType) -> None:
+    durations = iter(range(1_000_000))
+
+    async def measure(state: dict[str, Any]) -> dict[str, Any]:
+        await asyncio.sleep(next(durations) / 100_000)
+        return {"score": 1.0}
+
+    graph = StateGraph(dict).add_node("measure", measure).add_edge(START, "measure").add_edge("measure", END)
+    it = jg.evaluator(graph.compile(), name="measured", layer="check")
     assert check(install_module, it) == len(RESPONSES) + ODD
 
 

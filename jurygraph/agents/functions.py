@@ -111,7 +111,8 @@ class RunnableEvaluator(AdaptedEvaluator):
     """A langchain-core Runnable or compiled LangGraph graph.
 
     Its input is a mapping with `task`, `response` (or `responses` for pairs and groups), `query`, `text` and the needed
-    `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`.
+    `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`. The config's model is
+    in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
@@ -119,12 +120,17 @@ class RunnableEvaluator(AdaptedEvaluator):
             raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        from jurygraph.agents.graph_steps import StepRecorder  # imported lazily: it needs langchain-core
+
         state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
             state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
         else:
             state |= {"responses": inputs.responses, "material": inputs.material}
-        result = await self.target.ainvoke(state)
+        configurable = {"client": inputs.client, "chat_model": inputs.client and inputs.client.chat_model}
+        config = {"callbacks": [StepRecorder(inputs.steps)], "configurable": configurable}
+        takes_context = "context" in inspect.signature(self.target.ainvoke).parameters  # as graphs do
+        result = await self.target.ainvoke(state, config, **({"context": inputs} if takes_context else {}))
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)
@@ -168,8 +174,8 @@ def has_own_version(kind: type, role: type) -> bool:
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:
     """Make an evaluator of a function, Runnable or compiled graph; the settings are those of `AdaptedEvaluator`.
 
-    A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`); a function
-    of layer `model` or `residual` brings its own only with `own_model=True`.
+    A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`), unless
+    `own_model=False`; a function of layer `model` or `residual` brings its own only with `own_model=True`.
     """
     kind = RunnableEvaluator if is_runnable(target) else FunctionEvaluator
     return kind(target, name, **settings)

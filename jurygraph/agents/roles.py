@@ -8,10 +8,11 @@ Only the router decides which of them run.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from jurygraph.models.request import CallLog
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -21,6 +22,7 @@ from jurygraph.schema import (
     Question,
     Response,
     Scope,
+    Step,
     TaskView,
     Verdict,
 )
@@ -48,7 +50,7 @@ class EvaluatorInput:
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
     one mapping per response, from the name of the needed material to the material. `client` gives access to the
-    model; None without one.
+    model; None without one. `call_log` and `steps` are what jurygraph records with the verdict.
     """
 
     question: Question
@@ -57,6 +59,8 @@ class EvaluatorInput:
     material: tuple[Materials, ...]
     sample: int = 0
     client: "JudgeClient | None" = None
+    call_log: CallLog = field(default_factory=CallLog, compare=False, repr=False)
+    steps: list[Step] = field(default_factory=list, compare=False, repr=False)
 
     @property
     def response(self) -> Response:
@@ -77,13 +81,19 @@ class DeriverInput:
     client: "JudgeClient | None" = None
 
 
+def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
+    """Return a client whose calls are listed with the verdicts on all these inputs; None without a model."""
+    return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
+
+
 class Evaluator(ABC):
     """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
     `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per response
     in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `runs_inline`
     (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict. An evaluator that is
-    `batched` receives all its inputs at once in `answer_all`, to make fewer model calls. An evaluator with `reads_data`
+    `batched` receives all its inputs at once in `answer_all`, to make fewer model calls; those about several inputs
+    are sent by `share_client`. An evaluator with `reads_data`
     sees the data that a deriver of material `data` extracted from the response, if any. An evaluator with `uses_model`
     abstains if the config's model is `none`. `params` come from the config, which sets them after `__init__` received
     them; they are part of every question, so other params give another question. `combiner` and `shares` describe how

@@ -64,8 +64,8 @@ def validate_answer(
         verdict = item if isinstance(item, BaseException) else _catch_errors(lambda: to_verdict(item, text))
         if isinstance(verdict, Verdict):
             return verdict
-        failure = to_failure(verdict, redactor)
-        return Verdict(status="failed", failure=failure, reason=failure.message)
+        failure, call = to_failure(verdict, redactor), verdict.call if isinstance(verdict, Fault) else None
+        return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
 
     items = _catch_errors(lambda: _split_answer(answer, evaluator_task))
     if isinstance(items, BaseException):
@@ -81,7 +81,7 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
     validated = _catch_errors(lambda: _parse_material(task, result, redactor))
     if isinstance(validated, BaseException):
         validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
-    material: Material = validated.model_copy(update={"response": task.response.id})
+    material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
     return material
 
 

@@ -18,6 +18,7 @@ from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
+from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
 
@@ -68,27 +69,28 @@ def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
 async def answer_evaluator_tasks(
     evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[RecordedVerdict]:
-    """Return the verdicts on all evaluator tasks, stamped, in their order."""
+    """Return the verdicts on all evaluator tasks, stamped, with their calls and steps, in their order."""
     tasks_by_evaluator: dict[str, list[EvaluatorTask]] = defaultdict(list)
+    inputs_by_evaluator: dict[str, list[EvaluatorInput]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
         tasks_by_evaluator[evaluator_task.question.evaluator].append(evaluator_task)
+        inputs_by_evaluator[evaluator_task.question.evaluator].append(_make_input(evaluator_task, survey, context))
 
     async def answer_all() -> list[list[Any]]:
-        answering = [
-            _answer_evaluator(name, its_tasks, survey, context) for name, its_tasks in tasks_by_evaluator.items()
-        ]
+        answering = [_answer_evaluator(name, inputs, context) for name, inputs in inputs_by_evaluator.items()]
         # the most common case: a single evaluator needs no asyncio task of its own
         return [await answering[0]] if len(answering) == 1 else await asyncio.gather(*answering)
 
     answers_by_evaluator = await start_isolated(answer_all, context.config.langsmith)
 
     def to_verdicts() -> list[RecordedVerdict]:
-        redactor = context.redactor
+        redactor, known = context.redactor, context.calls
+        parts = zip(tasks_by_evaluator.values(), inputs_by_evaluator.values(), answers_by_evaluator, strict=True)
         return [
-            verdict
-            for its_tasks, answers in zip(tasks_by_evaluator.values(), answers_by_evaluator, strict=True)
-            for evaluator_task, answer in zip(its_tasks, answers, strict=True)
-            for verdict in validate_answer(evaluator_task, answer, survey.views[evaluator_task.question.view], redactor)
+            inputs.call_log.add_to(verdict, known, inputs.steps)
+            for part in parts
+            for evaluator_task, inputs, answer in zip(*part, strict=True)
+            for verdict in validate_answer(evaluator_task, answer, inputs.task, redactor)
         ]
 
     lengths = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
@@ -105,39 +107,36 @@ async def derive_material(
         if deriver.uses_model and context.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         view = survey.views[task.derivation.view]
-        deriver_input = DeriverInput(view, task.response, task.material, context.judge_client)
+        log, model = logs[task.derivation.gives, task.response.id], context.judge_client
+        client = model and model.logging_to(log, purpose=DERIVE)
+        deriver_input = DeriverInput(view, task.response, task.material, client)
         (result,) = await _call_each(deriver.derive, [deriver_input], False)
         return result
 
+    logs = {(task.derivation.gives, task.response.id): CallLog() for task in derivation_tasks}
     results = await start_isolated(lambda: asyncio.gather(*map(derive, derivation_tasks)), context.config.langsmith)
 
     def to_material() -> list[Material]:
-        redactor = context.redactor
-        return [
+        redactor, known = context.redactor, context.calls
+        derived = [
             validate_material(task, result, redactor) for task, result in zip(derivation_tasks, results, strict=True)
         ]
+        return [logs[material.name, material.response].add_to(material, known) for material in derived]
 
     return await search_off_loop(to_material, max((len(task.response.text) for task in derivation_tasks), default=0))
 
 
-async def _answer_evaluator(
-    name: str, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
-) -> list[Any]:
-    """Return the evaluator's answer for each evaluator task, or the exception that it raised."""
+def _make_input(evaluator_task: EvaluatorTask, survey: Survey, context: RunContext) -> EvaluatorInput:
+    question, log, client = evaluator_task.question, CallLog(), context.judge_client
+    shown = evaluator_task.responses, evaluator_task.material, evaluator_task.sample
+    return EvaluatorInput(question, survey.views[question.view], *shown, client and client.logging_to(log), log)
+
+
+async def _answer_evaluator(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> list[Any]:
+    """Return the evaluator's answer for each input, or the exception that it raised."""
     evaluator = context.evaluators[name]
     if evaluator.uses_model and context.config.model == "none":
-        return [NO_MODEL_VERDICT] * len(evaluator_tasks)
-    inputs = [
-        EvaluatorInput(
-            evaluator_task.question,
-            survey.views[evaluator_task.question.view],
-            evaluator_task.responses,
-            evaluator_task.material,
-            evaluator_task.sample,
-            context.judge_client,
-        )
-        for evaluator_task in evaluator_tasks
-    ]
+        return [NO_MODEL_VERDICT] * len(inputs)
     if evaluator.batched:
         return await _call_batched(evaluator, inputs)
     return await _call_each(evaluator.answer, inputs, evaluator.runs_inline)

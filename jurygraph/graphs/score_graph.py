@@ -55,8 +55,7 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    client, reused_calls = runtime.context.judge_client, state["reused_results"].calls
-    return {"traces": build_traces(state, reused_calls if client is None else {**reused_calls, **client.calls})}
+    return {"traces": build_traces(state, {**state["reused_results"].calls, **runtime.context.calls})}
 
 
 _NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {

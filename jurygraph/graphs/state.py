@@ -14,6 +14,7 @@ from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
+    Call,
     Config,
     Decision,
     Edge,
@@ -63,6 +64,11 @@ class RunContext:
 
         client = JudgeClient(gateway, self.config.calls.parameters, self.config.safety, project_key(), sink)
         return replace(self, judge_client=client)
+
+    @property
+    def calls(self) -> Mapping[str, Call]:
+        """Return all calls of the graph run so far, by id."""
+        return {} if self.judge_client is None else self.judge_client.calls
 
     @property
     def redactor(self) -> Redactor:

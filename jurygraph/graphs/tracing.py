@@ -57,14 +57,9 @@ def build_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
 
 
 def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:
-    """Return the calls that verdicts and material refer to, with the calls they repair or are repaired by."""
-    users = list(users)
-    referenced = {user.call for user in users}
-    referenced |= {user.shrinkage.call for user in users if isinstance(user, RecordedVerdict) and user.shrinkage}
-    referenced &= calls.keys()
-    referenced |= {calls[name].repairs for name in referenced if name is not None}
-    referenced |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in referenced}
-    return tuple(calls[name] for name in sorted(calls) if name in referenced)
+    """Return the calls that were made for verdicts and material, sorted by id."""
+    referenced = {use.id for user in users for use in user.calls}
+    return tuple(calls[name] for name in sorted(referenced & calls.keys()))
 
 
 def group_digest(responses: Sequence[Response]) -> str:

@@ -1,19 +1,24 @@
 """Send one group's requests to its model: structured replies, one deadline, and a record of every call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
-from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
-from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
+from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Reply, Request
+from jurygraph.models.structured import answer_schema, parse_reply, refuse_unfinished, repair_request, with_instructions
 from jurygraph.prompts import Prompt, RenderOptions
-from jurygraph.schema import Call, SafetyConfig
+from jurygraph.safety.fence import Fence
+from jurygraph.schema import Call, CallUse, Message, SafetyConfig
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_chat_model import JudgeChatModel
 
 R = TypeVar("R")
 T = TypeVar("T", bound=BaseModel)
@@ -36,7 +41,8 @@ class ParsedReply(Generic[T]):
 class JudgeClient:
     """The model requests of one group, or one task. `calls` are all calls, new or cached, by id.
 
-    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`.
+    `safety` selects the defences; `key` is the project's, for the marks of fences. Replies are kept in `sink`. The
+    client of an `EvaluatorInput` or `DeriverInput` lists its calls with the verdict or material, under a `purpose`.
     """
 
     def __init__(
@@ -54,6 +60,25 @@ class JudgeClient:
         self._sink = sink
         self._parameters = parameters
         self._deadline_time: float | None = None
+        self._group = self  # its deadline counts for the clients of all inputs
+        self.fence = Fence(key, safety.fence)
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._logs: tuple[CallLog, ...] = ()
+        self._purpose = JUDGE
+
+    def logging_to(self, *logs: CallLog, purpose: str = JUDGE) -> "JudgeClient":
+        """Return a client of the same group, for the running event loop, that lists its calls in these logs."""
+        client = copy(self)
+        client._logs, client._purpose, client.loop = logs, purpose, asyncio.get_running_loop()
+        client.fence = replace(self.fence, marks=[])
+        return client
+
+    @property
+    def chat_model(self) -> "JudgeChatModel":
+        """The model as a langchain-core chat model, whose requests are those of this client."""
+        from jurygraph.models.judge_chat_model import JudgeChatModel  # imported lazily: only needed for LangChain
+
+        return JudgeChatModel(client=self)
 
     @property
     def model(self) -> str:
@@ -96,8 +121,37 @@ class JudgeClient:
         )
         return with_instructions(request) if capabilities.form == "instructed" else request
 
+    def chat_request(
+        self, messages: Sequence[Message], reply_model: type[BaseModel] | None = None, sample: int = 0, **settings: Any
+    ) -> Request:
+        """Build a request from your own messages; the reply is free text if there is no `reply_model`.
+
+        `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
+        """
+        backend, content = self._gateway.backend, "".join(message.content for message in messages)
+        parameters = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens, **self._parameters, **settings}
+        request = Request(
+            provider=backend.provider,
+            endpoint=backend.endpoint,
+            model=backend.model,
+            messages=tuple(messages),
+            parameters={name: value for name, value in parameters.items() if "logprobs" not in name},
+            answer=None if reply_model is None else _cached_schema(reply_model),
+            form="text" if reply_model is None else backend.capabilities.form,
+            sample=sample,
+            marks=tuple(sorted((mark for mark in self.fence.marks if mark in content), key=content.index)),
+        )
+        return with_instructions(request) if request.form == "instructed" else request
+
+    async def ask(self, request: Request, purpose: str | None = None) -> AnsweredCall:
+        """Return the reply as it is, and its call. Raises `Fault`, also for a cut-off, refused or empty reply."""
+        answered = await self._send(request, purpose)
+        refuse_unfinished(answered.reply)
+        self._accept(answered.call.id, answered.call.id)
+        return answered
+
     async def judge(
-        self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None
+        self, request: Request, reply_model: type[T], check: "ReplyCheck[T] | None" = None, purpose: str | None = None
     ) -> ParsedReply[T]:
         """Return the reply parsed as `reply_model`; a malformed reply is sent back to the model once for repair.
 
@@ -106,10 +160,10 @@ class JudgeClient:
 
         Raises `Fault`; its `call` is the call with the malformed reply.
         """
-        first = await self._ask(request)
+        first = await self._send(request, purpose)
         parsed = None
         try:
-            parsed = self._read_reply(first, reply_model)
+            parsed = self._read_reply(first, reply_model, first.call.id)
             message = check(parsed.value) if check else None
             problem = await message if isinstance(message, Awaitable) else message
             if problem is None:
@@ -120,8 +174,8 @@ class JudgeClient:
                 raise
             problem = str(fault)
         try:
-            second = await self._ask(repair_request(request, first.reply, problem), repairs=first.call.id)
-            return self._read_reply(second, reply_model)
+            second = await self._send(repair_request(request, first.reply, problem), REPAIR, first.call.id)
+            return self._read_reply(second, reply_model, first.call.id)
         except Fault as fault:
             if parsed is not None and fault.cause == "response":
                 return parsed
@@ -131,22 +185,30 @@ class JudgeClient:
             fault.call = fault.call or first.call.id  # the first call was paid for
             raise
 
-    def _read_reply(self, answered: AnsweredCall, reply_model: type[T]) -> ParsedReply[T]:
+    def _read_reply(self, answered: AnsweredCall, reply_model: type[T], first: str) -> ParsedReply[T]:
         reply, call = answered
         try:
-            return ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
+            parsed = ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
         except Fault as fault:
             fault.call = call.id
             raise
+        self._accept(first, call.id)
+        return parsed
 
-    async def _ask(self, request: Request, repairs: str | None = None) -> AnsweredCall:
-        if self._deadline_time is None and self._gateway.limits.deadline is not None:  # from the group's first request
-            self._deadline_time = asyncio.get_running_loop().time() + self._gateway.limits.deadline
-        reply, call = await self._gateway.ask(request, self._deadline_time, self._sink)
-        if repairs is not None:
-            call = call.model_copy(update={"repairs": repairs})
-        self.calls[call.id] = call
-        return AnsweredCall(reply, call)
+    async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
+        """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
+        for log in self._logs:
+            log.add(CallUse(id=request.digest, purpose=purpose or self._purpose), repaired)
+        group, limit = self._group, self._gateway.limits.deadline
+        if group._deadline_time is None and limit is not None:  # from the group's first request
+            group._deadline_time = asyncio.get_running_loop().time() + limit
+        answered = await self._gateway.ask(request, group._deadline_time, self._sink)
+        self.calls[answered.call.id] = answered.call
+        return answered
+
+    def _accept(self, first: str, call: str) -> None:
+        for log in self._logs:
+            log.accepted[first] = call
 
 
 async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:

@@ -1,13 +1,17 @@
 """Requests to a model, its replies, and the permanent storage for both, in the same types for every backend."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
-from jurygraph.schema import Call, FrozenModel, Message
+from jurygraph.schema import Call, CallUse, FrozenModel, Material, Message, RecordedVerdict, Step
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
+
+R = TypeVar("R", RecordedVerdict, Material)
+JUDGE, DERIVE, REPAIR = "judge", "derive", "repair"  # purposes of calls to which their author gives none
 
 SchemaMode = Literal["native", "grammar", "instructed", "text"]
 """Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in
@@ -112,6 +116,37 @@ class AnsweredCall(NamedTuple):
 
     reply: Reply
     call: Call
+
+
+@dataclass(frozen=True, slots=True)
+class CallLog:
+    """The calls made for one verdict or one piece of material.
+
+    `uses` are its requests, each once, in the order in which they were made, but a repair after what it repairs.
+    `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair.
+    """
+
+    uses: list[CallUse] = field(default_factory=list)
+    accepted: dict[str, str] = field(default_factory=dict)
+
+    def add(self, use: CallUse, repaired: str | None = None) -> None:
+        """Add a request, unless it is there already; `repaired` is the id of the call that it repairs."""
+        ids = [known.id for known in self.uses]
+        if use.id not in ids:
+            self.uses.insert(len(ids) if repaired is None else ids.index(repaired) + 1, use)
+
+    def add_to(self, result: R, known: Container[str], steps: Sequence[Step] = ()) -> R:
+        """Return a result with its steps and its `calls`: those `known` to have a reply, and the one that it names.
+
+        That may be one for another input of its batch. A result that names none was made from the only accepted one.
+        """
+        named = next(iter(self.accepted.values())) if result.call is None and len(self.accepted) == 1 else result.call
+        calls = [use for use in self.uses if use.id in known]
+        if named is not None and named in known and all(use.id != named for use in calls):
+            calls.append(CallUse(id=named, purpose=JUDGE))
+        fields: dict[str, Any] = {"call": named, "calls": tuple(calls)} if calls else {}
+        fields |= {"steps": tuple(steps)} if steps else {}
+        return result.model_copy(update=fields) if fields else result
 
 
 class CallSink(Protocol):

@@ -64,7 +64,7 @@ def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
 
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`.
     """
-    _refuse_unfinished(reply)
+    refuse_unfinished(reply)
     answer = _parse(reply.text, reply_model)
     if isinstance(answer, Problem) and not strict:
         answer = next(_objects_inside(reply.text, reply_model), answer)
@@ -105,7 +105,8 @@ def with_instructions(request: Request) -> Request:
     return request.model_copy(update={"messages": (*earlier, *ending), "form": "instructed"})
 
 
-def _refuse_unfinished(reply: Reply) -> None:
+def refuse_unfinished(reply: Reply) -> None:
+    """Raise `Fault` for a reply that is cut off (`truncated`), `refused` or `empty`."""
     finish = (reply.finish or "").lower()
     if finish in _TRUNCATED:
         size = f"{len(reply.text)} characters"

@@ -21,7 +21,7 @@ from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED, SurveyOutline
 from jurygraph.runs.store.writer import Writer
-from jurygraph.schema import Call, RecordedVerdict, Trace
+from jurygraph.schema import Call, CallUse, RecordedVerdict, Trace
 
 Append = Callable[[Sequence[Draft]], "Future[None]"]
 """A function that appends records together, and returns a future that is done once they are durable."""
@@ -137,30 +137,27 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
 
     Raises `TraceMismatch` if a stored text is not the one that was written.
     """
+    by_id = {call.id: call for call in trace.calls}
     calls: dict[str, RecordedCall] = {}
-    for purpose, name in _named_calls(run.survey_outline_of(trace.task_id), trace, verdicts):
-        first = next((call.repairs or call.id for call in trace.calls if call.id == name), "")
-        behind = [call for call in trace.calls if first and first in (call.id, call.repairs)]
-        for call in sorted(behind, key=lambda call: call.id != first):
-            texts = _read_texts(run.source, call.id)
-            calls[call.id] = RecordedCall(purpose if call.id == first else "repair", call, *texts)
+    for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
+        if use.id in by_id:
+            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *_read_texts(run.source, use.id)))
     return list(calls.values())
 
 
-def _named_calls(
-    shape: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]
-) -> Iterator[tuple[str, str | None]]:
-    """Yield purpose and id of the calls that verdicts and the material of their question name."""
-    needs = {derivation.gives: derivation.needs for derivation in shape.derivations}
-    names = [n for q in shape.questions if q.id == verdicts[0].question for n in required_material(q)]
+def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> Iterator[CallUse]:
+    """Yield the calls that the material of the verdicts' question and the verdicts name, with their purposes."""
+    needs = {derivation.gives: derivation.needs for derivation in outline.derivations}
+    names = [n for q in outline.questions if q.id == verdicts[0].question for n in required_material(q)]
     for name in names:  # the list grows by what each material is made from
         names += (each for each in needs.get(name, ()) if each not in names)
-    made = {material.name: material.call for material in trace.material}
-    yield from ((f"material {name}", made[name]) for name in reversed(names) if name in made)
+    made = {material.name: material.calls for material in trace.material}
+    for name in reversed(names):
+        yield from made.get(name, ())
     for verdict in verdicts:
-        yield "judge", verdict.call
-        if verdict.shrinkage is not None:
-            yield "aggregate judge", verdict.shrinkage.call
+        yield from verdict.calls
+        if verdict.shrinkage is not None and verdict.shrinkage.call is not None:
+            yield CallUse(id=verdict.shrinkage.call, purpose="aggregate judge")
 
 
 def _read_texts(run: Run, name: str) -> tuple[Any, Any]:

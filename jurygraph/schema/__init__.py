@@ -69,6 +69,7 @@ from jurygraph.schema.trace import Term as Term
 from jurygraph.schema.trace import Trace as Trace
 from jurygraph.schema.verdict import RESPONSE_GATES as RESPONSE_GATES
 from jurygraph.schema.verdict import Call as Call
+from jurygraph.schema.verdict import CallUse as CallUse
 from jurygraph.schema.verdict import Cause as Cause
 from jurygraph.schema.verdict import Evidence as Evidence
 from jurygraph.schema.verdict import ExampleUse as ExampleUse
@@ -79,5 +80,6 @@ from jurygraph.schema.verdict import RecordedVerdict as RecordedVerdict
 from jurygraph.schema.verdict import ResponseGate as ResponseGate
 from jurygraph.schema.verdict import Shrinkage as Shrinkage
 from jurygraph.schema.verdict import Status as Status
+from jurygraph.schema.verdict import Step as Step
 from jurygraph.schema.verdict import Variant as Variant
 from jurygraph.schema.verdict import Verdict as Verdict

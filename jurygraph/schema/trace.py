@@ -73,8 +73,8 @@ class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
 
     `group` is the digest of the ids and contents of the group's responses. `digest` covers all fields except
-    `previous`, which chains the records of a run, and the calls' latencies. A trace with a digest that does not match
-    its content is refused with `TraceMismatch`.
+    `previous`, which chains the records of a run, the latencies of calls and the durations of steps. A trace with a
+    digest that does not match its content is refused with `TraceMismatch`.
     """
 
     task_id: str
@@ -99,6 +99,8 @@ class Trace(FrozenModel):
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
         for call in content["calls"]:
             del call["latency"]
+        for step in (step for verdict in content["verdicts"] for step in verdict.get("steps", ())):
+            del step["duration"]
         return digest_of(content)
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,10 +1,11 @@
 """The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
-from typing import Literal, Self, get_args
+from functools import cached_property
+from typing import Annotated, Literal, Self, get_args
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit, digest_of
 from jurygraph.schema.task import Response
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
@@ -65,11 +66,28 @@ class Shrinkage(FrozenModel):
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
 
 
+class CallUse(FrozenModel):
+    """A model call that was made for a verdict or material, and its purpose: a short name, never text of a response.
+
+    It is `judge` or `derive`, a node of a graph, or named by the author; a `repair` is of the call before it.
+    """
+
+    id: Id
+    purpose: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
+class Step(FrozenModel):
+    """A step of a graph that is an evaluator: the name of its node, and its duration in seconds, None if unfinished."""
+
+    name: Id
+    duration: Number | None = None
+
+
 class Verdict(FrozenModel):
     """One judgement as an evaluator returns it: a score in [0, 1], or the reason why there is none.
 
     `score` is a number exactly if `status` is `ok`. `native` is the judge's own value, on `scale`. `call` is the id of
-    the model call. `examples` are those chosen for the judge, shown or dropped.
+    the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or dropped.
     """
 
     score: Unit | None = None
@@ -129,9 +147,17 @@ class RecordedVerdict(Verdict, VerdictIdentity):
 
     `gated_by` names what kept the evaluator from being called: a response gate, the question of the evaluator's `when`,
     `group-of-one` where a comparison has no second response, or `no-variant` where there is no variant to judge.
+    `calls` are all model calls made for it, in the order of their requests, and `steps` those of a graph.
     """
 
     gated_by: str | None = None
+    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
+    steps: tuple[Step, ...] = Field(default=(), exclude_if=lambda steps: not steps)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the verdict without the durations of its steps."""
+        return digest_of(self.model_dump(mode="json", exclude={"steps": {"__all__": {"duration"}}}))
 
 
 class Variant(FrozenModel):
@@ -144,7 +170,7 @@ class Variant(FrozenModel):
 class Material(FrozenModel):
     """The result of a deriver for one response: structured data or variants. Never a score.
 
-    `note` says how it was made, for example what was left out.
+    `note` says how it was made, for example what was left out. jurygraph sets `calls`, as for a verdict.
     """
 
     name: Id
@@ -156,6 +182,7 @@ class Material(FrozenModel):
     failure: Failure | None = None
     note: str = Field(default="", exclude_if=lambda note: not note)
     call: str | None = None
+    calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
 
     @model_validator(mode="after")
     def _require_failure_exactly_when_failed(self) -> Self:
@@ -167,7 +194,7 @@ class Material(FrozenModel):
 class Call(FrozenModel):
     """One request to a model, as sent and billed. `cost` is None if the price is unknown.
 
-    With `cache_hit` nothing was billed; `cost` is the original one. `repairs` is the id of the call that it repairs.
+    With `cache_hit` nothing was billed; `cost` is the original one.
     """
 
     id: Id
@@ -184,4 +211,3 @@ class Call(FrozenModel):
     latency: Number | None = None
     cache_hit: Flag = False
     attempts: Count = 1
-    repairs: str | None = Field(default=None, exclude_if=lambda repaired: repaired is None)

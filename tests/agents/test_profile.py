@@ -193,7 +193,7 @@ class TestWhatIsWrong:
         found = plan.profiles
         assert found is not None
         assert (texts(found), found.dropped) == (["A night costs 90 euros at most."], ())
-        assert sorted(call.repairs is not None for call in plan.calls) == [False, True]
+        assert len(plan.calls) == server.count == 2
 
     @pytest.mark.parametrize(
         ("kind", "field"), [({"kind": "must"}, "kind"), ({"restrictiveness": "1.5"}, "restrictiveness")], ids=str

@@ -40,7 +40,7 @@ def test_roles_are_abstract(role: type) -> None:
 
 def test_an_evaluator_receives_only_a_view_responses_and_material() -> None:
     assert {field.name for field in dataclasses.fields(EvaluatorInput)} == {
-        *("question", "task", "responses", "material", "sample", "client")
+        *("question", "task", "responses", "material", "sample", "client", "call_log", "steps")
     }
 
 

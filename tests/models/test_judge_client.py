@@ -190,7 +190,7 @@ class TestARepair:
         (verdict,) = trace.verdicts
         assert (verdict.score, verdict.status) == (0.9, "ok")
         repair, repaired = repair_and_repaired(trace)
-        assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
+        assert (verdict.call, {repair.id, repaired.id}) == (repair.id, {call.id for call in trace.calls})
 
     def test_the_repair_names_the_wrong_field(self) -> None:
         out_of_range = MALFORMED["out of range"]
@@ -211,8 +211,8 @@ class TestARepair:
         (verdict,) = trace.verdicts
         assert count == 2
         assert kind_of(trace) == ("failed", "malformed", "response")
-        repair, repaired = repair_and_repaired(trace)
-        assert (verdict.call, repair.served, repair.repairs) == (repair.id, "version 2", repaired.id)
+        repair, _ = repair_and_repaired(trace)
+        assert (verdict.call, repair.served) == (repair.id, "version 2")
         assert trace.reward.coverage == 0.0
 
     def test_all_criteria_of_the_call_fail_with_it(self) -> None:
@@ -288,7 +288,10 @@ class TestARepair:
 
 def repair_and_repaired(trace: Trace) -> tuple[Call, Call]:
     """Return the two calls of a trace: the repair, and the call that it repaired."""
-    repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
+    (verdict,) = trace.verdicts
+    assert [use.purpose for use in verdict.calls] == ["judge", "repair"]
+    calls = {call.id: call for call in trace.calls}
+    repaired, repair = (calls[use.id] for use in verdict.calls)
     return repair, repaired
 
 

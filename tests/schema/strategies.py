@@ -216,6 +216,8 @@ example_uses = strategy(
 shrinkages = strategy(
     schema.Shrinkage, weight=units, toward=units, call=optional(texts), examples=lists_of(example_uses)
 )
+call_uses = strategy(schema.CallUse, id=ids, purpose=st.text("abc _-", min_size=1, max_size=64))
+steps = strategy(schema.Step, name=ids, duration=optional(numbers))
 identity_fields = {
     "question": texts,
     "evaluator": texts,
@@ -228,6 +230,8 @@ identity_fields = {
     "responses": lists_of(texts),
     "sample": counts,
     "gated_by": optional(texts),
+    "calls": lists_of(call_uses),
+    "steps": lists_of(steps),
 }
 verdict_fields = {
     "met": optional(flags),
@@ -259,6 +263,7 @@ material_fields = {
     "evidence": lists_of(evidence),
     "note": texts,
     "call": optional(texts),
+    "calls": lists_of(call_uses),
 }
 materials = st.builds(
     lambda fields, failure: schema.Material(**fields, status="failed" if failure else "ok", failure=failure),
@@ -282,7 +287,6 @@ calls = strategy(
     latency=optional(numbers),
     cache_hit=flags,
     attempts=counts,
-    repairs=optional(ids),
 )
 
 whens = strategy(

@@ -2,13 +2,15 @@
 
 import asyncio
 from abc import abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any, Literal, get_args
 
 from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.judging.items import Item, judge_items
-from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput
+from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput, share_client
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
@@ -76,7 +78,7 @@ class JudgeEvaluator(BatchEvaluator):
         return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
-        first, client = batch[0], batch[0].client
+        first, client = batch[0], share_client(batch)
         assert client is not None, "a model is required"
         items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in enumerate(batch, start=1)}
         variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
@@ -101,7 +103,9 @@ class SingleCallEvaluator(BatchEvaluator):
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
-        calls = {(inputs.response.id, inputs.sample): inputs for inputs in batch}
-        judged = await asyncio.gather(*map(self.judge_response, calls.values()))
-        verdicts = dict(zip(calls, judged, strict=True))
+        calls: dict[tuple[str, int], list[EvaluatorInput]] = defaultdict(list)
+        for inputs in batch:
+            calls[inputs.response.id, inputs.sample].append(inputs)
+        shared = [replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()]
+        verdicts = dict(zip(calls, await asyncio.gather(*map(self.judge_response, shared)), strict=True))
         return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]

@@ -34,9 +34,9 @@ from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
-    "gated_by examples shrinkage"
+    "gated_by examples shrinkage call calls"
 ).split()
-_DERIVED = "status data variants evidence failure note".split()
+_DERIVED = "status data variants evidence failure note call calls".split()
 
 
 class DeepVerification(NamedTuple):
@@ -143,8 +143,8 @@ class _Verifier:
         known: dict[tuple[str, str], Material] = {}
         for trace in stored:
             for material in trace.material:
-                if material.call is not None and self._calls.find(material.call) is None:
-                    self._check_external(self._label(trace, "material", material.name), material.call)
+                if any(self._calls.find(use.id) is None for use in material.calls):
+                    self._check_external(self._label(trace, "material", material.name), material)
                     known[material.name, trace.response_id] = material
         return known
 
@@ -188,19 +188,20 @@ class _Verifier:
         Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
         versions and have no version of their own.
         """
-        if stored.call is None:
+        if not stored.calls:
             is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
             is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
             return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
         is_unrecorded = recomputed.failure is not None and recomputed.failure.kind == "unrecorded"
         if _is_excused(stored) or not is_unrecorded:
             return False
-        self._check_external(label, stored.call)
+        self._check_external(label, stored)
         return True
 
-    def _check_external(self, label: str, call: str) -> None:
+    def _check_external(self, label: str, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where the run should hold a call and does not."""
-        is_erased = self._run.ledger.find("call", call) is not None and self._calls.find(call) is None
+        missing = [use.id for use in item.calls if self._calls.find(use.id) is None]
+        is_erased = any(self._run.ledger.find("call", call) is not None for call in missing)
         if self._run.header.branch is None and not is_erased:
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
@@ -258,7 +259,7 @@ def _require_same(
 ) -> None:
     for name in fields:
         old, new = getattr(stored, name), getattr(recomputed, name)
-        if old == new:
+        if old == new or (name == "calls" and set(old) == set(new)):  # concurrent calls have no fixed order
             continue
         then, now = to_jsonable_python(old), to_jsonable_python(new)
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse

@@ -241,8 +241,8 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
             is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"])
             require(is_same, "has verdicts or calls that are not those of its record")
-            for call in trace["calls"]:
-                del call["latency"]
+            for timed in (*trace["calls"], *(step for v in trace["verdicts"] for step in v.get("steps", ()))):
+                del timed["latency" if "latency" in timed else "duration"]
             require(trace.pop("digest") == sha256(canonical_json(trace)), "does not match its digest")
     require(not shown, f"traces.jsonl: {len(shown)} traces are missing")
 

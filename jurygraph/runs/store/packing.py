@@ -233,12 +233,12 @@ def _pack_verdict(
     defaults = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    packed = {"reason", "evidence", "failure", "examples", "shrinkage"}  # below, each in its own way
+    lists = ("examples", "calls", "steps")
+    packed = {"reason", "evidence", "failure", "shrinkage", *lists}  # below, each in its own way
     body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
-    if verdict.examples:
-        body["examples"] = [example.model_dump() for example in verdict.examples]
+    body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
     if verdict.shrinkage is not None:
         body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.failure is not None:

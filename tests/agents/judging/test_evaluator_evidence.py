@@ -216,8 +216,8 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     )
     (verdict,) = trace.verdicts
     assert (verdict.score, verified_quotes(verdict)) == (0.7, ["wir treffen uns"])
-    repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
-    assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
+    assert [use.purpose for use in verdict.calls] == ["judge", "repair"]
+    assert verdict.call == verdict.calls[-1].id
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
@@ -248,7 +248,7 @@ def test_a_second_reply_that_is_no_better_is_used() -> None:
     (verdict,) = trace.verdicts
     assert verdict.failure is not None
     assert (verdict.failure.kind, "'we do'" in verdict.failure.message, len(bodies)) == ("unsupported", True, 2)
-    assert verdict.call == next(call.id for call in trace.calls if call.repairs)
+    assert (verdict.call, verdict.calls[-1].purpose) == (verdict.calls[-1].id, "repair")
 
 
 MISTAKEN = {"criterion_1": binary_reply(quotes=["wir treffen uns"]), "criterion_2": binary_reply(quotes=["bring cake"])}

@@ -142,7 +142,7 @@ def test_material_that_differs_from_the_reply_is_named(what: str, run: Path) -> 
 
 
 def test_material_of_a_missing_call_is_refused_without_a_branch(run: Path) -> None:
-    forge_material(run, "data", lambda data: data.update(call="x"))
+    forge_material(run, "data", lambda data: data.update(calls=[{"id": "x", "purpose": "derive"}]))
     with pytest.raises(TraceMismatch, match="material 'data': depends on a call that the run does not contain"):
         verify_deeply(run)
 

@@ -1,0 +1,379 @@
+"""Evaluators and derivers that make several calls: every call is listed with its verdict and on the bill, once."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, change_ledger, traces, write_project
+from tests.models.server import Answer, Server, reply_with, run_server
+
+EVALUATORS = '''\
+import asyncio
+from typing import TypedDict
+
+from langchain_core.prompts import ChatPromptTemplate
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from pydantic import BaseModel
+
+import jurygraph as jg
+from jurygraph.agents.roles import BatchEvaluator, share_client
+
+
+class Mark(BaseModel):
+    mark: float
+
+
+class Marks(jg.Evaluator):
+    """The mean of `times` marks, after a summary if there are two."""
+
+    layer, uses_model = "model", True
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    async def answer(self, inputs):
+        client, text = inputs.client, inputs.client.fence.enclose(inputs.response.text, "response")
+
+        async def mark(sample, purpose):
+            message = jg.Message(role="user", content=f"{self.name}: give a mark to\\n{text}")
+            request = client.chat_request([message], Mark, sample=sample)
+            return (await client.judge(request, Mark, purpose=purpose)).value.mark
+
+        if self.times == 2:
+            message = jg.Message(role="user", content=f"{self.name}: sum up\\n{text}")
+            await client.ask(client.chat_request([message]), purpose="sum up")
+            return await mark(0, None)
+        marks = await asyncio.gather(*(mark(n, None if self.times == 1 else f"mark {n}") for n in range(self.times)))
+        return sum(marks) / len(marks)
+
+
+class Together(BatchEvaluator):
+    """One call about all responses, which each verdict lists."""
+
+    layer, uses_model = "model", True
+
+    async def answer_all(self, batch):
+        client = share_client(batch)
+        texts = "\\n".join(inputs.response.id for inputs in batch)
+        request = client.chat_request([jg.Message(role="user", content=f"together: {texts}")], Mark)
+        mark = (await client.judge(request, Mark)).value.mark
+        return [mark] * len(batch)
+
+
+class Careless(BatchEvaluator):
+    """Send the call about all responses by the client of the first, and name it."""
+
+    layer, uses_model = "model", True
+
+    async def answer_all(self, batch):
+        texts = "\\n".join(inputs.response.id for inputs in batch)
+        request = batch[0].client.chat_request([jg.Message(role="user", content=f"careless: {texts}")], Mark)
+        judged = await batch[0].client.judge(request, Mark)
+        return [jg.Verdict(score=judged.value.mark, call=judged.call.id) for inputs in batch]
+
+
+class Summary(jg.Deriver):
+    gives, uses_model = "summary", True
+
+    async def derive(self, inputs):
+        model = inputs.client.chat_model
+        first = await model.ainvoke(f"first: {inputs.response.text}")
+        second = await model.bind(purpose="shorten", temperature=0.5).ainvoke([("human", f"second: {first.content}")])
+        return jg.Material(name="summary", data=second.content)
+
+
+@jg.evaluator(layer="check", needs=["summary"])
+def short(task, response, summary):
+    return len(summary.data) < 400
+
+
+class Reading(TypedDict, total=False):
+    text: str
+    summary: str
+    promises: str
+    score: float
+
+
+def summarise(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Reading:
+    return {"summary": runtime.context.client.chat_model.invoke(f"sum up: {state['text']}").content}
+
+
+async def promise(state: Reading, config: RunnableConfig) -> Reading:
+    return {"promises": (await config["configurable"]["chat_model"].ainvoke(f"promises: {state['text']}")).content}
+
+
+async def mark(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Reading:
+    judge = runtime.context.client.chat_model.with_structured_output(Mark)
+    return {"score": (await judge.ainvoke(f"mark: {state['summary']} {state['promises']} {state['text']}")).mark}
+
+
+def build():
+    graph = StateGraph(Reading, context_schema=jg.EvaluatorInput)
+    for node in (summarise, promise, mark):
+        graph.add_node(node.__name__, node)
+    graph.add_edge(START, "summarise")
+    graph.add_edge(START, "promise")
+    graph.add_edge(["summarise", "promise"], "mark")
+    graph.add_edge("mark", END)
+    return graph.compile()
+
+
+graph = jg.evaluator(build(), name="graph", own_model=False, version="1")
+
+
+def model(prompt, config: RunnableConfig):
+    return config["configurable"]["chat_model"]
+
+
+chain = ChatPromptTemplate.from_template("chain: {text}") | model | (lambda message: len(message.content) / 1000)
+chain = jg.evaluator(chain, name="chain", own_model=False, version="1")
+
+
+async def stopped(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Reading:
+    await runtime.context.client.chat_model.ainvoke(f"stopped: {state['text']}")
+    raise ValueError("the node cannot go on")
+
+
+broken = StateGraph(Reading).add_node("stopped", stopped).add_edge(START, "stopped").add_edge("stopped", END).compile()
+broken = jg.evaluator(broken, name="broken", own_model=False, version="1")
+
+
+async def blocked(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Reading:
+    return {"score": float(runtime.context.client.chat_model.invoke("blocked").content)}
+
+
+blocking = StateGraph(Reading).add_node("b", blocked).add_edge(START, "b").add_edge("b", END).compile()
+blocking = jg.evaluator(blocking, name="blocking", own_model=False, version="1")
+'''
+TASKS = [
+    {
+        "id": name,
+        "query": "Write a letter.",
+        "responses": [{"id": f"{name}/{one}", "text": f"{name} {one}: dear all"} for one in "ab"],
+    }
+    for name in ("ann", "ben")
+]
+CALLS_OF = {
+    "{use: manners.Marks, name: one, params: {times: 1}}": ["judge"],
+    "{use: manners.Marks, name: two, params: {times: 2}}": ["sum up", "judge"],
+    "{use: manners.Marks, name: five, params: {times: 5}}": [f"mark {number}" for number in range(5)],
+    "manners.graph": ["promise", "summarise", "mark"],
+    "manners.chain": ["judge"],
+}
+
+
+class Judge:
+    """A model whose first structured reply to each prompt is malformed if it is `sloppy`."""
+
+    def __init__(self) -> None:
+        self.sloppy = False
+
+    def __call__(self, body: dict[str, Any], number: int) -> Answer:
+        if "response_format" not in body:
+            return reply_with("a text")
+        if self.sloppy and len(body["messages"]) == 1:
+            return reply_with("no JSON")
+        return reply_with(json.dumps({"mark": 0.5}))
+
+
+@pytest.fixture
+def judge() -> Judge:
+    return Judge()
+
+
+@pytest.fixture
+def server(judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    with run_server(judge) as running:
+        yield running
+
+
+def write(folder: Path, server: Server, *uses: str, more: str = "") -> Path:
+    config = f"model: openai-compatible:{server.url}#tiny\ncalls: {{prices: {{tiny: {{input: 1.0, output: 2.0}}}}}}\n"
+    weights = "".join(f"  {use.rpartition('name: ')[2].split(',')[0].split('.')[-1]}: 1.0\n" for use in uses)
+    config += f"{more}evaluators:\n" + "".join(f"- {use}\n" for use in uses) + f"reward:\n{weights}"
+    return write_project(folder, TASKS, config, EVALUATORS)
+
+
+def bill(printed: str) -> dict[str, int]:
+    """Return the number of calls by source, with the sum of their costs as it is on the bill."""
+    calls = json.loads(printed)["calls"]
+    assert not any(tally["unpriced"] for tally in calls.values())
+    return {source: tally["number"] for source, tally in calls.items() if tally["number"]}
+
+
+def listed(found: list[dict[str, Any]]) -> set[str]:
+    """Return the ids of all calls that verdicts and material list; each trace holds those of its own."""
+    for trace in found:
+        users = [*trace["verdicts"], *trace["material"]]
+        assert {use["id"] for user in users for use in user.get("calls", ())} == {one["id"] for one in trace["calls"]}
+    return {call["id"] for trace in found for call in trace["calls"]}
+
+
+@pytest.mark.parametrize("sloppy", [False, True], ids=["well-formed", "repaired"])
+@pytest.mark.parametrize("use", CALLS_OF)
+def test_the_calls_of_a_trace_are_those_that_the_server_counts(
+    use: str, sloppy: bool, judge: Judge, server: Server, tmp_path: Path, run: Command
+) -> None:
+    judge.sloppy = sloppy
+    project = write(tmp_path / "project", server, use)
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
+    assert ended.code == 0, ended.err
+    found = traces(run, project / "run")
+    assert len(listed(found)) == server.count
+    assert bill(ended.out) == {"sent": server.count}
+    costs = {call["id"]: call["cost"] for trace in found for call in trace["calls"]}
+    assert sum(costs.values()) == pytest.approx(json.loads(ended.out)["calls"]["sent"]["cost"])
+    purposes = CALLS_OF[use]
+    texts = {"sum up", "promise", "summarise"} | ({"judge"} if use == "manners.chain" else set())
+    expected = [one for name in purposes for one in ([name, "repair"] if sloppy and name not in texts else [name])]
+    for trace in found:
+        (verdict,) = trace["verdicts"]
+        assert [one["purpose"] for one in verdict["calls"]] == expected
+        assert len({one["id"] for one in verdict["calls"]}) == len(expected)
+        is_clear = len(purposes) == 1
+        assert verdict["call"] == (verdict["calls"][-1]["id"] if is_clear else None)
+
+    again = run("score", project / "tasks.jsonl", "--out", project / "cached", "--json")
+    assert (again.code, server.count) == (0, len(costs))
+    assert bill(again.out) == {"cached": len(costs)}
+    assert [one["verdicts"][0]["calls"] for one in traces(run, project / "cached")] == [
+        one["verdicts"][0]["calls"] for one in found
+    ]
+
+
+@pytest.fixture
+def scored(judge: Judge, server: Server, tmp_path: Path, run: Command) -> Path:
+    """A run of all evaluators, whose structured replies are repaired."""
+    judge.sloppy = True
+    project = write(tmp_path / "project", server, *CALLS_OF, "manners.short", more="derivers: [manners.Summary]\n")
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+    return project / "run"
+
+
+def test_each_way_through_a_run_keeps_the_calls(scored: Path, server: Server, run: Command) -> None:
+    count, found = server.count, traces(run, scored)
+    assert len(listed(found)) == count
+    assert [use["purpose"] for use in found[0]["material"][0]["calls"]] == ["derive", "shorten"]
+
+    verified = run("verify", scored, "--deep", "--json")
+    assert verified.code == 0, verified.err
+    deep = json.loads(verified.out)["deep"]
+    assert (deep["recomputed"], deep["needing_model"]) == (sum(len(trace["verdicts"]) for trace in found), 0)
+
+    resumed = run("score", scored.parent / "tasks.jsonl", "--out", scored, "--json")
+    assert (resumed.code, bill(resumed.out)) == (0, {"sent": count})
+
+    other = scored.with_name("rescored")
+    assert run("rescore", scored, "--out", other, "--set", "reward.five=2").code == 0
+    assert [one["verdicts"] for one in traces(run, other)] == [one["verdicts"] for one in found]
+
+    branched = scored.with_name("branched")
+    assert run("score", scored.parent / "tasks.jsonl", "--out", branched, "--branch", scored).code == 0
+    assert [one["verdicts"] for one in traces(run, branched)] == [one["verdicts"] for one in found]
+    assert run("verify", branched, "--deep").code == 0
+    assert server.count == count
+
+
+def test_a_resumed_run_asks_nothing_again_and_lists_the_same_calls(scored: Path, server: Server, run: Command) -> None:
+    found, count, half = traces(run, scored), server.count, scored.with_name("half")
+    shutil.copytree(scored, half)
+    with closing(sqlite3.connect(half / "run.sqlite")) as ledger:
+        groups = [number for (number,) in ledger.execute("SELECT seq FROM records WHERE kind = 'group'")]
+    change_ledger(half, "DELETE FROM texts WHERE id >= ? << 20", groups[1])  # as if stopped after the first task
+    change_ledger(half, "DELETE FROM records WHERE seq >= ?", groups[1])
+    resumed = run("score", scored.parent / "tasks.jsonl", "--out", half, "--json")
+    assert resumed.code == 0, resumed.err
+    assert server.count == count
+    assert bill(resumed.out) == {"sent": count}
+    assert [[v.get("calls") for v in one["verdicts"]] for one in traces(run, half)] == [
+        [v.get("calls") for v in one["verdicts"]] for one in found
+    ]
+
+
+def test_the_stand_alone_verifier_reads_the_calls_and_the_steps(scored: Path, run: Command) -> None:
+    assert run("export", scored, "--to", "audit-bundle", "-o", scored.with_name("run.zip")).code == 0
+    unpacked = scored.with_name("unpacked")
+    with zipfile.ZipFile(scored.with_name("run.zip")) as archive:
+        archive.extractall(unpacked)
+    command = [sys.executable, "-I", unpacked / "verify.py", unpacked]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    shown = (unpacked / "traces.jsonl").read_text()
+    for before, after in (('"purpose":"sum up"', '"purpose":"repair"'), ('{"name":"mark",', '{"name":"made",')):
+        assert before in shown, shown[:3000]
+        (unpacked / "traces.jsonl").write_text(shown.replace(before, after, 1))
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (ended.returncode, "verdicts or calls that are not those of its record" in ended.stderr) == (5, True)
+
+
+def test_show_prints_the_steps_of_a_graph_and_the_purposes_of_its_calls(scored: Path, run: Command) -> None:
+    shown = run("show", scored, "--response", "ann/a").out.splitlines()
+    at = next(number for number, line in enumerate(shown) if line.startswith("  manners.graph "))
+    steps, calls = (line.strip() for line in shown[at + 1 : at + 3])
+    names = [step.split()[0] for step in steps.removeprefix("steps: ").split(", ")]
+    assert names == ["promise", "summarise", "mark"]
+    assert all(step.endswith(" s") for step in steps.split(", "))
+    assert calls == "4 calls: promise, summarise, mark, repair"
+
+
+def test_no_digest_depends_on_the_durations_of_steps(scored: Path, server: Server, run: Command) -> None:
+    (scored.parent / "tasks.jsonl").touch()
+    assert run("score", scored.parent / "tasks.jsonl", "--out", scored.with_name("again")).code == 0
+    again = scored.with_name("again2")
+    assert run("score", scored.parent / "tasks.jsonl", "--out", again).code == 0
+    first, second = traces(run, scored.with_name("again")), traces(run, again)
+    assert [one["digest"] for one in first] == [one["digest"] for one in second]
+    durations = [
+        [s["duration"] for one in t for v in one["verdicts"] for s in v.get("steps", ())] for t in (first, second)
+    ]
+    assert durations[0] != durations[1]
+
+
+def test_a_call_about_several_responses_is_listed_with_each(server: Server, tmp_path: Path, run: Command) -> None:
+    project = write(tmp_path / "project", server, "manners.Together", "manners.Careless")
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+    found = traces(run, project / "run")
+    assert len(listed(found)) == server.count == 4
+    assert [len(trace["calls"]) for trace in found] == [2, 2, 2, 2]
+
+
+def test_calls_of_a_node_that_fails_are_listed_and_billed(server: Server, tmp_path: Path, run: Command) -> None:
+    project = write(tmp_path / "project", server, "manners.broken", "manners.blocking")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
+    assert bill(ended.out) == {"sent": server.count} == {"sent": 4}
+    blocking, broken = traces(run, project / "run")[0]["verdicts"]
+    assert (broken["failure"]["kind"], [use["purpose"] for use in broken["calls"]]) == ("ValueError", ["stopped"])
+    assert [step["name"] for step in broken["steps"]] == ["stopped"]
+    assert "await `ainvoke` instead" in blocking["reason"]
+    assert "calls" not in blocking
+
+
+def test_an_evaluator_with_the_configs_model_abstains_without_one(server: Server, tmp_path: Path, run: Command) -> None:
+    project = write(tmp_path / "project", server, "manners.graph", "manners.chain")
+    run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "none")
+    verdicts = [verdict for trace in traces(run, project / "run") for verdict in trace["verdicts"]]
+    assert {(verdict["status"], "calls" in verdict, "steps" in verdict) for verdict in verdicts} == {
+        ("abstained", False, False)
+    }
+    assert server.count == 0
+
+
+def test_a_budget_stops_the_calls_of_a_graph(server: Server, tmp_path: Path, run: Command) -> None:
+    project = write(tmp_path / "project", server, "manners.graph")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--max-calls", 7)
+    assert (ended.code, server.count) == (4, 7)
+    resumed = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
+    assert (resumed.code, server.count) == (0, 12)
+    assert sum(bill(resumed.out).values()) == 12
