@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from jurygraph.display import Displayed
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -42,8 +43,8 @@ BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorInput:
+@dataclass(frozen=True, slots=True, repr=False)
+class EvaluatorInput(Displayed):
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
@@ -64,8 +65,8 @@ class EvaluatorInput:
         return self.responses[0]
 
 
-@dataclass(frozen=True, slots=True)
-class DeriverInput:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeriverInput(Displayed):
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
     `client` gives access to the model; None without one.
@@ -77,7 +78,7 @@ class DeriverInput:
     client: "JudgeClient | None" = None
 
 
-class Evaluator(ABC):
+class Evaluator(Displayed, ABC):
     """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
     `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per response
@@ -186,7 +187,7 @@ class BatchEvaluator(Evaluator):
         """Return the verdicts on all inputs, in the order of `batch`."""
 
 
-class Deriver(ABC):
+class Deriver(Displayed, ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
     Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator;

@@ -1,6 +1,7 @@
 """The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
-from typing import Literal, Self, get_args
+from collections.abc import Iterable
+from typing import Any, Literal, Self, get_args
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -93,6 +94,11 @@ class Verdict(FrozenModel):
             raise ValueError("a failed verdict needs a `failure`")
         return self
 
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        shown = ("score", self.score) if self.status == "ok" else ("status", self.status)
+        rest = ("reason", "met", "native", "scale", "confidence", "evidence", "failure", "call")
+        return [shown, *((name, value) for name in rest if (value := getattr(self, name)) not in (None, "", ()))]
+
     @classmethod
     def abstain(cls, reason: str) -> Self:
         """Return a verdict of a judge that cannot decide."""
@@ -132,6 +138,9 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     """
 
     gated_by: str | None = None
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        return [("question", self.question), ("about", self.about), *super()._repr_parts()]
 
 
 class Variant(FrozenModel):
