@@ -260,11 +260,9 @@ class Jury(Displayed):
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed."""
-        try:
-            self._require_open()
-        except InputError:
+        if self._closed:
             work.close()
-            raise
+        self._require_open()
         return self.loop.run(work)
 
     def _require_open(self) -> None:

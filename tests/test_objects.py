@@ -12,6 +12,7 @@ from langchain_core.language_models import FakeListChatModel
 from langchain_core.runnables import RunnableLambda
 
 import jurygraph as jg
+from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 
@@ -139,6 +140,13 @@ def test_an_instance_is_copied_so_that_two_juries_do_not_share_its_name() -> Non
     assert score(evaluators=[{"use": shared, "name": "a"}]).reward.components == {"a": 1.0}
     assert score(evaluators=[{"use": shared, "name": "b"}]).reward.components == {"b": 1.0}
     assert not hasattr(shared, "name")
+
+
+def test_the_conformance_suite_takes_objects() -> None:
+    judge = jg.testing.ScriptedJudge({"polite": lambda text: "Dear" in text})
+    groups = [(TASK, [jg.Response(id="a", text="Dear Ann"), jg.Response(id="b", text="Ann")])]
+    assert check_evaluator(wordy, groups, derivers=[Words]) == 10
+    assert check_evaluator(jg.criteria(["It is polite."]), groups, model=judge) == 10
 
 
 def test_settings_of_the_config_apply_to_objects() -> None:
