@@ -220,7 +220,7 @@ def test_a_chat_model_may_be_the_model() -> None:
     assert trace.calls[0].provider == "langchain:FakeListChatModel"
 
 
-def test_a_file_with_a_preset_takes_a_model_that_is_an_object(tmp_path: Path) -> None:
+def test_a_file_a_mapping_or_a_config_takes_a_model_that_is_an_object(tmp_path: Path) -> None:
     file = tmp_path / "jury.yaml"
     file.write_text("evaluators: [criteria]\nmodel: none\n")
     judge = jg.testing.ScriptedJudge({"polite": True})
@@ -247,6 +247,18 @@ def test_criteria_of_ones_own_are_judged_and_weighted(criteria: Any, weights: Ma
     polite = next(weight for name, weight in weights.items() if name not in ("long",) and not _is_long(criteria, name))
     assert trace.reward.components == {"style": pytest.approx(polite / sum(weights.values()))}
     assert len(judge.requests) == 1
+
+
+def test_a_file_may_have_them_too(tmp_path: Path) -> None:
+    file = tmp_path / "jury.yaml"
+    file.write_text("evaluators: [{use: criteria, params: {criteria: {polite: It is polite.}}}]\n")
+    with jg.Jury.from_config(file, model=jg.testing.ScriptedJudge({"polite": 0.75})) as jury:
+        assert jury.score(TASK, ["Dear Ann"])[0].reward.components == {"criteria": 0.75}
+    file.write_text("evaluators: [{use: criteria, params: {criteria: polite}}]\n")
+    with pytest.raises(
+        ConfigError, match=r"^evaluators\[0\]: params.criteria: is the text 'polite'; write texts by id"
+    ):
+        jg.Jury.from_config(file)
 
 
 def _is_long(criteria: Any, name: str) -> bool:

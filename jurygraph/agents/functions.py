@@ -225,19 +225,12 @@ def criteria(
     A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by
     id, or a list of texts (with the ids c1, c2, …) and criteria. `settings` are those of an evaluator in a config.
     """
-    if isinstance(criteria, str) or not isinstance(criteria, Iterable):
-        raise InputError(f'criteria: is {name_type(criteria)}; write {{"polite": "It is polite."}}, or a list of texts')
-    pairs = criteria.items() if isinstance(criteria, Mapping) else ((f"c{n}", one) for n, one in enumerate(criteria, 1))
-    own = [_criterion_fields(default_id, criterion) for default_id, criterion in pairs]
-    return {"use": "criteria", "name": name, "params": {"criteria": own, "profile": profile}, **settings}
-
-
-def _criterion_fields(default_id: str, criterion: Any) -> Any:
-    """Return a criterion as a mapping; one without an id or a weight gets `default_id` and weight 1."""
-    if isinstance(criterion, Criterion):
-        return criterion.model_dump(mode="json", exclude_defaults=True)
-    fields = {"text": criterion} if isinstance(criterion, str) else criterion
-    return {"id": default_id, "weight": 1.0, **fields} if isinstance(fields, Mapping) else fields
+    values = criteria.values() if isinstance(criteria, Mapping) else criteria
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f'criteria: is {name_type(values)}; write {{"polite": "It is polite."}}, or a list of texts')
+    own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
+    plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
+    return {"use": "criteria", "name": name, "params": {"criteria": plain, "profile": profile}, **settings}
 
 
 def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:

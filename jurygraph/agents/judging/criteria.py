@@ -13,7 +13,7 @@ from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, validate
+from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Criterion, Question, Rubric, Stakeholder, TaskView
 
@@ -27,8 +27,8 @@ class Criteria(JudgeEvaluator):
     `parts`, the share of their weight that is met.
 
     Args:
-        criteria: criteria of its own, as in a rubric. They are judged in every task, in place of the criteria of its
-            rubric, and form a component of the evaluator's name: their mean by weight.
+        criteria: criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged
+            in every task, in place of its rubric, and form a component of the evaluator's name: their mean by weight.
         profile: `full` or `compact`, as for every evaluator that asks a model.
     """
 
@@ -37,7 +37,7 @@ class Criteria(JudgeEvaluator):
     audience: Audience = "criterion"
     item_name = "criterion"
 
-    def __init__(self, criteria: Sequence[Mapping[str, Any]] | None = None, profile: Profile = "full") -> None:
+    def __init__(self, criteria: Any = None, profile: Profile = "full") -> None:
         super().__init__(profile)
         self._own = () if criteria is None else _read_criteria(criteria)
         if criteria is not None:
@@ -64,9 +64,18 @@ class Criteria(JudgeEvaluator):
         return Item(about.text, Binary())
 
 
-def _read_criteria(criteria: Sequence[Mapping[str, Any]]) -> tuple[Criterion, ...]:
-    """Return criteria of an evaluator's own. Raises ConfigError if they are no rubric, or if one is a penalty."""
-    rubric = validate(Rubric, {"criteria": criteria})
+def _read_criteria(criteria: Any) -> tuple[Criterion, ...]:
+    """Return criteria of an evaluator's own; a bare text, or one without an id or a weight, gets the defaults.
+
+    Raises ConfigError if they are no rubric, or if one is a penalty.
+    """
+    if isinstance(criteria, Sequence) and not isinstance(criteria, str):
+        criteria = {f"c{number}": criterion for number, criterion in enumerate(criteria, 1)}
+    if not isinstance(criteria, Mapping):
+        raise ConfigError(f"params.criteria: is {describe_value(criteria)}; write texts by id, or a list")
+    texts = {name: {"text": one} if isinstance(one, str) else one for name, one in criteria.items()}
+    own = [{"id": name, "weight": 1.0, **one} if isinstance(one, Mapping) else one for name, one in texts.items()]
+    rubric = validate(Rubric, {"criteria": own})
     if isinstance(rubric, Problem):
         raise ConfigError(f"params.{rubric.field}: {rubric}")
     for place, criterion in enumerate(rubric.criteria):
