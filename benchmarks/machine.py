@@ -62,7 +62,7 @@ async def _rounds(jury: Jury) -> tuple[float, list[float]]:
     scored = []
     for _ in range(ROUNDS):
         start = process_time()
-        async for _traces in jury.ascore_all(groups):
+        async for _traces in jury.ascore_many(groups):
             pass
         scored.append((process_time() - start) / GROUPS / SIZE * 1e3)
     return prepared, scored

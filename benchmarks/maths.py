@@ -35,7 +35,7 @@ async def _scored(jury: Jury) -> tuple[float, float, int]:
     start, cpu, count = perf_counter(), process_time(), 0
     groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in work]
     gc.freeze()  # as the command does
-    async for traces in jury.ascore_all(groups):
+    async for traces in jury.ascore_many(groups):
         count += len(traces)
     return perf_counter() - start, process_time() - cpu, count
 

@@ -54,6 +54,6 @@ async def _scored(jury: Jury, groups: list[Group]) -> float:
     gc.collect()
     gc.freeze()  # as the command does
     start, count = process_time(), 0
-    async for traces in jury.ascore_all(groups):
+    async for traces in jury.ascore_many(groups):
         count += len(traces)
     return (process_time() - start) / count * 1e3

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jurygraph.agents.functions import evaluator
+    from jurygraph import testing
+    from jurygraph.agents.functions import criteria, evaluator
     from jurygraph.agents.judging import Binary, Item, JudgeEvaluator, PartialCredit, Scale
     from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
     from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
@@ -76,8 +77,10 @@ __all__ = [
     "TraceMismatch",
     "Variant",
     "Verdict",
+    "criteria",
     "evaluator",
     "read_prompt",
+    "testing",
 ]
 
 
@@ -86,6 +89,8 @@ _HOMES = "errors schema decision.combiner agents.roles agents.functions prompts 
 
 
 def __getattr__(name: str) -> Any:
+    if name == "testing":  # a module, loaded where it is used
+        return import_module("jurygraph.testing")
     if name in __all__:
         for home in _HOMES.split():
             module = import_module(f"{__name__}.{home}")

@@ -9,7 +9,7 @@ the keys of facts and data, have no effect; every verdict survives serialisation
 error.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import JsonValue
@@ -32,12 +32,12 @@ ODD_TEXTS = (
 
 
 def check_evaluator(
-    use: str | Mapping[str, Any],
+    use: Any,
     groups: Iterable[Group],
-    derivers: Sequence[str | Mapping[str, Any]] = (),
-    model: str = "none",
+    derivers: Sequence[Any] = (),
+    model: Any = "none",
 ) -> int:
-    """Check an evaluator, named as in a config, on these tasks and responses; return the number of verdicts checked.
+    """Check an evaluator, as in a config or an object, on these tasks and responses; return the number of verdicts.
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
     needs a model only abstains.

@@ -1,11 +1,12 @@
 """The Python API: a jury, made from a config, prepares plans and scores responses."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import PydanticSerializationError
@@ -17,11 +18,13 @@ from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
+from jurygraph.display import Displayed, format_line
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
+from jurygraph.messages import name_type
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
 from jurygraph.schema.purpose import purpose_of
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.request import CallSink
     from jurygraph.schema.profile import ProfilesLine
+
+T = TypeVar("T")
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of groups scored concurrently; more if the config allows more concurrent calls."""
@@ -49,13 +54,24 @@ class Group(NamedTuple):
     plan: Plan | None = None
     reused_results: ReusedResults = NO_REUSED_RESULTS
 
+    def __repr__(self) -> str:
+        return format_line("Group", [("task", getattr(self.task, "id", None)), ("responses", self.responses)])
 
-class Jury:
+
+GroupLike = Group | tuple[Task, Sequence[Response | str]]
+Progress = Callable[[int, int | None], object]
+"""A callback that receives the number of groups done, and their total if `items` has a length, else None."""
+
+
+class Jury(Displayed):
     """Evaluators, and the rules that turn their verdicts into rewards.
 
-        with Jury.from_config("jury.yaml") as jury:
+        with Jury(evaluators=["maths.accuracy", polite], reward={"accuracy": 1.0, "polite": 0.5}) as jury:
             plan = jury.prepare(task)
             traces = jury.score(task, responses, plan=plan)
+
+    The `settings` are the keys of a config. An evaluator, deriver, combiner or model may be an object in the place of
+    its name; questions know it by its name. `config` is a whole config instead of `settings`.
 
     A `gateway` replaces the one for the config's model. `max_cost` (US dollars) and `max_calls` limit the calls of a
     gateway made here. `code_folder` holds modules that the config names and that are not installed; the attribute is
@@ -67,14 +83,17 @@ class Jury:
     @redacted_errors()
     def __init__(
         self,
-        config: Config,
+        config: Config | None = None,
         *,
         gateway: "Gateway | None" = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
         code_folder: Path | None = None,
+        **settings: Any,
     ) -> None:
-        self.config = config
+        _require("max_cost", max_cost, int | float | None, "give US dollars")
+        _require("max_calls", max_calls, int | None, "give a number of calls")
+        self.config = config = _choose_config(config, settings)
         refuse_secrets_in_config(config)
         uses_code_folder = code_folder is not None and allow_modules_in_folder(config, folder=code_folder)
         self.code_folder = code_folder if uses_code_folder else None
@@ -89,7 +108,8 @@ class Jury:
         if gateway is None and config.model != "none":
             from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
 
-            gateway = open_gateway(config.model, config.calls, max_cost=max_cost, max_calls=max_calls)
+            model = config.model if config.target is None else config.target
+            gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
         self.gateway = gateway
         secrets = () if gateway is None else gateway.backend.secrets
         self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
@@ -100,22 +120,32 @@ class Jury:
         self._prepare = prepare_graph.build()
         self._score = score_graph.build()
         self.loop = LoopThread()
-        self._opened = False
+        self._opened = self._closed = False
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        yield from (("model", self.config.model), ("evaluators", [*self.evaluators]), ("reward", self.config.reward))
 
     @classmethod
     def from_config(
         cls,
         source: str | Path | Mapping[str, Any] | Config,
         *,
+        model: Any = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
         code_folder: Path | None = None,
     ) -> Self:
-        """Return a jury from a YAML file, a mapping or a Config, with the limits and the code folder of the class."""
-        if isinstance(source, Mapping):
-            config = parse_config(source)
+        """Return a jury from a YAML file, a mapping or a Config, with the limits and the code folder of the class.
+
+        `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too.
+        """
+        _require("source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config")
+        if isinstance(source, str | Path):
+            config = read_config(Path(source), model)
+        elif isinstance(source, Config) and model is None:
+            config = source
         else:
-            config = source if isinstance(source, Config) else read_config(Path(source))
+            config = parse_config({**dict(source), **({} if model is None else {"model": model})})
         return cls(config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder)
 
     async def aprepare(
@@ -127,6 +157,8 @@ class Jury:
         model. Raises PlanError; InputError if `profiles` belong to another task; ModelError or BudgetExceeded if the
         model gave no answer.
         """
+        self._require_open()
+        _require("task", task, Task, _TASK_HINT)
         start, context = PrepareState(task=task, profiles_line=profiles), self.context.with_model(self.gateway, sink)
         with redacted_errors(context.secrets):
             state = await start_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
@@ -136,30 +168,66 @@ class Jury:
     async def ascore(
         self,
         task: Task,
-        responses: Sequence[Response],
+        responses: Sequence[Response | str],
         plan: Plan | None = None,
         reused_results: ReusedResults = NO_REUSED_RESULTS,
         sink: "CallSink | None" = None,
     ) -> list[Trace]:
         """Return the traces of a task's whole group of responses, in the order of `responses`.
 
-        Verdicts and material in `reused_results` are reused. Raises InputError for an empty group, and where two
-        responses have the same id.
+        A response may be its text alone: the third of task `a` is then `a/3`. Verdicts and material in `reused_results`
+        are reused. Raises InputError for an empty group, where two responses have the same id, for values of a wrong
+        type, and for a closed jury.
         """
-        group = Group(task, responses, plan, reused_results)
+        group = _read_group(Group(task, responses, plan, reused_results))  # type: ignore[arg-type]
         return await start_isolated(partial(self._score_group, group, sink), self.config.langsmith)
 
-    def ascore_all(self, groups: Iterable[Group], sink: "CallSink | None" = None) -> AsyncIterator[list[Trace]]:
-        """Yield the traces of many groups, in the order of `groups`; several groups are scored concurrently.
+    async def ascore_many(
+        self, items: Iterable[GroupLike], progress: Progress | None = None, sink: "CallSink | None" = None
+    ) -> AsyncGenerator[list[Trace], None]:
+        """Yield the traces of many groups, in the order of `items`; several groups are scored concurrently.
 
-        A finished group makes room for another, and its traces wait until those before it are yielded; `groups` is read
-        ahead no further than this needs. The error of a group is raised in the place of its traces.
+        Each item is a Group or a pair (task, responses). A finished group makes room for another, and its traces wait
+        until those before it are yielded; `items` is read ahead no further than this needs. The error of a group is
+        raised in the place of its traces.
         """
+        self._require_open()
+        _require("items", items, Iterable, _ITEM_HINT)
+        _require("progress", progress, Callable | None, "give a function of (done, total)")
+        groups = (_read_item(place, item) for place, item in enumerate(items))
         tasks = (start_isolated(partial(self._score_group, group, sink), self.config.langsmith) for group in groups)
-        return gather_in_order(tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)
+        results = gather_in_order(tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)
+        done, total = 0, len(items) if isinstance(items, Sized) else None
+        async with aclosing(results):
+            async for traces in results:
+                done += 1
+                if progress is not None:
+                    progress(done, total)
+                yield traces
+
+    def score_many(self, items: Iterable[GroupLike], progress: Progress | None = None) -> Iterator[list[Trace]]:
+        """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
+        self._require_open()
+        return self._iterate(self.ascore_many(items, progress))
+
+    def _iterate(self, results: AsyncGenerator[T, None]) -> Iterator[T]:
+        """Yield what an asynchronous generator yields in the jury's own event loop."""
+        turn = asyncio.Lock()  # an interrupted step may not have ended when the generator is closed
+
+        async def step(move: Callable[[], Awaitable[Any]]) -> Any:
+            async with turn:
+                return await move()
+
+        try:
+            while (result := self.run(step(lambda: anext(results, turn)))) is not turn:
+                yield result
+        finally:
+            if not self._closed:
+                self.run(step(results.aclose))
 
     async def _score_group(self, group: Group, sink: "CallSink | None") -> list[Trace]:
         """Run the score graph on a group."""
+        self._require_open()
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
         start = score_graph.initial_state(plan, group.responses, group.reused_results)
@@ -184,14 +252,26 @@ class Jury:
 
     def prepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
-        return self.loop.run(self.aprepare(task, profiles))
+        return self.run(self.aprepare(task, profiles))
 
-    def score(self, task: Task, responses: Sequence[Response], plan: Plan | None = None) -> list[Trace]:
+    def score(self, task: Task, responses: Sequence[Response | str], plan: Plan | None = None) -> list[Trace]:
         """Run `ascore` for callers without an event loop."""
-        return self.loop.run(self.ascore(task, responses, plan))
+        return self.run(self.ascore(task, responses, plan))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed."""
+        if self._closed:
+            work.close()
+        self._require_open()
+        return self.loop.run(work)
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise InputError("this jury is closed; use it inside its `with` block, or make another one")
 
     def open(self) -> None:
         """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
+        self._require_open()
         if not self._opened:
             for evaluator in self.evaluators.values():
                 open_evaluator(evaluator, self.config.langsmith)
@@ -199,24 +279,81 @@ class Jury:
 
     def close(self) -> None:
         """Release the evaluators' resources (worker processes) and the event loop. Can be called more than once."""
-        for evaluator in self.evaluators.values():
-            run_isolated_sync(evaluator.close, self.config.langsmith)
-        self._opened = False
-        if self.gateway is not None:
-            self.loop.run(self.gateway.close())
-        self.loop.close()
+        self._opened, self._closed = False, True
+        try:
+            for evaluator in self.evaluators.values():
+                run_isolated_sync(evaluator.close, self.config.langsmith)
+            if self.gateway is not None:
+                self.loop.run(self.gateway.close())
+        finally:
+            self.loop.close()
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
-        if self.gateway is not None:
-            await self.gateway.close()
-        await asyncio.to_thread(self.close)
+        self._closed = True
+        try:
+            if self.gateway is not None:
+                await self.gateway.close()
+        finally:
+            await asyncio.to_thread(self.close)
+
+    async def __aenter__(self) -> Self:
+        self._require_open()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
 
     def __enter__(self) -> Self:
+        self._require_open()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+_TASK_HINT = 'write jg.Task(id="a", query="…")'
+_ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
+
+
+def _require(argument: str, value: Any, kinds: Any, hint: str) -> None:
+    """Raise InputError with the name of an argument that is not of one of these kinds."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise InputError(f"{argument}: is {name_type(value)}; {hint}")
+
+
+def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
+    """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
+    if config is None:
+        return parse_config(settings)
+    _require("config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])")
+    if settings:
+        raise InputError(f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them")
+    return cast(Config, config)
+
+
+def _read_item(place: int, item: Any) -> Group:
+    """Return an item of `score_many` as a group. Raises InputError with its place."""
+    where = f"items[{place}]"
+    _require(where, item, tuple, _ITEM_HINT)
+    if not isinstance(item, Group) and len(item) != 2:
+        raise InputError(f"{where}: has {len(item)} entries; {_ITEM_HINT}")
+    return _read_group(Group(*item), where=f"{where}.")
+
+
+def _read_group(group: Group, where: str = "") -> Group:
+    """Return a group with its texts as responses. Raises InputError with the name of an argument of a wrong type."""
+    _require(f"{where}task", group.task, Task, _TASK_HINT)
+    _require(f"{where}plan", group.plan, Plan | None, "give one of jury.prepare(task), or none")
+    if isinstance(group.responses, str) or not isinstance(group.responses, Sequence):
+        _require(f"{where}responses", group.responses, (), "give a list of Responses, or of their texts")
+    responses: list[Response] = []
+    for place, response in enumerate(group.responses):
+        if isinstance(response, str):
+            response = Response(id=f"{group.task.id}/{place + 1}", text=response)
+        _require(f"{where}responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
+        responses.append(response)
+    return group._replace(responses=responses)
 
 
 def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> None:

@@ -101,7 +101,15 @@ def describe_value(value: Any) -> str:
         return f"the text {quote(value)}"
     if value is None:
         return "null"
-    return "an object" if isinstance(value, Mapping) else "a list"
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list | tuple | set | frozenset) else name_type(value)
+
+
+def name_type(value: Any) -> str:
+    """Return the name of the type of a Python value, with an article: "a dict", "an int"."""
+    name = shorten(type(value).__name__)
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 
 
 def quote(name: str) -> str:

@@ -1,10 +1,11 @@
 """Prepare and estimate the work of a jury: read profiles, annotate rubrics, list the requests of a dry run."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.profile import read_profiles
+from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.execution import start_isolated
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Planner:
+class Planner(Displayed):
     """Read profiles, annotate rubrics and estimate requests with the evaluators and the model of a jury.
 
         with Jury.from_config("jury.yaml") as jury:
@@ -35,6 +36,9 @@ class Planner:
     def __init__(self, jury: Jury) -> None:
         self._jury = jury
         self._config = jury.config
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        return self._jury._repr_parts()
 
     async def aread_profiles(self, task: Task) -> "Profiles | None":
         """Return what the model reads from the task's profiles in text; None if no profile has to be read.
@@ -57,7 +61,7 @@ class Planner:
 
     def annotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Run `aannotate` for callers without an event loop."""
-        return self._jury.loop.run(self.aannotate(task, reviewed))
+        return self._jury.run(self.aannotate(task, reviewed))
 
     async def aestimate_annotation(
         self, task: Task, reviewed: Rubric | None = None

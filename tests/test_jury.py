@@ -31,7 +31,7 @@ def make_groups(n: int) -> jg.Group:
 
 
 async def collect(made: jg.Jury, groups: Any) -> list[list[Trace]]:
-    return [traces async for traces in made.ascore_all(groups)]
+    return [traces async for traces in made.ascore_many(groups)]
 
 
 def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
@@ -155,15 +155,109 @@ def test_evaluators_are_opened_before_the_first_question_and_closed_with_the_jur
     assert Opens.log == ["open", "answer", "answer", "close"]
 
 
-def test_a_jury_may_be_closed_twice_and_used_again() -> None:
-    made = jury(evaluator_use("tone"))
+def test_a_jury_may_be_closed_twice_and_refuses_to_be_used_again() -> None:
+    made, group = jury(evaluator_use("tone")), [response("a", tone=0.5)]
+    many = made.score_many([(task(), group)] * 3)
+    assert next(many)[0].reward.value == 0.5
     made.close()
-    assert made.score(task(), [response("a", tone=0.5)])[0].reward.value == 0.5
     made.close()
-    made.close()
+    uses: list[Any] = [
+        lambda: made.score(task(), group), lambda: made.prepare(task()), made.open, made.__enter__, lambda: next(many),
+        lambda: made.score_many([]), lambda: asyncio.run(made.ascore(task(), group)),
+        lambda: asyncio.run(collect(made, [])), lambda: jg.Planner(made).annotate(task()),
+    ]  # fmt: skip
+    for use in uses:
+        with pytest.raises(InputError, match="this jury is closed"):
+            use()
     assert not [thread for thread in threading.enumerate() if thread.name == "jurygraph"]
-    assert made.score(task(), [response("a", tone=0.25)])[0].reward.value == 0.25
-    made.close()
+
+
+def test_async_with_closes_the_jury_in_its_loop() -> None:
+    async def scenario() -> jg.Jury:
+        async with jury(evaluator_use("tone")) as made:
+            assert (await made.ascore(task(), [response("a", tone=0.5)]))[0].reward.value == 0.5
+        return made
+
+    with pytest.raises(InputError, match="this jury is closed"):
+        asyncio.run(scenario()).prepare(task())
+
+
+def test_many_groups_are_scored_in_order_with_progress_from_any_thread() -> None:
+    seen: list[tuple[int, int | None]] = []
+    items = [(Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 10)]) for n in range(5)]
+    with jury(evaluator_use("tone")) as made:
+        results = list(made.score_many(items, progress=lambda done, total: seen.append((done, total))))
+        assert [traces[0].reward.value for traces in results] == [0.0, 0.1, 0.2, 0.3, 0.4]
+        assert seen == [(n, 5) for n in range(1, 6)]
+        list(made.score_many(iter(items), progress=lambda *step: seen.append(step)))
+        assert seen[5:] == [(n, None) for n in range(1, 6)]
+
+
+def test_many_groups_are_read_no_further_than_needed_and_end_with_the_consumer() -> None:
+    read: list[int] = []
+
+    def groups() -> Iterator[Any]:
+        for n in range(1000):
+            read.append(n)
+            yield make_groups(n)
+
+    with jury(evaluator_use("tone")) as made:
+        results = made.score_many(groups())
+        for _ in range(3):
+            next(results)
+        assert len(read) <= 3 + MAX_CONCURRENT_GROUPS * (1 + MAX_WAITING_GROUPS)
+        results.close()  # type: ignore[attr-defined]
+        ((trace,),) = made.score_many([make_groups(1)])
+        assert trace.response_id == "r1"
+
+
+def test_an_error_in_the_callback_ends_the_scoring() -> None:
+    def stop(done: int, total: int | None) -> None:
+        raise RuntimeError("enough")
+
+    with jury(evaluator_use("tone")) as made, pytest.raises(RuntimeError, match="enough"):
+        list(made.score_many([make_groups(n) for n in range(100)], progress=stop))
+
+
+def test_a_text_is_a_response_with_a_number() -> None:
+    with jg.Jury(evaluators=[_length]) as made:
+        traces = made.score(task(), ["four", Response(id="own", text="four"), "sixsix"])
+        (others,) = made.score_many([(task(), ("four",))])
+    assert [(one.response_id, one.reward.value) for one in traces] == [("task/1", 0.4), ("own", 0.4), ("task/3", 0.6)]
+    assert [one.response_id for one in others] == ["task/1"]
+
+
+def _length(task: jg.TaskView, response: jg.Response) -> float:
+    return len(response.text) / 10
+
+
+WRONG: list[tuple[Any, str]] = [
+    (lambda made: made.prepare("q"), "task: is a str; write jg.Task("),
+    (lambda made: made.score({"id": "a"}, []), "task: is a dict; write jg.Task("),
+    (lambda made: made.score(task(), "x"), "responses: is a str; give a list"),
+    (lambda made: made.score(task(), Response(id="a", text="x")), "responses: is a Response; give a list"),
+    (lambda made: made.score(task(), (text for text in "ab")), "responses: is a generator; give a list"),
+    (lambda made: made.score(task(), None), "responses: is a NoneType; give a list"),
+    (lambda made: made.score(task(), ["a", {"text": "b"}]), "responses[1]: is a dict; write jg.Response("),
+    (lambda made: made.score(task(), ["a"], plan="p"), "plan: is a str; give one of jury.prepare("),
+    (lambda made: list(made.score_many(7)), "items: is an int; give a list of Groups"),
+    (lambda made: list(made.score_many([task()])), "items[0]: is a Task; give a list of Groups"),
+    (lambda made: list(made.score_many([(task(),)])), "items[0]: has 1 entries; give a list of Groups"),
+    (lambda made: list(made.score_many([make_groups(1), ("t", ["a"])])), "items[1].task: is a str; write"),
+    (lambda made: list(made.score_many([], progress="bar")), "progress: is a str; give a function"),
+    (lambda made: jg.Jury("jury.yaml"), "config: is a str; use Jury.from_config("),  # type: ignore[arg-type]
+    (lambda made: jg.Jury(made.config, evaluators=[]), "config: is given, and so is its key 'evaluators'"),
+    (lambda made: jg.Jury.from_config(7), "source: is an int; give a file, a dict or a Config"),  # type: ignore[arg-type]
+    (lambda made: jg.Jury(max_cost="1", evaluators=[_length]), "max_cost: is a str; give US dollars"),
+    (lambda made: jg.Jury(max_calls=True, evaluators=[_length]), "max_calls: is a bool; give a number of calls"),
+]
+
+
+@pytest.mark.parametrize(("use", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_a_value_of_a_wrong_type_is_refused_by_the_name_of_its_argument(use: Any, message: str) -> None:
+    with jury(evaluator_use("tone")) as made, pytest.raises(InputError) as refused:
+        use(made)
+    assert str(refused.value).startswith(message)
 
 
 class Blocks(Evaluator):
@@ -228,7 +322,7 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
 
     async def first() -> int:
         with jury(evaluator_use("tone")) as made:
-            results: AsyncIterator[list[Trace]] = made.ascore_all(groups())
+            results: AsyncIterator[list[Trace]] = made.ascore_many(groups())
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
         return len(read)
@@ -315,7 +409,7 @@ def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
 
     async def first() -> None:
         with waiting(others=most - 1) as made:
-            results: AsyncIterator[list[Trace]] = made.ascore_all(groups())
+            results: AsyncIterator[list[Trace]] = made.ascore_many(groups())
             async with asyncio.timeout(60.0):
                 await anext(results)
             assert read == most
@@ -343,7 +437,7 @@ def test_results_before_an_error_are_yielded() -> None:
 
     async def scenario() -> None:
         with jury(evaluator_use("tone")) as made:
-            async for traces in made.ascore_all([make_groups(1), jg.Group(task(), []), make_groups(2)]):
+            async for traces in made.ascore_many([make_groups(1), jg.Group(task(), []), make_groups(2)]):
                 done.append(traces[0].response_id)
 
     with pytest.raises(InputError):

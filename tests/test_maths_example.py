@@ -29,7 +29,7 @@ def scored(recipe: Path | Mapping[str, Any], tasks: Path) -> tuple[list[Trace], 
 
     async def score(jury: Jury) -> list[Trace]:
         groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in work]
-        return [trace async for traces in jury.ascore_all(groups) for trace in traces]
+        return [trace async for traces in jury.ascore_many(groups) for trace in traces]
 
     with Jury.from_config(recipe) as jury:
         return asyncio.run(score(jury)), {agent: fmean(own) for agent, own in labels.items()}

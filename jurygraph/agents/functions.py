@@ -1,4 +1,4 @@
-"""Plain functions, langchain-core Runnables and compiled LangGraph graphs as evaluators.
+"""Evaluators without a class: plain functions, langchain-core Runnables, LangGraph graphs, and criteria for a model.
 
 @jurygraph.evaluator(layer="check")
 def short(task: TaskView, response: Response) -> float:
@@ -10,12 +10,23 @@ import hashlib
 import inspect
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, get_args, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
-from jurygraph.errors import ConfigError
-from jurygraph.schema import Audience, Branch, Condition, Layer, Question, Scope, TaskView, Verdict
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import name_type
+from jurygraph.schema import (
+    Audience,
+    Branch,
+    Condition,
+    Criterion,
+    Layer,
+    Question,
+    Scope,
+    TaskView,
+    Verdict,
+)
 from jurygraph.schema.plan import Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
@@ -206,6 +217,26 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     is_only = earlier is not None and _origin(earlier) == _origin(adapted)
     REGISTERED[chosen_name] = adapted if is_only else None
     return adapted
+
+
+def criteria(
+    criteria: Mapping[str, Any] | Iterable[str | Criterion | Mapping[str, Any]],
+    *,
+    name: str = "criteria",
+    profile: str = "full",
+    **settings: Any,
+) -> dict[str, Any]:
+    """Return the built-in evaluator `criteria` with criteria of its own, for `evaluators` of a config in Python.
+
+    A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by
+    id, or a list of texts (with the ids c1, c2, …) and criteria. `settings` are those of an evaluator in a config.
+    """
+    values = criteria.values() if isinstance(criteria, Mapping) else criteria
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f'criteria: is {name_type(values)}; write {{"polite": "It is polite."}}, or a list of texts')
+    own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
+    plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
+    return {"use": "criteria", "name": name, "params": {"criteria": plain, "profile": profile}, **settings}
 
 
 def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:

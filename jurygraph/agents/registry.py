@@ -1,4 +1,4 @@
-"""Resolve names in the config to evaluators, derivers and combiners.
+"""Resolve names in the config to evaluators, derivers and combiners; an object in the place of a name is used itself.
 
 The lookup order is: jurygraph's own, those registered by the decorator, installed plug-ins (entry points
 `jurygraph.evaluators`, `jurygraph.derivers`, `jurygraph.combiners`), and a dotted path such as `my_package.tone`.
@@ -18,7 +18,7 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import nearest_name
-from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse
+from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -29,7 +29,7 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED)
+    target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED) if use.target is None else use.target
     evaluator: Evaluator
     if is_runnable(target) or inspect.isroutine(target):
         evaluator = adapt(target, use.use)
@@ -46,15 +46,20 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     if isinstance(evaluator, AdaptedEvaluator):
         evaluator.set_params(use.params)
     evaluator.name, evaluator.params = use.known_as, use.params
+    if target is use.target:
+        _add_settings_to_version(evaluator, target)
     return evaluator
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
-    deriver = _make_instance("deriver", use.use, _find("deriver", use.use, BUILTIN_DERIVERS, {}), use.params)
+    target = _find("deriver", use.use, BUILTIN_DERIVERS, {}) if use.target is None else use.target
+    deriver = _make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
     deriver.name, deriver.params = use.known_as, use.params
+    if target is use.target:
+        _add_settings_to_version(deriver, target)
     return deriver
 
 
@@ -81,11 +86,14 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
     return dict(sorted(loaded.items()))
 
 
-def load_combiner(name: str) -> Combiner:
-    """Return the combiner of that name. Raises ConfigError if there is none."""
-    combiner = _make_instance("combiner", name, _find("combiner", name, BUILTIN_COMBINERS, {}), {})
+def load_combiner(name: str, target: Any = None) -> Combiner:
+    """Return the combiner of that name, or made of the `target` known by it. Raises ConfigError if there is none."""
+    found = _find("combiner", name, BUILTIN_COMBINERS, {}) if target is None else target
+    combiner = _make_instance("combiner", name, found, {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is not a combiner: subclass jurygraph.Combiner")
+    if target is not None:
+        _add_settings_to_version(combiner, target)
     return combiner
 
 
@@ -96,13 +104,48 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
     """
     keys = {component.combiner: f"components.{name}.combiner: " for name, component in config.components.items()}
     keys[config.rubric.aggregation] = "rubric.aggregation: "
+    targets = _combiner_objects(config)
     loaded = {}
     for name in sorted({"mean", config.weights.welfare, *keys, *(record.combiner for record in records)}):
         try:
-            loaded[name] = load_combiner(name)
+            loaded[name] = load_combiner(name, targets.get(name))
         except ConfigError as error:
             raise ConfigError(f"{keys.get(name, '')}{error}") from error.__cause__
     return loaded
+
+
+def _combiner_objects(config: Config) -> dict[str, Any]:
+    """Return the objects that the config has for combiners, by name. Raises ConfigError if two share a name."""
+    targets: dict[str, Any] = {}
+    for key, component in config.components.items():
+        name, target = component.combiner, component.target
+        if target is not None and (name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target):
+            raise ConfigError(f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one")
+    return targets
+
+
+def _add_settings_to_version(component: Any, target: Any) -> None:
+    """Add a digest of its attributes to the version of an instance that is an object of the config.
+
+    Unlike the params of a class, they are in no plan otherwise. Only the type counts of one that is not plain data.
+    """
+    if not inspect.isclass(target) and not isinstance(component, AdaptedEvaluator):
+        settings = {name: value for name, value in vars(target).items() if name not in ("name", "params", "version")}
+        digest = digest_of({name: _describe_setting(settings[name]) for name in sorted(settings)})
+        component.version += f" with {digest[:12]}" if settings else ""
+
+
+def _describe_setting(value: Any) -> Any:
+    """Return plain data that stands for a value in a digest."""
+    if isinstance(value, FrozenModel):
+        return value.digest
+    if isinstance(value, set | frozenset):
+        return sorted(map(repr, value))
+    try:
+        return digest_of(value)
+    except (TypeError, ValueError, RecursionError):
+        kind = value if inspect.isclass(value) or inspect.isroutine(value) else type(value)
+        return f"{kind.__module__}.{kind.__qualname__} {source_version(kind)}"
 
 
 def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:

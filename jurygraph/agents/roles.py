@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from jurygraph.display import Displayed
 from jurygraph.models.request import CallLog
 from jurygraph.schema import (
     Audience,
@@ -44,8 +45,8 @@ BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EvaluatorInput:
+@dataclass(frozen=True, slots=True, repr=False)
+class EvaluatorInput(Displayed):
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
@@ -68,8 +69,8 @@ class EvaluatorInput:
         return self.responses[0]
 
 
-@dataclass(frozen=True, slots=True)
-class DeriverInput:
+@dataclass(frozen=True, slots=True, repr=False)
+class DeriverInput(Displayed):
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
     `client` gives access to the model; None without one.
@@ -86,7 +87,7 @@ def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
 
 
-class Evaluator(ABC):
+class Evaluator(Displayed, ABC):
     """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
     `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per response
@@ -196,7 +197,7 @@ class BatchEvaluator(Evaluator):
         """Return the verdicts on all inputs, in the order of `batch`."""
 
 
-class Deriver(ABC):
+class Deriver(Displayed, ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
     Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator;

@@ -10,13 +10,14 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import ComponentInput, Question
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreMatrix:
+@dataclass(frozen=True, slots=True, repr=False)
+class ScoreMatrix(Displayed):
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], where a cell without a verdict is filled by the failure rule; `met` [R,Q], whether it counts
@@ -54,8 +55,8 @@ Matrices = Mapping[str, ScoreMatrix]
 Params = Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Component:
+@dataclass(frozen=True, slots=True, repr=False)
+class Component(Displayed):
     """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
 
     `diagnostics` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
@@ -67,7 +68,7 @@ class Component:
     diagnostics: Mapping[str, Floats] = field(default_factory=dict)
 
 
-class Combiner(ABC):
+class Combiner(Displayed, ABC):
     """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
     everywhere.
 

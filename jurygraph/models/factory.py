@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backend import Backend
@@ -25,8 +26,11 @@ from jurygraph.models.retries import RetryPolicy
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
 
+if TYPE_CHECKING:
+    from langchain_core.language_models import BaseChatModel
+
 _FREE_PRICE = Price(input=0.0, output=0.0)
-_FREE_KINDS = ("gguf", "replay")
+_FREE_KINDS = ("gguf", "replay", "scripted")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
 
@@ -41,18 +45,21 @@ PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
 def open_gateway(
-    model: str,
+    model: "str | Backend | BaseChatModel",
     config: CallsConfig,
     *,
     max_cost: float | None = None,
     max_calls: int | None = None,
 ) -> Gateway:
-    """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it."""
+    """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it.
+
+    Replies of a model that is an object are not cached, since no request contains its settings.
+    """
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
-    kind = model.partition(":")[0]
+    kind = (model if isinstance(model, str) else backend.provider).partition(":")[0]
     table: Callable[[str], Price | None] | None = None
     if backend.provider == "litellm":
         from jurygraph.models.backends.litellm import price as litellm_price
@@ -69,15 +76,18 @@ def open_gateway(
         price=price,
         breaker=CircuitBreaker(config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),
-        cache=Cache(default_folder()) if config.cache and kind not in _UNCACHED else None,
+        cache=Cache(default_folder()) if config.cache and isinstance(model, str) and kind not in _UNCACHED else None,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
     )
 
 
-def open_backend(model: str, config: CallsConfig) -> Backend:
+def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) -> Backend:
     """Return the backend of a config's `model`. Raises `ConfigError`."""
-    kind, _, rest = model.partition(":")
+    if isinstance(model, Backend):
+        return model
+    name = model if isinstance(model, str) else "langchain:"
+    kind, _, rest = name.partition(":")
     try:
         if config.form is not None and kind in _FORM_REFUSALS:
             raise ConfigError(f"calls.form: {_FORM_REFUSALS[kind]}, so leave the form out")
@@ -97,14 +107,14 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
         if kind == "langchain":
             from jurygraph.models.backends.chat_model import ChatModel
 
-            return ChatModel(rest)
-        if PROVIDER_MODEL.fullmatch(model):
+            return ChatModel(rest if isinstance(model, str) else model)
+        if PROVIDER_MODEL.fullmatch(name):
             from jurygraph.models.backends.litellm import LiteLLM
 
-            return LiteLLM(model, form=config.form)
+            return LiteLLM(name, form=config.form)
     except (ValueError, InputError) as error:
         raise ConfigError(f"model: {error}") from error
-    prefix = model.partition("://")[0]  # the rest may contain a key
+    prefix = name.partition("://")[0]  # the rest may contain a key
     choices = (
         "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
     )

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
+from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean
 from jurygraph.runs.store import folder as run_folder
@@ -49,7 +50,7 @@ class ScoredResponse(NamedTuple):
     response: Response | None
 
 
-class Run:
+class Run(Displayed):
     """A stored run, opened for reading.
 
         with Run.open("run") as run:
@@ -101,6 +102,10 @@ class Run:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        header = self.header
+        yield from (("folder", str(self.folder)), ("model", header.config.model), ("evaluators", [*header.evaluators]))
 
     @property
     def id(self) -> str:

@@ -1,9 +1,19 @@
 """The config of a jury: its evaluators, how their verdicts count, and its calls to a model. It holds no secret."""
 
 import re
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Mapping, Sequence, Set
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field, GetJsonSchemaHandler, JsonValue, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    GetJsonSchemaHandler,
+    JsonValue,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
@@ -21,6 +31,40 @@ Suite = Literal["master-keys", "null", "injection", "reference"]
 """The four suites of attacks by responses on their judge."""
 
 
+class CodeModel(FrozenModel):
+    """A model whose field `code_field` names code; in Python it may be given the code itself, known by its name.
+
+    `target` is then that object. It is in no digest, file or schema, so that the config stays plain data.
+    """
+
+    code_field: ClassVar[str]
+    _code: tuple[str, Any] = PrivateAttr(default=("", None))
+
+    @property
+    def target(self) -> Any:
+        """Return the object that was given in the place of its name; None if the name was given."""
+        name, target = self._code
+        return target if name == getattr(self, self.code_field) else None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _replace_code_by_name(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
+        settings = value if isinstance(value, Mapping) else {cls.code_field: value}
+        code = settings.get(cls.code_field)
+        if isinstance(code, _PLAIN_DATA):
+            return build(value)
+        names = (getattr(code, "name", None), getattr(code, "__name__", None), type(code).__name__)
+        name = next(name for name in names if isinstance(name, str) and name)
+        if name == "<lambda>":
+            raise ValueError("is a lambda, which has no name; write a function with `def`")
+        model = build({**settings, cls.code_field: name})
+        model._code = name, code
+        return model
+
+
+_PLAIN_DATA = (str, int, float, Mapping, Sequence, Set, FrozenModel, type(None))
+
+
 class NamedModel(FrozenModel):
     """A model that may be written as a bare string, the value of its first field; other fields have their defaults."""
 
@@ -34,9 +78,10 @@ class NamedModel(FrozenModel):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class _PluginUse(NamedModel):
+class _PluginUse(CodeModel, NamedModel):
     """An evaluator or deriver of the config; a bare name means `{use: name}`."""
 
+    code_field = "use"
     use: Id
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
@@ -81,9 +126,10 @@ class InputConfig(NamedModel):
     if_skipped: SkippedRule | None = None
 
 
-class ComponentConfig(FrozenModel):
+class ComponentConfig(CodeModel):
     """A component that the config defines: a combiner over named inputs."""
 
+    code_field = "combiner"
     combiner: Id = "mean"
     inputs: dict[Id, InputConfig] = Field(min_length=1)
     params: dict[str, JsonValue] = Field(default_factory=dict)
@@ -268,9 +314,10 @@ class CallsConfig(FrozenModel):
         return parameters
 
 
-class Config(FrozenModel):
+class Config(CodeModel):
     """The config of a jury. Unknown keys are refused; `reward` may be left out if there is one component."""
 
+    code_field = "model"
     version: Literal[1] = 1
     purpose: PurposeConfig = PurposeConfig()
     model: str = "none"

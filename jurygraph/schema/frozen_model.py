@@ -8,6 +8,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from jurygraph.display import Displayed
 from jurygraph.messages import nearest_name, quote
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
@@ -40,10 +41,20 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical_json(value)).hexdigest()
 
 
-class FrozenModel(BaseModel):
+class FrozenModel(Displayed, BaseModel):
     """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        """Return the fields that are not at their defaults."""
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name, None)
+            if field.repr and (field.is_required() or value != field.get_default(call_default_factory=True)):
+                yield name, value
+
+    def __repr_args__(self) -> Iterable[tuple[str, Any]]:
+        return self._repr_parts()  # for rich and other printers of pydantic models
 
     @cached_property
     def digest(self) -> str:

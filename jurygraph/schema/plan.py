@@ -1,5 +1,6 @@
 """Plans: everything that is fixed before a response is seen, namely the questions and how their answers count."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
@@ -192,6 +193,11 @@ class Plan(FrozenModel):
     profiles: Profiles | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
     rubric: Rubric | None = Field(default=None, exclude_if=lambda rubric: rubric is None)
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        reward = {spec.name: spec.weight for spec in self.decision.specs if spec.weight}
+        yield from (("task", self.task_id), ("questions", len(self.survey.questions)), ("reward", reward))
+        yield "digest", self.digest[:12]
 
 
 def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:

@@ -1,11 +1,12 @@
 """The results: a reward with all its terms, and a trace with everything that led to it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
+from jurygraph.display import format_value, html_table
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
@@ -68,6 +69,10 @@ class Reward(FrozenModel):
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
 
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        names = ("value", "status", "coverage", "range", "components", "notes")
+        return [(name, getattr(self, name)) for name in names if name != "notes" or self.notes]
+
 
 class Trace(FrozenModel):
     """The reward of one response, and everything that led to it. `purpose` is set if it is not for training.
@@ -91,6 +96,17 @@ class Trace(FrozenModel):
     purpose: Purpose | None = Field(default=None, exclude_if=lambda purpose: purpose is None)
     previous: str | None = None
     plan: Plan | None = Field(default=None, exclude=True, repr=False)
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        yield from (("task", self.task_id), ("response", self.response_id))
+        yield from (("reward", self.reward.value), ("status", self.reward.status))
+        yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))
+
+    def _repr_html_(self) -> str:
+        value, reward = format_value(self.reward.value), self.reward
+        caption = f"Response {self.response_id} to task {self.task_id}: reward {value} ({reward.status})"
+        terms = [(term.name, term.weight, term.value, term.contribution) for term in reward.terms]
+        return html_table(caption, ("component", "weight", "value", "contribution"), terms)
 
     @computed_field  # type: ignore[prop-decorator]
     @cached_property

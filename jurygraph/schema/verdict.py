@@ -1,7 +1,8 @@
 """The results of evaluators and derivers: verdicts and material, with their evidence, failures and gates."""
 
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
@@ -111,6 +112,11 @@ class Verdict(FrozenModel):
             raise ValueError("a failed verdict needs a `failure`")
         return self
 
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        shown = ("score", self.score) if self.status == "ok" else ("status", self.status)
+        rest = ("reason", "met", "native", "scale", "confidence", "evidence", "failure", "call")
+        return [shown, *((name, value) for name in rest if (value := getattr(self, name)) not in (None, "", ()))]
+
     @classmethod
     def abstain(cls, reason: str) -> Self:
         """Return a verdict of a judge that cannot decide."""
@@ -158,6 +164,9 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     def digest(self) -> str:
         """SHA-256 of the verdict without the durations of its steps."""
         return digest_of(self.model_dump(mode="json", exclude={"steps": {"__all__": {"duration"}}}))
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        return [("question", self.question), ("about", self.about), *super()._repr_parts()]
 
 
 class Variant(FrozenModel):

@@ -101,11 +101,12 @@ def _preset_parts() -> dict[str, dict[str, Any]]:
     return tomllib.loads(files("jurygraph.sources").joinpath("presets.toml").read_text(encoding="utf-8"))
 
 
-def read_config(path: str | Path, model: str | None = None) -> Config:
+def read_config(path: str | Path, model: Any = None) -> Config:
     """Read the config in a YAML file. Raises `ConfigError` with file, line and key.
 
-    `model` replaces the config's own before a preset is expanded, since a preset may contain less without a model.
-    Files that its evaluators read (`history`, `texts`), relative to the config's folder, get absolute paths.
+    `model`, a name or an object, replaces the config's own before a preset is expanded, since a preset may contain less
+    without a model. Files that its evaluators read (`history`, `texts`), relative to the config's folder, get absolute
+    paths.
     """
     name = Path(path).name
     try:
@@ -174,7 +175,7 @@ def line_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _validate(value: Any, model: str | None = None) -> Config | Problem:
+def _validate(value: Any, model: Any = None) -> Config | Problem:
     """Return the config, or the error in it."""
     if not isinstance(value, Mapping):
         return Problem((), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`")

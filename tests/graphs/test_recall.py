@@ -245,7 +245,7 @@ def test_each_of_many_groups_recalls_its_own_results() -> None:
         with jury(*config["evaluators"]) as made:
             plans = [await made.aprepare(about) for about, _ in groups]
             work = (Group(*group, plan, recall(group[0])) for group, plan in zip(groups, plans, strict=True))
-            return [traces[0].reward.value async for traces in made.ascore_all(work)]
+            return [traces[0].reward.value async for traces in made.ascore_many(work)]
 
     assert asyncio.run(rewards()) == [0.5, 1.0]
     assert (turns, len(REQUESTED)) == (["first", "second"], 1)

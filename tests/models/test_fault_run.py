@@ -147,7 +147,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Ended:
         calls = config(url, attempts=ATTEMPTS, timeout=TIMEOUT)
         made = Jury.from_config({**calls, "safety": {"gates": []}})  # which would stop responses that say such things
         try:
-            traces = [trace async for group in made.ascore_all(groups()) for trace in group]
+            traces = [trace async for group in made.ascore_many(groups()) for trace in group]
             assert made.gateway is not None
             return traces, made.gateway.budget.calls
         finally:

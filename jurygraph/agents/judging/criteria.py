@@ -13,8 +13,9 @@ from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import ConfigError
+from jurygraph.messages import Problem, describe_value, validate
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Criterion, Question, Stakeholder, TaskView
+from jurygraph.schema import Audience, Criterion, Question, Rubric, Stakeholder, TaskView
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 
@@ -24,15 +25,35 @@ class Criteria(JudgeEvaluator):
 
     A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
     `parts`, the share of their weight that is met.
+
+    Args:
+        criteria: criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged
+            in every task, in place of its rubric, and form a component of the evaluator's name: their mean by weight.
+        profile: `full` or `compact`, as for every evaluator that asks a model.
     """
 
     name = "criteria"
     prompt = load_prompt("criteria")
-    audience = "criterion"
+    audience: Audience = "criterion"
     item_name = "criterion"
 
+    def __init__(self, criteria: Any = None, profile: Profile = "full") -> None:
+        super().__init__(profile)
+        self._own = () if criteria is None else _read_criteria(criteria)
+        if criteria is not None:
+            self.audience, self.shares = "task", {criterion.id: criterion.weight for criterion in self._own}
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        if not self._own:
+            return super().questions(view)
+        params = {name: value for name, value in self.params.items() if name != "criteria"}
+        shown = [criterion.model_dump(mode="json", exclude={"weight", "role"}) for criterion in self._own]
+        return [self.question(view, one["id"], params={**params, "criterion": one}) for one in shown]
+
     def item(self, inputs: EvaluatorInput) -> Item:
-        about = inputs.task.about
+        about: Any = inputs.task.about
+        if self._own:
+            about = next(criterion for criterion in self._own if criterion.id == inputs.question.subject)
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)
@@ -41,6 +62,29 @@ class Criteria(JudgeEvaluator):
             anchors = tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
             return Item(about.text, Scale(*about.scale), anchors=anchors)
         return Item(about.text, Binary())
+
+
+def _read_criteria(criteria: Any) -> tuple[Criterion, ...]:
+    """Return criteria of an evaluator's own; a bare text, or one without an id or a weight, gets the defaults.
+
+    Raises ConfigError if they are no rubric, or if one is a penalty.
+    """
+    if isinstance(criteria, Sequence) and not isinstance(criteria, str):
+        criteria = {f"c{number}": criterion for number, criterion in enumerate(criteria, 1)}
+    if not isinstance(criteria, Mapping):
+        raise ConfigError(f"params.criteria: is {describe_value(criteria)}; write texts by id, or a list")
+    texts = {name: {"text": one} if isinstance(one, str) else one for name, one in criteria.items()}
+    own = [{"id": name, "weight": 1.0, **one} if isinstance(one, Mapping) else one for name, one in texts.items()]
+    rubric = validate(Rubric, {"criteria": own})
+    if isinstance(rubric, Problem):
+        raise ConfigError(f"params.{rubric.field}: {rubric}")
+    for place, criterion in enumerate(rubric.criteria):
+        if criterion.weight < 0:
+            hint = "make an evaluator of the penalties, and give it a negative weight in `reward`"
+            raise ConfigError(f"params.criteria[{place}].weight: is {criterion.weight:g}, below 0; {hint}")
+        if "/" in criterion.id:
+            raise ConfigError(f"params.criteria[{place}].id: has a slash; leave it out")
+    return rubric.criteria
 
 
 def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:

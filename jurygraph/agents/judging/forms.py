@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, create_model, model_validator
 
+from jurygraph.display import Displayed
 from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
@@ -66,7 +67,7 @@ class Claim(NamedTuple):
     quotes: Sequence[str]
 
 
-class Form(ABC):
+class Form(Displayed, ABC):
     """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
 
     @abstractmethod
@@ -82,7 +83,7 @@ class Form(ABC):
         """Return the measurement of the reply; `name` is the field of the reply that holds the answer."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Binary(Form):
     """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
 
@@ -105,7 +106,7 @@ class Binary(Form):
         return Measurement(answer.probability if probability is None else probability, answer.met, f"P(met) {source}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Scale(Form):
     """A value from `low` (not at all) to `high` (fully), scored as its relative position in [0, 1]."""
 
@@ -124,7 +125,7 @@ class Scale(Form):
         return Measurement(score, native=answer.value, scale=(self.low, self.high))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PartialCredit(Form):
     """Each part is met or not, and adds its weight as partial credit."""
 

@@ -9,6 +9,7 @@ from pydantic import create_model
 
 from jurygraph.agents.judging.forms import Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
+from jurygraph.display import Displayed
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import Prompt
 from jurygraph.safety.evidence import aread_text
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+@dataclass(frozen=True, slots=True, repr=False)
+class Item(Displayed):
     """One item to be judged: its text, its form, the texts of its parts, and the meanings of values of its scale."""
 
     text: str

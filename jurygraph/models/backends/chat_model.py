@@ -42,8 +42,15 @@ class ChatModel(Backend):
     capabilities = Capabilities("instructed")  # the classes do not report more
 
     def __init__(self, model: "BaseChatModel | str") -> None:
-        chat = _load_model(model) if isinstance(model, str) else model
+        from langchain_core.language_models import BaseChatModel
+
+        chat, path = (_load_model(model), model) if isinstance(model, str) else (model, type(model).__name__)
         kind = type(chat).__name__
+        if not isinstance(chat, BaseChatModel):
+            problem = f"is a {kind}, and no langchain-core chat model"
+            raise ConfigError(
+                f"model 'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)"
+            )
         retries = getattr(chat, "max_retries", 0)
         if retries != 0:  # None means the default of its client
             problem = f"it has max_retries={retries!r}, and would retry in addition to calls.attempts"
@@ -85,20 +92,14 @@ class ChatModel(Backend):
             return answer
 
 
-def _load_model(path: str) -> "BaseChatModel":
-    from langchain_core.language_models import BaseChatModel
-
+def _load_model(path: str) -> Any:
     try:
-        target = pkgutil.resolve_name(path)
+        return pkgutil.resolve_name(path)
     except Exception as error:  # the user's module may raise anything, such as for a missing key
         problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
             f"model 'langchain:{path}' cannot be loaded: {problem}; name one as package.module.name"
         ) from error
-    if not isinstance(target, BaseChatModel):
-        problem = f"is a {type(target).__name__}, and no langchain-core chat model"
-        raise ConfigError(f"model 'langchain:{path}' {problem}; name one that is set up, such as judge = ChatOpenAI(…)")
-    return target
 
 
 def _reply(message: "AIMessage") -> Reply:

@@ -278,7 +278,7 @@ class ScoringSession:
         started: deque[_StartedGroup] = deque()
         try:
             with _rare_garbage_collection():
-                async for traces in self.jury.ascore_all(self._start_groups(run, started), sink):
+                async for traces in self.jury.ascore_many(self._start_groups(run, started), sink=sink):
                     _refuse_over_budget(traces)
                     self._store_group(run, writer, started.popleft(), traces, report)
         except BudgetExceeded:

@@ -174,7 +174,7 @@ class AttackStudy:
         judged = []
         group_iterator = iter(self._groups)
         try:
-            async for traces in jury.ascore_all(groups, sink):
+            async for traces in jury.ascore_many(groups, sink=sink):
                 group = next(group_iterator)
                 for attack, response, trace in zip(group.attacks, group.responses, traces, strict=True):
                     memory.keep(group.task, response, trace)

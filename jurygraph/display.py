@@ -1,0 +1,92 @@
+"""Short representations of objects: one printable line under 200 characters, and a small table for notebooks."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from html import escape
+from typing import Any
+
+MAX_LINE, MAX_VALUE, MAX_CELL, MAX_ROWS = 199, 60, 200, 12
+
+
+class Displayed:
+    """Base class of objects with a short `repr`; `_repr_parts` returns what it shows, the most important first."""
+
+    __slots__ = ()
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        """Return names and values; unless overridden the fields of a dataclass, or the name and version of code."""
+        names = [field.name for field in fields(self)] if is_dataclass(self) else ["name", "version"]
+        return [(name, getattr(self, name)) for name in names if hasattr(self, name)]
+
+    def __repr__(self) -> str:
+        return format_line(type(self).__name__, self._repr_parts())
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def _repr_html_(self) -> str:
+        return html_table(type(self).__name__, (), list(self._repr_parts()))
+
+
+def format_line(kind: str, parts: Iterable[tuple[str, Any]]) -> str:
+    """Return `kind(name=value, …)`, without the parts that are too long for the line."""
+    line = f"{format_value(kind, 50)[1:-1]}("
+    for place, (name, value) in enumerate(parts):
+        part = f"{', ' if place else ''}{name}={format_value(value)}"
+        if len(line) + len(part) > MAX_LINE - len(", …)"):
+            line += ", …" if place else "…"
+            break
+        line += part
+    return f"{line})"
+
+
+def format_value(value: Any, limit: int = MAX_VALUE, is_inner: bool = False) -> str:
+    """Return a value as printable text of at most `limit` characters; an inner collection is only hinted at."""
+    if isinstance(value, str):
+        text = repr(value[:limit])
+        return text if len(value) <= limit and len(text) <= limit else f"{text[: limit - 2]}…{text[0]}"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, int):
+        return str(value) if value.bit_length() < 3 * limit else "<a large number>"
+    if isinstance(value, Mapping):
+        pairs = (f"{format_value(k, 20, True)}: {format_value(v, 20, True)}" for k, v in value.items())
+        return "{…}" if is_inner and value else _join("{}", pairs, len(value), limit)
+    if isinstance(value, Sequence | Set) and not isinstance(value, bytes | bytearray):
+        if value and all(isinstance(each, Displayed) for each in value):
+            return f"[{len(value)} {_name_type(next(iter(value)))}]"
+        parts = (format_value(each, 20, True) for each in value)
+        return "[…]" if is_inner and value else _join("[]", parts, len(value), limit)
+    return "None" if value is None else f"<{_name_type(value)}>"
+
+
+def _name_type(value: Any) -> str:
+    return format_value(type(value).__name__, 30)[1:-1]
+
+
+def _join(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
+    text, shown = "", 0
+    for part in parts:
+        longer = f"{text}, {part}" if text else part
+        if len(longer) > limit - len("{, …}"):
+            break
+        text, shown = longer, shown + 1
+    rest = "" if shown == size else ", …" if text else "…"
+    return f"{brackets[0]}{text}{rest}{brackets[1]}"
+
+
+def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """Return an HTML table of at most 12 rows; all texts are escaped, and long ones cut."""
+    more = len(rows) - MAX_ROWS
+    shown = [*rows[:MAX_ROWS], *([(f"… {more} more",)] if more > 0 else [])]
+    lines = [f"<table><caption>{_cell(caption)}</caption>"]
+    if head:
+        lines.append(f"<tr>{''.join(f'<th>{_cell(name)}</th>' for name in head)}</tr>")
+    for name, *values in shown:
+        lines.append(f"<tr><th>{_cell(name)}</th>{''.join(f'<td>{_cell(value)}</td>' for value in values)}</tr>")
+    return "".join([*lines, "</table>"])
+
+
+def _cell(value: Any) -> str:
+    text = format_value(value, MAX_CELL)
+    return escape(text[1:-1] if isinstance(value, str) else text)

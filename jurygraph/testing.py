@@ -1,0 +1,121 @@
+"""A judge for your own tests: it answers as you script it, in process, without a network or a bill.
+
+judge = jg.testing.ScriptedJudge({"polite": True, "names a date": 0.2})
+with jg.Jury(model=judge, evaluators=[jg.criteria(["It is polite.", "It names a date."])]) as jury:
+    traces = jury.score(task, ["Dear Ann, thank you."])
+assert len(judge.requests) == 1
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from jurygraph.display import Displayed, format_value
+from jurygraph.errors import InputError, ModelError
+from jurygraph.messages import name_type
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.request import Reply, Request
+
+Answer = bool | float | str | Mapping[str, Any] | Sequence[bool] | Callable[[str], Any]
+"""A scripted answer to one item; see `ScriptedJudge`."""
+
+
+class ScriptedJudge(Displayed, Backend):
+    """A model that answers by rules or by a list; give it as the `model` of a jury.
+
+    Rules are a mapping: the first key that occurs in an item's text (of a criterion, a preference, …) gives the answer
+    to it; in the whole request for a judge whose replies have no items. A list has the answer to all items of the first
+    request, of the second, and so on.
+
+    An answer is True or False; a probability, or a value on the item's scale; booleans for its parts; a function of the
+    response's text that returns one of these; a mapping of fields of the reply itself; or a text, the whole reply,
+    valid or not. Quotations are added where a judge needs some.
+
+    A request without an answer gives a failed verdict; closing the jury (the end of its `with` block) then raises
+    ModelError. `requests` are all requests so far, in the order in which they arrived.
+    """
+
+    provider = "scripted"
+    model = name = "scripted-judge"
+    capabilities = Capabilities("native")
+
+    def __init__(self, answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
+        if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
+            raise InputError(f"answers: is {name_type(answers)}; give a dict or a list")
+        self.requests: list[Request] = []
+        self._answers = answers
+        self._unscripted: list[str] = []
+
+    def _repr_parts(self) -> list[tuple[str, Any]]:
+        return [("answers", self._answers), ("requests", len(self.requests))]
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """Return the scripted reply. Raises `Fault` of kind `unrecorded` if there is none."""
+        self.requests.append(request)
+        try:
+            reply = self._reply(request, len(self.requests) - 1)
+        except LookupError as missing:
+            self._unscripted.append(str(missing))
+            raise self.fault("unrecorded", f"no scripted answer to {missing}; add one") from None
+        return Reply(text=reply if isinstance(reply, str) else json.dumps(reply), finish="stop")
+
+    async def close(self) -> None:
+        """Raise ModelError, once, if there were requests without an answer."""
+        unscripted, self._unscripted = self._unscripted, []
+        if unscripted:
+            more = f" and {len(unscripted) - 1} more" if len(unscripted) > 1 else ""
+            raise ModelError(f"no scripted answer to {unscripted[0]}{more}; add one to the ScriptedJudge")
+
+    def _reply(self, request: Request, turn: int) -> Any:
+        """Return the reply to a request; an answer that is a text takes the place of all of it."""
+        text = "\n\n".join(message.content for message in request.messages)
+        response = _fenced("response", text, request.marks)
+        properties: Any = (request.answer or {}).get("properties", {})
+        items = {name: schema.get("properties", {}) for name, schema in properties.items()}
+        if not all({"met", "value", "part_1"} & fields.keys() for fields in items.values()):
+            return self._answer(text, turn, response, f"a request with the prompt {request.prompt}")
+        reply = {}
+        for name, fields in items.items():
+            item = _fenced("item", text, request.marks, rf"^{re.escape(name)}:\n") or text
+            answer = self._answer(item, turn, response, format_value(item, 150))
+            if isinstance(answer, str):
+                return answer
+            reply[name] = _fill_in(fields, answer, response)
+        return reply
+
+    def _answer(self, text: str, turn: int, response: str, label: str) -> Any:
+        """Return the answer to the text of an item or a request. Raises LookupError with the label if there is none."""
+        if isinstance(self._answers, Mapping):
+            answers = [answer for key, answer in self._answers.items() if key in text]
+        else:
+            answers = list(self._answers[turn : turn + 1])
+        if not answers:
+            raise LookupError(label)
+        return answers[0](response) if callable(answers[0]) else answers[0]
+
+
+def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str:
+    """Return the first text in a fence of this name with one of the marks; empty if there is none."""
+    fence = rf"{before}<<<{name} (?P<mark>{'|'.join(marks)})\n(?P<inside>.*?)\n{name} (?P=mark)>>>"
+    match = re.search(fence, text, re.DOTALL | re.MULTILINE) if marks else None
+    return match["inside"] if match else ""
+
+
+def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
+    """Return the reply to an item whose schema has these fields."""
+    quotes = [line.strip()[:200] for line in response.splitlines() if line.strip()][:1]
+    filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes}
+    if isinstance(answer, Mapping):
+        return {name: value for name, value in filled.items() if name in fields} | dict(answer)
+    if "met" in fields:
+        filled |= {"met": answer >= 0.5, "probability": float(answer)}
+    elif "value" in fields:
+        ends = {True: fields["value"]["maximum"], False: fields["value"]["minimum"]}
+        filled["value"] = ends[answer] if isinstance(answer, bool) else answer
+    else:
+        parts = [name for name in fields if name.startswith("part_")]
+        met = [answer] * len(parts) if isinstance(answer, bool) else answer
+        for name, is_met in zip(parts, met, strict=True):
+            filled[name] = _fill_in(fields[name]["properties"], is_met, response)
+    return {name: value for name, value in filled.items() if name in fields}

@@ -1,0 +1,216 @@
+"""Every public object prints as one short line, whatever it contains, and as an escaped table in a notebook."""
+
+from collections.abc import Callable, Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import jurygraph as jg
+from jurygraph.cli import main
+from jurygraph.display import format_value
+from jurygraph.testing import ScriptedJudge
+from tests.graphs.scripted import evaluator_use, jury, response, task
+
+HOSTILE = st.one_of(
+    st.text(min_size=1),
+    st.sampled_from(["\u2028\u202e\x85\x1b[31m", "<script>alert(1)</script>", "</td>\"'&", "'\\" * 300, "a\n" * 9000]),
+)
+
+
+def question(text: str) -> jg.Question:
+    return jg.Question(id=text, evaluator=text[:500], version=text, subject=text[:500], view=text)
+
+
+def evaluator_input(text: str) -> jg.EvaluatorInput:
+    view = jg.TaskView(id=text[:500], query=text)
+    return jg.EvaluatorInput(question(text), view, (jg.Response(id=text[:500], text=text),), ({},))
+
+
+def deriver_input(text: str) -> jg.DeriverInput:
+    return jg.DeriverInput(evaluator_input(text).task, evaluator_input(text).response, {text: jg.Material(name="m")})
+
+
+def prompt(text: str) -> jg.Prompt:
+    return jg.Prompt(id=text[:500], version="1", purpose=text[:500], variables=(), sections=(("user", text),))
+
+
+def named(kind: type, text: str) -> Any:
+    """Return an instance of a subclass whose name and `name` are the text."""
+    subclass = type(text.replace("\x00", "").encode("utf-8", "ignore").decode() or "x", (kind,), {"name": text})
+    subclass.__abstractmethods__ = frozenset()  # type: ignore[attr-defined]
+    return object.__new__(subclass)
+
+
+def survey(text: str) -> jg.Survey:
+    return jg.Survey(views={text: jg.TaskView(id="a", query=text)}, questions=[question(text)] * 50, waves=())
+
+
+def reward(text: str) -> jg.Reward:
+    term = {"name": text, "weight": 1e300, "value": 1 / 3, "contribution": None}
+    values = {f"{text}{n}": n / 7 for n in range(50)}
+    fixed: dict[str, Any] = {
+        "value": 1 / 3,
+        "status": "ok",
+        "partial": None,
+        "coverage": 1 / 3,
+        "range": (-1e300, 1e300),
+    }
+    return jg.Reward(**fixed, components=values, terms=[term] * 50, counts={}, notes=[text])
+
+
+def trace(text: str) -> jg.Trace:
+    verdicts = [jg.RecordedVerdict(score=1.0, question=text)] * 9
+    return jg.Trace(
+        task_id=text, response_id=text, group=text, plan_digest=text, reward=reward(text), verdicts=verdicts
+    )
+
+
+def rubric(text: str) -> jg.Rubric:
+    return jg.Rubric(
+        criteria=[jg.Criterion(id=text[:500], text=text, weight=-1e300, scale=(0.0, 1.0), anchors={"a": text})]
+    )
+
+
+def config(text: str) -> jg.Config:
+    return jg.Config(
+        evaluators=[{"use": text[:500], "params": {text: [text, 10**5000, {}]}}], model=text, reward={"a": 1.0}
+    )
+
+
+def matrix() -> jg.ScoreMatrix:
+    cells = np.zeros((3, 2))
+    return jg.ScoreMatrix(cells, cells > 0, cells > 0, cells > 0, cells[0])
+
+
+MAKE: Mapping[str, Callable[[str], object]] = {
+    "Binary": lambda text: jg.Binary(),
+    "Combiner": lambda text: named(jg.Combiner, text),
+    "Component": lambda text: jg.Component(np.zeros(3), np.zeros(3) > 0, {text: np.zeros(3)}),
+    "Condition": lambda text: jg.Condition(question=text, threshold=0.5),
+    "Config": config,
+    "Constraint": lambda text: jg.Constraint(id=text[:500], text=text, kind="hard", check={text: text}),
+    "Criterion": lambda text: rubric(text).criteria[0],
+    "Decision": lambda text: jg.Decision(specs=()),
+    "Deriver": lambda text: named(jg.Deriver, text),
+    "DeriverInput": deriver_input,
+    "Edge": lambda text: jg.Edge(parent=text[:500], child=text[:500], kind="weak", reason=text),
+    "Evaluator": lambda text: named(jg.Evaluator, text),
+    "EvaluatorInput": evaluator_input,
+    "Evidence": lambda text: jg.Evidence(quote=text),
+    "Failure": lambda text: jg.Failure(cause="response", kind=text[:500], message=text),
+    "Group": lambda text: jg.Group(jg.Task(id=text[:500], query=text), [jg.Response(id=text[:500], text=text)] * 99),
+    "Item": lambda text: jg.Item(text, jg.Scale(0, 1), (text,), ((text, text),)),
+    "JudgeEvaluator": lambda text: named(jg.JudgeEvaluator, text),
+    "Material": lambda text: jg.Material(name=text[:500], data=[[[text]]] * 99, note=text),
+    "Message": lambda text: jg.Message(role="user", content=text),
+    "PartialCredit": lambda text: jg.PartialCredit((1 / 3,) * 20),
+    "Plan": lambda text: jg.Plan(
+        task_id=text[:500], task_digest=text, survey=survey("a"), decision=jg.Decision(specs=())
+    ),
+    "Prompt": prompt,
+    "Question": question,
+    "RecordedVerdict": lambda text: jg.RecordedVerdict(
+        question=text, about=text, score=1 / 3, reason=text, evidence=[jg.Evidence(quote=text)] * 99
+    ),
+    "Response": lambda text: jg.Response(
+        id=text[:500], text=text, agent=text, data={text: text}, labels={text: [text]}
+    ),
+    "Reviewer": lambda text: jg.Reviewer(id=text[:500]),
+    "Reward": reward,
+    "Rubric": rubric,
+    "Scale": lambda text: jg.Scale(-1e300, 1e300),
+    "ScoreMatrix": lambda text: matrix(),
+    "Stakeholder": lambda text: jg.Stakeholder(id=text[:500], profile=text),
+    "Survey": survey,
+    "Task": lambda text: jg.Task(id=text[:500], query=text, facts={text: [text]}, metadata={text: {text: text}}),
+    "TaskView": lambda text: jg.TaskView(id=text[:500], query=text, reference=text),
+    "Tension": lambda text: jg.Tension(between=(text[:500], f"{text[:500]}b"[-500:])),
+    "Trace": trace,
+    "Variant": lambda text: jg.Variant(response=jg.Response(id=text[:500], text=text), edit=[text]),
+    "Verdict": lambda text: jg.Verdict.fail(text[:500], text),
+} | {
+    name: lambda text, error=value: error([0], [text]) if error is jg.GraphCycleError else error(text)  # type: ignore[misc]
+    for name in jg.__all__
+    if isinstance(value := getattr(jg, name), type) and issubclass(value, jg.JurygraphError)
+}
+
+
+class Tags(HTMLParser):
+    """The tags of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.found.add(tag if not attrs else f"{tag} {attrs}")
+
+
+def check(shown: Any) -> None:
+    line = repr(shown)
+    assert len(line) < 200
+    assert line.isprintable()
+    if hasattr(shown, "_repr_html_"):
+        assert Tags(shown._repr_html_()).found <= {"table", "caption", "tr", "th", "td"}
+        assert len(shown._repr_html_()) < 30_000
+
+
+@pytest.mark.parametrize("name", MAKE)
+@given(text=HOSTILE)
+def test_it_prints_as_one_short_line_whatever_it_contains(name: str, text: str) -> None:
+    check(MAKE[name](text))
+
+
+LEAVES = HOSTILE | st.integers() | st.floats() | st.none() | st.builds(lambda: 10**5000)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(HOSTILE, inner) | st.sets(HOSTILE))
+
+
+@given(value=VALUES)
+def test_a_value_is_shortened_to_its_limit(value: Any) -> None:
+    shown = format_value(value, 40)
+    assert len(shown) <= 40
+    assert shown.isprintable()
+
+
+def test_juries_planners_judges_and_runs_print_shortly_open_or_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{'long' * 20}-{n}" for n in range(30)]
+    with jury(*map(evaluator_use, names), reward=dict.fromkeys(names, 1.0)) as made:
+        for shown in (made, jg.Planner(made), ScriptedJudge({"<b>": True})):
+            check(shown)
+    check(made)
+    monkeypatch.chdir(tmp_path)
+    for command in (("init", "p"), ("score", "p/tasks.jsonl", "--out", "p/<b>run")):
+        with pytest.raises(SystemExit):
+            main(list(command))
+    with jg.Run.open("p/<b>run") as run:
+        check(run)
+    check(run)
+
+
+def test_every_public_class_is_tried() -> None:
+    classes = {name for name in jg.__all__ if isinstance(getattr(jg, name), type)}
+    assert classes == MAKE.keys() | {"Jury", "Planner", "Run"}
+
+
+def test_a_trace_shows_its_reward_and_its_terms() -> None:
+    with jury(evaluator_use("tone")) as made:
+        (one,) = made.score(task(), [response("<i>", tone=0.5)])
+    assert repr(one) == (
+        "Trace(task='task', response='<i>', reward=0.5, status='ok', components={'tone': 0.5}, verdicts=1)"
+    )
+    assert str(one) == repr(one)
+    assert "<tr><th>tone</th><td>1</td><td>0.5</td><td>0.5</td></tr>" in one._repr_html_()
+    assert "Response &lt;i&gt; to task task: reward 0.5 (ok)" in one._repr_html_()
+
+
+def test_a_failed_verdict_shows_why() -> None:
+    shown = repr(jg.Verdict.fail("timeout", "no whole reply within 60 s"))
+    assert shown == "Verdict(status='failed', reason='no whole reply within 60 s', failure=<Failure>)"
