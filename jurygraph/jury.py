@@ -99,7 +99,7 @@ class Jury:
         _refuse_training_judge(self.purpose, config.purpose)
         self._prepare = prepare_graph.build()
         self._score = score_graph.build()
-        self.loop = LoopThread()
+        self.loop = LoopThread(self.context.threads)
         self._opened = False
 
     @classmethod

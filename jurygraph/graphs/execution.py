@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
-from jurygraph.agents.roles import DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
+from jurygraph.graphs.time_limits import CallLimits, time_limit
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
 
@@ -102,7 +103,7 @@ async def derive_material(tasks: Sequence[DerivationTask], survey: Survey, conte
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         view = survey.views[task.derivation.view]
         deriver_input = DeriverInput(view, task.response, task.material, context.judge_client)
-        (result,) = await _call_each(deriver.derive, [deriver_input], False)
+        (result,) = await _call_each(deriver.derive, [deriver_input], _limits(deriver, context))
         return result
 
     results = await start_isolated(lambda: asyncio.gather(*map(derive, tasks)), context.config.langsmith)
@@ -132,14 +133,19 @@ async def _answer_evaluator(
         )
         for evaluator_task in evaluator_tasks
     ]
+    limits = _limits(evaluator, context)
     if evaluator.batched:
-        return await _call_batched(evaluator, inputs)
-    return await _call_each(evaluator.answer, inputs, evaluator.runs_inline)
+        return await _call_batched(evaluator, inputs, limits)
+    return await _call_each(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
 
 
-async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:
+def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+    return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
+
+
+async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput], limits: CallLimits) -> list[Any]:
     """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
-    (answers,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
+    (answers,) = await _call_each(evaluator.answer_all, [tuple(inputs)], limits)
     if isinstance(answers, Sequence):  # iterating a sequence can run user code too
         answers, _ = _start_call(list, answers)
     if isinstance(answers, BaseException):
@@ -149,19 +155,25 @@ async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) 
     return answers
 
 
-async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], runs_inline: bool) -> list[Any]:
-    """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
+async def _call_each(
+    function: Callable[[Any], Any], inputs: Sequence[Any], limits: CallLimits, runs_inline: bool = False
+) -> list[Any]:
+    """Call a function with every input: coroutines concurrently, plain functions one after another in a thread.
 
     With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
-    answer.
+    answer, and so does TimeLimitExceeded for a call that runs past its limit.
     """
 
-    def start_all() -> list[tuple[Any, bool]]:
-        return [_start_call(function, each) for each in inputs]
+    def start(each: Any) -> tuple[Any, bool]:
+        return _start_call(function, each)
 
+    if (refusal := limits.threads.refusal(limits.owner)) is not None:
+        return [refusal] * len(inputs)
     is_inline = runs_inline or inspect.iscoroutinefunction(function)
-    started = start_all() if is_inline else await asyncio.to_thread(start_all)
+    started = [start(each) for each in inputs] if is_inline else await limits.call_in_thread(start, inputs)
     awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
+    if limits.seconds is not None:
+        awaiting = [limits.await_result(result) for result in awaiting]
     finished = await asyncio.gather(*awaiting, return_exceptions=True)
     for result in finished:
         if isinstance(result, KeyboardInterrupt):

@@ -10,9 +10,10 @@ from math import cos, pi
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
+from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.worker_pool import WorkerDied
 from jurygraph.errors import ConfigError
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict

@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.maths import pool
+from jurygraph.agents import worker_pool
 from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, PoolClosed, WorkerDied
+from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
+from jurygraph.agents.worker_pool import PoolClosed, WorkerDied, WorkerNotStarted
 from jurygraph.errors import TimeLimitExceeded
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
@@ -256,13 +257,13 @@ def test_a_worker_killed_from_outside_is_replaced(shared_pool: EquivalencePool) 
 def test_a_comparison_that_kills_two_workers_fails(
     half_second_pool: EquivalencePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dying(self: pool.Channel, seconds: float) -> dict[str, object]:
+    def dying(self: worker_pool.Channel, seconds: float) -> dict[str, object]:
         if not self.ready:
             return receive(self, seconds)
         raise ConnectionError
 
-    receive = pool.Channel.receive
-    monkeypatch.setattr(pool.Channel, "receive", dying)
+    receive = worker_pool.Channel.receive
+    monkeypatch.setattr(worker_pool.Channel, "receive", dying)
     with pytest.raises(WorkerDied):
         half_second_pool.submit("2+2", "4").result(PATIENCE)
     monkeypatch.undo()
@@ -270,17 +271,20 @@ def test_a_comparison_that_kills_two_workers_fails(
 
 
 def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(worker_pool.sys, "executable", "/nonexistent/python")
     with closing(EquivalencePool().open()) as opened:
         for _ in range(2):
-            with pytest.raises(pool.WorkerNotStarted, match="cannot start"):
+            with pytest.raises(WorkerNotStarted, match="cannot start"):
                 opened.submit("1", "2").result(PATIENCE)
 
 
 def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
-    monkeypatch.setattr(pool, "_ROOT", f"{tmp_path}{os.pathsep}{pool._ROOT}")
-    with closing(EquivalencePool().open()) as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
+    monkeypatch.setattr(worker_pool, "_ROOT", f"{tmp_path}{os.pathsep}{worker_pool._ROOT}")
+    with (
+        closing(EquivalencePool().open()) as opened,
+        pytest.raises(WorkerNotStarted, match="no such thing"),
+    ):
         opened.submit("1", "2").result(PATIENCE)
 
 
@@ -308,7 +312,7 @@ def test_close_is_idempotent_and_leaves_no_process() -> None:
     opened = EquivalencePool(workers=2, time_limit=20)
     assert _status(opened.open(), "9+9", "18") == "equal"
     waiting = opened.submit(BOMB, "18")
-    processes = [each.process for each in opened._shared.channels]
+    processes = [each.process for each in opened._pool._shared.channels]
     opened.close()
     opened.close()
     assert len(processes) == 2
@@ -323,7 +327,7 @@ def test_close_is_idempotent_and_leaves_no_process() -> None:
 def test_a_forgotten_pool_is_closed() -> None:
     forgotten = EquivalencePool(time_limit=20).open()
     assert _status(forgotten, "9+9", "18") == "equal"
-    (process,) = (each.process for each in forgotten._shared.channels)
+    (process,) = (each.process for each in forgotten._pool._shared.channels)
     del forgotten
     gc.collect()
     assert process.wait(PATIENCE) is not None
@@ -333,7 +337,7 @@ LEFT_OPEN = """
 from jurygraph.agents.maths.pool import EquivalencePool
 used = EquivalencePool(time_limit=1)
 used.submit("9+9", "18").result(60)
-print([each.process.pid for each in used._shared.channels][0], flush=True)
+print([each.process.pid for each in used._pool._shared.channels][0], flush=True)
 {last}
 """
 
@@ -360,7 +364,7 @@ def test_invalid_settings_are_refused(workers: int, limit: float) -> None:
 def _only_process(used: EquivalencePool) -> int:
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
-        alive = [each.process.pid for each in list(used._shared.channels) if each.process.poll() is None]
+        alive = [each.process.pid for each in list(used._pool._shared.channels) if each.process.poll() is None]
         if alive:
             return alive[0]
     raise AssertionError("no worker runs")
