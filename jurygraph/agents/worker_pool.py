@@ -184,6 +184,7 @@ class WorkerPool(Generic[T]):
         if workers < 1 or not 0 < time_limit < math.inf:
             raise ValueError(f"workers >= 1 and 0 < time_limit < inf are needed, not {workers} and {time_limit}")
         self._shared = _Shared(work, workers, time_limit)
+        _OPEN_POOLS.add(self._shared)
         self._close = weakref.finalize(self, _shut_down, self._shared)
 
     def open(self) -> Self:
@@ -227,6 +228,16 @@ class WorkerPool(Generic[T]):
         for thread in self._shared.threads:
             if thread is not threading.current_thread() and self._shared.process_id == os.getpid():
                 thread.join()
+
+
+_OPEN_POOLS: "weakref.WeakSet[_Shared[Any]]" = weakref.WeakSet()
+
+
+def kill_workers() -> None:
+    """Kill the worker processes of all pools, where this process ends without closing them."""
+    for shared in list(_OPEN_POOLS):
+        for channel in list(shared.channels):
+            channel.process.kill()
 
 
 def _to_line(message: Mapping[str, Any]) -> bytes:

@@ -26,6 +26,9 @@ MAX_HANGING = 4
 """Number of hanging threads from which on an evaluator or deriver is not called any more."""
 _CANCELLING = 0.5  # seconds for a cancelled coroutine to end
 
+LEFT_ALONE: list["asyncio.Task[Any]"] = []
+"""Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
+
 Result = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
 
@@ -123,6 +126,7 @@ class CallLimits:
                 self.threads.give_up(self.owner, made)
             if not task.done():  # it caught the cancellation: asyncio would wait for it when the loop is closed
                 asyncio._unregister_task(task)
+                LEFT_ALONE.append(task)
 
 
 @dataclass(slots=True, eq=False)
