@@ -51,7 +51,7 @@ class Accuracy(Evaluator):
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            future = self._pool.submit(answer.text, reference)
+            future = self._pool.compare(answer.text, reference)
             comparison = future.result() if future.done() else await asyncio.wrap_future(future)
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):

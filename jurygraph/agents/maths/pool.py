@@ -2,7 +2,7 @@
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Literal, Self, TypeAlias
+from typing import Literal, TypeAlias
 
 from jurygraph.agents.worker_pool import Reply, Work, WorkerPool
 from jurygraph.errors import JurygraphError
@@ -39,32 +39,20 @@ def _read_comparison(reply: Reply) -> Comparison:
 _COMPARISONS = Work("maths", "jurygraph.agents.maths.comparison:prepare", _read_comparison, batch=64, cached=4096)
 
 
-class EquivalencePool:
-    """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds.
-
-    Use it as a `WorkerPool`, which says what is raised.
-    """
+class EquivalencePool(WorkerPool[Comparison]):
+    """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds."""
 
     def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
-        self._pool = WorkerPool(_COMPARISONS, workers, time_limit)
+        super().__init__(_COMPARISONS, workers, time_limit)
 
-    def open(self) -> Self:
-        """Start the worker processes without waiting for them, as `submit` does too. Raises PoolClosed."""
-        self._pool.open()
-        return self
-
-    def submit(self, answer: str, reference: str) -> "Future[Comparison]":
+    def compare(self, answer: str, reference: str) -> "Future[Comparison]":
         """Compare `answer` with `reference`. The two are not interchangeable, since math-verify is not symmetric.
 
-        The future may also raise AnswerTooLong.
+        The future is that of `submit`; it may also raise AnswerTooLong.
         """
         if max(len(answer), len(reference)) <= TEXT_LIMIT:
-            return self._pool.submit({"answer": answer, "reference": reference})
-        self._pool.open()
+            return self.submit({"answer": answer, "reference": reference})
+        self.open()
         future: Future[Comparison] = Future()
         future.set_exception(AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters"))
         return future
-
-    def close(self) -> None:
-        """Kill the workers; unfinished comparisons fail with PoolClosed. May be called repeatedly."""
-        self._pool.close()
