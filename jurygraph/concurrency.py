@@ -1,9 +1,14 @@
-"""Run many asyncio tasks at once with a bound, and coroutines for callers that have no event loop."""
+"""Run many asyncio tasks at once with a bound, calls in threads, and coroutines for callers without an event loop."""
 
 import asyncio
+import os
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Coroutine, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -36,10 +41,103 @@ async def gather_in_order(
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
-class LoopThread:
-    """One long-lived event loop in a thread of its own, started when it is first needed."""
+class ThreadCall:
+    """A call in a thread of `DaemonThreads`, which nobody waits for any more once it `is_abandoned`."""
 
-    def __init__(self) -> None:
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self.future: Future[Any] = Future()
+        self.is_abandoned = False
+        self._work = work
+
+    def run(self) -> None:
+        """Call the function, unless the call was cancelled, and settle its future."""
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._work()
+        except BaseException as error:  # noqa: BLE001 - raised to the caller who awaits it
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+_MADE_CALLS: "ContextVar[list[ThreadCall] | None]" = ContextVar("_MADE_CALLS", default=None)
+
+
+class DaemonThreads(ThreadPoolExecutor):
+    """An executor whose threads never keep the process from ending, and can be abandoned while they hang.
+
+    At most `size` threads run calls, by default as many as asyncio's own executor has. An abandoned one does not count:
+    nothing can end it, but another takes its place. It is a ThreadPoolExecutor because asyncio accepts no other as the
+    default of a loop; the threads of that class are never started.
+    """
+
+    def __init__(self, size: int = min(32, (os.cpu_count() or 1) + 4)) -> None:
+        super().__init__(1)
+        self._size, self._running = size, 0
+        self._waiting: deque[ThreadCall] = deque()
+        self._guard = threading.Lock()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
+        call = ThreadCall(partial(fn, *args, **kwargs))
+        made = _MADE_CALLS.get()
+        if made is not None:
+            made.append(call)
+        with self._guard:
+            self._waiting.append(call)
+            self._start_thread()
+        return call.future
+
+    @contextmanager
+    def record_calls(self) -> Iterator[list[ThreadCall]]:
+        """Collect the calls that are submitted in the current context, and in tasks created in it."""
+        made: list[ThreadCall] = []
+        token = _MADE_CALLS.set(made)
+        try:
+            yield made
+        finally:
+            _MADE_CALLS.reset(token)
+
+    def abandon(self, calls: Iterable[ThreadCall]) -> list[ThreadCall]:
+        """Give the threads of unfinished calls up, and cancel those that wait for one; return the former."""
+        running = [call for call in calls if not call.future.done() and not call.future.cancel()]
+        with self._guard:
+            hanging = [call for call in running if not call.future.done() and not call.is_abandoned]
+            for call in hanging:
+                call.is_abandoned = True
+                self._running -= 1
+                self._start_thread()
+        return hanging
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Do nothing: there is nothing to release, and an event loop that ends must not wait for a call that hangs."""
+
+    def _start_thread(self) -> None:
+        if self._waiting and self._running < self._size:
+            self._running += 1
+            threading.Thread(target=self._run_calls, name="jurygraph-call", daemon=True).start()
+
+    def _run_calls(self) -> None:
+        while True:
+            with self._guard:
+                if not self._waiting:
+                    self._running -= 1
+                    return
+                call = self._waiting.popleft()
+            call.run()
+            with self._guard:
+                if call.is_abandoned:
+                    return
+
+
+class LoopThread:
+    """One long-lived event loop in a thread of its own, started when it is first needed.
+
+    Its calls in threads, such as those of `asyncio.to_thread`, run in `threads`.
+    """
+
+    def __init__(self, threads: DaemonThreads) -> None:
+        self._threads = threads
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -68,6 +166,7 @@ class LoopThread:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
+                self._loop.set_default_executor(self._threads)
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name="jurygraph", daemon=True)
                 self._thread.start()
             return self._loop

@@ -119,7 +119,7 @@ class Jury(Displayed):
         _refuse_training_judge(self.purpose, config.purpose)
         self._prepare = prepare_graph.build()
         self._score = score_graph.build()
-        self.loop = LoopThread()
+        self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:

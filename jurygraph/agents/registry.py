@@ -7,6 +7,7 @@ The lookup order is: jurygraph's own, those registered by the decorator, install
 import copy
 import importlib
 import inspect
+import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import entry_points
@@ -14,6 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
+from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
@@ -46,9 +48,32 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     if isinstance(evaluator, AdaptedEvaluator):
         evaluator.set_params(use.params)
     evaluator.name, evaluator.params = use.known_as, use.params
+    evaluator.timeout = use.timeout or evaluator.timeout
     if target is use.target:
         _add_settings_to_version(evaluator, target)
-    return evaluator
+    return evaluator if use.isolate is None else _isolate(evaluator, use)
+
+
+def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
+    """Return the evaluator in a process of its own. Raises ConfigError if that process could not run it."""
+    if evaluator.uses_model:
+        raise ConfigError(
+            f"{use.use!r} uses the config's model, which no other process can reach: leave `isolate` out; its requests "
+            "have the limits of `calls`"
+        )
+    module = (
+        ""
+        if use.target is not None or use.use in REGISTERED
+        else _split_path(_plugins("evaluator").get(use.use, use.use))[0]
+    )
+    module = _split_path(BUILTIN_EVALUATORS[use.use])[0] if use.use in BUILTIN_EVALUATORS else module
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    if spec is None or spec.name != module:
+        raise ConfigError(
+            f"{use.use!r} cannot be imported by another process, as `isolate` requires: write it in a module, and "
+            "name it by its dotted path, as package.module.evaluator"
+        )
+    return IsolatedEvaluator(evaluator, use)
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
@@ -60,6 +85,7 @@ def load_deriver(use: DeriverUse) -> Deriver:
     deriver.name, deriver.params = use.known_as, use.params
     if target is use.target:
         _add_settings_to_version(deriver, target)
+    deriver.timeout = use.timeout or deriver.timeout
     return deriver
 
 
@@ -199,16 +225,26 @@ def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping
         if registered[name] is None:
             raise ConfigError(f"several {role}s are registered as {name!r}: write the path of one, as package.{name}")
         return registered[name]
-    plugins = {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
+    plugins = _plugins(role)
     known = (*builtins, *registered, *plugins)
     if "." in name or ":" in name or name in plugins:
         return _import(role, plugins.get(name, name), known)
     raise ConfigError(_unknown_message(role, name, known))
 
 
+def _plugins(role: str) -> dict[str, str]:
+    return {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
+
+
+def _split_path(path: str) -> tuple[str, str]:
+    """Return the module and the attribute of `package.module:name` or `package.module.name`."""
+    module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    return module, attribute
+
+
 def _import(role: str, path: str, known: Iterable[str]) -> Any:
     """Import the object at `package.module:name` or `package.module.name`."""
-    module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
+    module_name, attribute = _split_path(path)
     if not module_name or not attribute or module_name.startswith("."):
         raise ConfigError(_unknown_message(role, path, known))
     try:

@@ -36,6 +36,9 @@ Materials = Mapping[str, Material]
 Params = Mapping[str, Any]
 NO_PARAMS: Params = MappingProxyType({})
 
+CODE_LIMIT = 60.0
+"""Seconds for a call of user code that uses no model, unless it or the config sets a `timeout`."""
+
 BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
     "task": "checks",
     "everyone": "judges",
@@ -97,9 +100,10 @@ class Evaluator(Displayed, ABC):
     are sent by `share_client`. An evaluator with `reads_data`
     sees the data that a deriver of material `data` extracted from the response, if any. An evaluator with `uses_model`
     abstains if the config's model is `none`. `params` come from the config, which sets them after `__init__` received
-    them; they are part of every question, so other params give another question. `combiner` and `shares` describe how
-    the evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
-    params; a run then keeps it fixed (see `EvaluatorRecord`).
+    them; they are part of every question, so other params give another question. `timeout` is the time limit of a call
+    in seconds, unless the config sets another; None is the default of its kind (60 without a model). `combiner` and
+    `shares` describe how the evaluator's questions form a component of their own. `depends_on` names what the questions
+    depend on besides the params; a run then keeps it fixed (see `EvaluatorRecord`).
     """
 
     name: str
@@ -111,6 +115,7 @@ class Evaluator(Displayed, ABC):
     batched: bool = False
     runs_inline: bool = False
     reads_data: bool = False
+    timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
     combiner: str = "mean"
@@ -201,8 +206,8 @@ class Deriver(Displayed, ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
     Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator;
-    `uses_model` and `reads_data` mean the same as there. Material `data` replaces the response's own data for those
-    that read data.
+    `uses_model`, `reads_data` and `timeout` mean the same as there. Material `data` replaces the response's own data
+    for those that read data.
     """
 
     name: str
@@ -210,6 +215,7 @@ class Deriver(Displayed, ABC):
     gives: str
     uses_model: bool = False
     reads_data: bool = False
+    timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
 

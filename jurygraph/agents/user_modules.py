@@ -92,6 +92,11 @@ def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
     return bool(named)
 
 
+def folder_of_modules() -> str | None:
+    """Return the folder whose modules a config may name; None without one."""
+    return next((hook.folder for hook in sys.path_hooks if isinstance(hook, _FolderFinder)), None)
+
+
 def modules_named_in(config: Config) -> Iterator[tuple[str, str]]:
     """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
     for key, path in _paths(config):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import request_lines
 from jurygraph.cli.render.text import print_message, print_report
@@ -55,7 +56,7 @@ def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str
 
     try:
         with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
-            found, omitted = runner.run(_request_all(jury, lines, request, report))
+            found, omitted = run_interruptible(runner, _request_all(jury, lines, request, report), jury.context.threads)
     except KeyboardInterrupt:
         print_message("interrupted; nothing was written. Run the same command again: it continues from the cache")
         raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
-from jurygraph.agents.roles import DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
+from jurygraph.graphs.time_limits import CallLimits, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
@@ -110,7 +111,7 @@ async def derive_material(
         log, model = logs[task.derivation.gives, task.response.id], context.judge_client
         client = model and model.logging_to(log, purpose=DERIVE)
         deriver_input = DeriverInput(view, task.response, task.material, client)
-        (result,) = await _call_each(deriver.derive, [deriver_input], False)
+        (result,) = await _call_each(deriver.derive, [deriver_input], _limits(deriver, context))
         return result
 
     logs = {(task.derivation.gives, task.response.id): CallLog() for task in derivation_tasks}
@@ -137,14 +138,19 @@ async def _answer_evaluator(name: str, inputs: Sequence[EvaluatorInput], context
     evaluator = context.evaluators[name]
     if evaluator.uses_model and context.config.model == "none":
         return [NO_MODEL_VERDICT] * len(inputs)
+    limits = _limits(evaluator, context)
     if evaluator.batched:
-        return await _call_batched(evaluator, inputs)
-    return await _call_each(evaluator.answer, inputs, evaluator.runs_inline)
+        return await _call_batched(evaluator, inputs, limits)
+    return await _call_each(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
 
 
-async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:
+def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
+    return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
+
+
+async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput], limits: CallLimits) -> list[Any]:
     """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
-    (answers,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
+    (answers,) = await _call_each(evaluator.answer_all, [tuple(inputs)], limits)
     if isinstance(answers, Sequence):  # iterating a sequence can run user code too
         answers, _ = _start_call(list, answers)
     if isinstance(answers, BaseException):
@@ -154,19 +160,25 @@ async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) 
     return answers
 
 
-async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], runs_inline: bool) -> list[Any]:
-    """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
+async def _call_each(
+    function: Callable[[Any], Any], inputs: Sequence[Any], limits: CallLimits, runs_inline: bool = False
+) -> list[Any]:
+    """Call a function with every input: coroutines concurrently, plain functions one after another in a thread.
 
     With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
-    answer.
+    answer, and so does TimeLimitExceeded for a call that runs past its limit.
     """
 
-    def start_all() -> list[tuple[Any, bool]]:
-        return [_start_call(function, each) for each in inputs]
+    def start(each: Any) -> tuple[Any, bool]:
+        return _start_call(function, each)
 
+    if (refusal := limits.threads.refusal(limits.owner)) is not None:
+        return [refusal] * len(inputs)
     is_inline = runs_inline or inspect.iscoroutinefunction(function)
-    started = start_all() if is_inline else await asyncio.to_thread(start_all)
+    started = [start(each) for each in inputs] if is_inline else await limits.call_in_thread(start, inputs)
     awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
+    if limits.seconds is not None:
+        awaiting = [limits.await_result(result) for result in awaiting]
     finished = await asyncio.gather(*awaiting, return_exceptions=True)
     for result in finished:
         if isinstance(result, KeyboardInterrupt):

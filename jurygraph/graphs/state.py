@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
@@ -10,6 +10,7 @@ from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.graphs.routing import ReusedResults, WaveWork
+from jurygraph.graphs.time_limits import CallThreads
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
@@ -46,7 +47,7 @@ class RunContext:
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `judge_client` is the client for the model, None without one. `secrets` are known in addition to those of the
-    environment.
+    environment. Plain functions of evaluators and derivers run in `threads`.
     """
 
     config: Config
@@ -55,6 +56,7 @@ class RunContext:
     combiners: Mapping[str, Combiner]
     judge_client: "JudgeClient | None" = None
     secrets: tuple[str, ...] = ()
+    threads: CallThreads = field(default_factory=CallThreads)
 
     def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":
         """Return the context of one graph run, whose client sends requests to `gateway` and keeps replies in `sink`."""

@@ -79,12 +79,17 @@ class NamedModel(FrozenModel):
 
 
 class _PluginUse(CodeModel, NamedModel):
-    """An evaluator or deriver of the config; a bare name means `{use: name}`."""
+    """An evaluator or deriver of the config; a bare name means `{use: name}`.
+
+    `timeout` is the time limit of a call in seconds. It is no part of a question, because it decides if there is a
+    verdict, not which one.
+    """
 
     code_field = "use"
     use: Id
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
+    timeout: Positive | None = Field(default=None, exclude_if=lambda timeout: timeout is None)
 
     @property
     def known_as(self) -> str:
@@ -96,11 +101,13 @@ class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `material` override its own settings.
 
     `material` is the material whose variants it judges, not responses; the default name then ends with `-of-MATERIAL`.
+    With `isolate: process` it runs in a process of its own, which is killed at its time limit.
     """
 
     when: Condition | None = None
     samples: PositiveInt | None = None
     material: Id | None = None
+    isolate: Literal["process"] | None = Field(default=None, exclude_if=lambda isolate: isolate is None)
 
     @property
     def known_as(self) -> str:

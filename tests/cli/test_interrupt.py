@@ -102,7 +102,8 @@ def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
     assert (process.returncode, out) == (code, "")
     assert "Traceback" not in err
     if sign == signal.SIGINT:
-        assert "interrupted; finished tasks are kept in" in err
+        acknowledged = err.index("stopping after the questions in flight, at most 5 s; press again to stop now")
+        assert acknowledged < err.index("interrupted; finished tasks are kept in")
     kept = traces(run_process, slow / "run")
     assert f"or was interrupted: {len(kept) // 2} of 60 tasks are scored" in run_process("show", slow / "run").err
     assert run_process("verify", slow / "run").code == 0
@@ -116,6 +117,81 @@ def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
     assert kept == whole[: len(kept)]
     assert 0 < len(kept) < len(whole)
     assert run_process("verify", slow / "run").code == 0
+
+
+HANGING = """\
+import asyncio, re, time
+
+def hangs(task, response):
+    time.sleep(1000)
+
+async def waits(task, response):
+    await asyncio.sleep(1000)
+
+async def clings(task, response):
+    while True:
+        try:
+            await asyncio.sleep(1000)
+        except BaseException:
+            pass
+
+async def blocks(task, response):
+    time.sleep(1000)
+
+def bomb(task, response):
+    return re.match("(a+)+$", "a" * 60 + "!") is None
+
+def polite(task, response):
+    return 1.0
+"""
+
+
+def write_hanging(folder: Path, use: str) -> Path:
+    """Write a project whose first task is judged at once, and whose second by an evaluator that hangs."""
+    tasks = [{"id": name, "query": "?", "responses": [{"id": f"{name}/a", "text": "text"}]} for name in ("t0", "t1")]
+    config = f"evaluators: [manners.polite, {use}]\nreward: {{polite: 1.0, it: 1.0}}\n"
+    project = write_project(folder / "project", tasks, config)
+    (project / "manners.py").write_text(HANGING)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("hangs", ""), ("waits", ""), ("clings", ""), ("bomb", ", isolate: process")]
+)
+@pytest.mark.slow
+def test_an_evaluator_that_hangs_ends_as_a_named_failure_and_the_process_exits(tmp_path: Path, name: str, more: str):
+    project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it, timeout: 0.5{more}}}")
+    with start_scoring(project, "run") as process:
+        out, err = process.communicate(timeout=120)
+    assert (process.returncode, "Traceback" in err) == (1, False), err
+    assert "verdicts: 2 judged + 0 abstained + 2 failed" in out
+    assert "failed verdicts: 2 of kind time-limit" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)], ids=lambda value: str(value)
+)
+@pytest.mark.slow
+def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, presses: int):
+    project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it}}")
+    process = start_scoring(project, "run")
+    try:
+        until = time.monotonic() + 60
+        while not (project / "run" / "run.sqlite").exists():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        time.sleep(2)  # until the evaluator hangs; earlier, nothing has to be stopped
+        assert process.stderr is not None
+        for message in ("stopping after the questions in flight", "stopped; run the same command")[:presses]:
+            process.send_signal(signal.SIGINT)
+            while message not in process.stderr.readline():
+                assert process.poll() is None
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, "Traceback" in err) == (130, False), err
+    resumed = run_process("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run")
+    assert resumed.code == 0, resumed.err
 
 
 @pytest.mark.slow

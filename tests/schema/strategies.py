@@ -416,8 +416,10 @@ evaluator_uses = strategy(
     when=optional(whens),
     samples=optional(st.integers(1, 9)),
     material=optional(ids),
+    timeout=optional(positives),
+    isolate=optional(one_of("process")),
 )
-deriver_uses = strategy(schema.DeriverUse, use=ids, name=optional(ids), params=objects)
+deriver_uses = strategy(schema.DeriverUse, use=ids, name=optional(ids), params=objects, timeout=optional(positives))
 input_configs = strategy(
     schema.InputConfig,
     verdicts_of=ids,

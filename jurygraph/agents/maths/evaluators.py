@@ -10,9 +10,10 @@ from math import cos, pi
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
+from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.worker_pool import WorkerDied
 from jurygraph.errors import ConfigError
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
@@ -50,7 +51,7 @@ class Accuracy(Evaluator):
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            future = self._pool.submit(answer.text, reference)
+            future = self._pool.compare(answer.text, reference)
             comparison = future.result() if future.done() else await asyncio.wrap_future(future)
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):

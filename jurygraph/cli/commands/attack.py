@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import open_jury
 from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName, option
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
+from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import BudgetExceeded, ConfigError
 from jurygraph.runs.canary import Proportion
 from jurygraph.runs.reports.estimate import count_requests
@@ -75,9 +77,9 @@ def attack(
         doing, arms = ("estimating", largest_arms(study.arms.values())) if dry_run else ("attacking", study.arms)
         with asyncio.Runner() as runner, progress(doing, len(arms) * study.responses, "responses") as advance:
             if dry_run:
-                estimate = runner.run(study.forecast(advance))
+                estimate = run_interruptible(runner, study.forecast(advance), jury.context.threads)
             else:
-                report = _run_study(study, runner, advance)
+                report = _run_study(study, runner, jury.context.threads, advance)
         requests = count_requests(jury)
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
@@ -104,10 +106,12 @@ def _create_study(jury: "Jury", config: Path, suite: Suite, tasks: str | None, f
         raise ConfigError(f"{config.name}: {error}") from None
 
 
-def _run_study(study: "AttackStudy", runner: asyncio.Runner, advance: Callable[[int], None]) -> AttackReport:
+def _run_study(
+    study: "AttackStudy", runner: asyncio.Runner, threads: DaemonThreads, advance: Callable[[int], None]
+) -> AttackReport:
     advice = "run the same command again: it continues from the cache"
     try:
-        return runner.run(study.run(advance))
+        return run_interruptible(runner, study.run(advance), threads)
     except KeyboardInterrupt:
         print_message(f"interrupted; {advice}")
         raise typer.Exit(ExitCode.INTERRUPTED) from None

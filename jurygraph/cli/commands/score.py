@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
 from jurygraph.cli.options import (
     AsJson,
@@ -123,7 +124,7 @@ def score(
     with redirect_stdout_to_stderr(), _open_session(options) as session, asyncio.Runner() as runner:
         if dry_run:
             with progress("estimating", session.remaining.responses, "responses") as report:
-                forecast = runner.run(session.forecast(report))
+                forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
         else:
             _score_remaining(session, runner)
         summary, requests, task_count = session.summary, count_requests(session.jury), session.task_count
@@ -210,16 +211,16 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
         return
     if session.tasks_done:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")
-    is_planned = False
+    is_planned, threads = False, session.jury.context.threads
     try:
         with progress("planning", session.tasks_to_plan, "tasks") as report:
-            runner.run(session.prepare(report))
+            run_interruptible(runner, session.prepare(report), threads, session.stop)
         is_planned = True
         if session.unanswered_annotations:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
             print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
         with progress("scoring", session.remaining.responses, "responses") as report:
-            runner.run(session.score(report))
+            run_interruptible(runner, session.score(report), threads, session.stop)
     except KeyboardInterrupt:
         _print_interrupted(session, is_planned)
         raise typer.Exit(ExitCode.INTERRUPTED) from None

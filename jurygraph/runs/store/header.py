@@ -140,11 +140,13 @@ _NOT_JUDGING = {
     *("requests_per_minute", "tokens_per_minute", "cache", "record", "prices"),
 }
 """Settings of calls that do not change replies."""
+_LIMITS = {"__all__": {"timeout", "isolate"}}
+"""Settings of evaluators and derivers that decide whether there is a verdict, not which one, like those of calls."""
 
 
 def _judging_settings(config: Config) -> dict[str, Any]:
     """Return the settings that verdicts or rewards depend on."""
-    return config.model_dump(mode="json", exclude={"calls": _NOT_JUDGING})
+    return config.model_dump(mode="json", exclude={"calls": _NOT_JUDGING, "evaluators": _LIMITS, "derivers": _LIMITS})
 
 
 def model_settings(config: Config) -> dict[str, Any]:

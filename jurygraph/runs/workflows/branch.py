@@ -76,11 +76,15 @@ class ReusedRun:
 
 
 def _is_reusable(verdict: RecordedVerdict) -> bool:
-    """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
+    """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased.
+
+    After a time limit, which depends on the machine and on the config's `timeout`, the question is asked again.
+    """
     if not verdict.responses or is_erased(verdict):
         return False
-    is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
-    return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure
+    failure = verdict.failure
+    is_repeated = failure is not None and (failure.cause == "infrastructure" or failure.kind == "time-limit")
+    return verdict.status in ("ok", "abstained", "failed") and not is_repeated
 
 
 def model_of(jury: Jury) -> ModelIdentity | None:

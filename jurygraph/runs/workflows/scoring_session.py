@@ -79,6 +79,7 @@ class ScoringSession:
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self._source = source
+        self._is_stopping = self._is_cut_short = False
         self._branch = branch
         self._profiles = profiles
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
@@ -221,7 +222,7 @@ class ScoringSession:
             calls.discard()
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
-        tasks = (task for task, _ in self._source.pairs(run.tasks_planned, self.limit))
+        tasks = (task for task, _ in self._pairs_until_stopped(run.tasks_planned))
         plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
         # up to 8 finished plans may wait for an earlier one, for each task that is planned concurrently
@@ -232,7 +233,20 @@ class ScoringSession:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
                 self._add_to_bill(run, plan.calls)
                 report(1)
+        if self._is_cut_short:
+            raise asyncio.CancelledError
         run.ledger.commit()
+
+    def stop(self) -> None:
+        """Begin no further task: `prepare` and `score` end after those under way, with CancelledError if any remain."""
+        self._is_stopping = True
+
+    def _pairs_until_stopped(self, start: int) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        for pair in self._source.pairs(start, self.limit):
+            if self._is_stopping:
+                self._is_cut_short = True
+                return
+            yield pair
 
     @property
     def tasks_to_plan(self) -> int:
@@ -281,6 +295,8 @@ class ScoringSession:
                 async for traces in self.jury.ascore_many(self._start_groups(run, started), sink=sink):
                     _refuse_over_budget(traces)
                     self._store_group(run, writer, started.popleft(), traces, report)
+            if self._is_cut_short:
+                raise asyncio.CancelledError
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.wait_for_pending()
@@ -293,7 +309,7 @@ class ScoringSession:
 
     def _start_groups(self, run: WritableRun, started: deque[_StartedGroup]) -> Iterator[Group]:
         """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
-        for task, responses in self._source.pairs(self.tasks_done, self.limit):
+        for task, responses in self._pairs_until_stopped(self.tasks_done):
             plan = run.plan_of(task.id)
             canary = self._canaries.next_for(task, plan) if self._canaries else None
             # the canary comes first: a resumed session skips tasks that are scored

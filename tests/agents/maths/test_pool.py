@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.maths import pool
+from jurygraph.agents import worker_pool
 from jurygraph.agents.maths.answer import final_answer, reference_answer
-from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, PoolClosed, WorkerDied
+from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
+from jurygraph.agents.worker_pool import PoolClosed, WorkerDied, WorkerNotStarted
 from jurygraph.errors import TimeLimitExceeded
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
@@ -39,7 +40,7 @@ def half_second_pool() -> Iterator[EquivalencePool]:
 
 
 def _status(used: EquivalencePool, answer: str, reference: str) -> str:
-    return used.submit(answer, reference).result(PATIENCE).status
+    return used.compare(answer, reference).result(PATIENCE).status
 
 
 _NUMBERS = count(1000)
@@ -168,7 +169,7 @@ def test_agrees_with_the_labels_of_real_solutions(shared_pool: EquivalencePool) 
         task = json.loads(line)
         for response in task["responses"]:
             answer, reference = final_answer(response["text"]), reference_answer(task["reference"])
-            futures.append(shared_pool.submit(answer.text, reference or "") if answer else None)
+            futures.append(shared_pool.compare(answer.text, reference or "") if answer else None)
             labels.append(response["metadata"]["is_correct"])
     found = [future is not None and future.result(PATIENCE).status == "equal" for future in futures]
     assert len(labels) == 1600
@@ -186,7 +187,7 @@ def test_hostile_maths_hits_the_time_limit_and_the_worker_is_replaced(
     half_second_pool: EquivalencePool, text: str
 ) -> None:
     with pytest.raises(TimeLimitExceeded):
-        half_second_pool.submit(text, "18").result(PATIENCE)
+        half_second_pool.compare(text, "18").result(PATIENCE)
     assert _status_of_new_pair(half_second_pool) == "equal"
 
 
@@ -196,7 +197,7 @@ def test_other_hostile_maths_earns_nothing(shared_pool: EquivalencePool, text: s
 
 
 def test_the_rest_of_a_batch_survives_a_bomb(half_second_pool: EquivalencePool) -> None:
-    futures = [half_second_pool.submit(BOMB if i == 20 else str(i), "20") for i in range(64)]
+    futures = [half_second_pool.compare(BOMB if i == 20 else str(i), "20") for i in range(64)]
     wait(futures, PATIENCE)
     assert isinstance(futures[20].exception(), TimeLimitExceeded)
     assert {future.result().status for future in futures[:20] + futures[21:]} == {"different"}
@@ -206,14 +207,14 @@ def test_the_rest_of_a_batch_survives_a_bomb(half_second_pool: EquivalencePool) 
 def test_a_long_text_is_not_sent_to_the_worker(shared_pool: EquivalencePool, text: str) -> None:
     for answer, reference in ((text, "1"), ("1", text)):
         with pytest.raises(AnswerTooLong):
-            shared_pool.submit(answer, reference).result(0)
+            shared_pool.compare(answer, reference).result(0)
 
 
 def test_many_submissions_from_many_threads(shared_pool: EquivalencePool) -> None:
     results: list[bool] = []
 
     def submit(number: int) -> None:
-        futures = [shared_pool.submit(f"{i}.0", str(number)) for i in range(20)]
+        futures = [shared_pool.compare(f"{i}.0", str(number)) for i in range(20)]
         results.extend((f.result(PATIENCE).status == "equal") == (i == number) for i, f in enumerate(futures))
 
     threads = [threading.Thread(target=submit, args=(number,)) for number in range(10)]
@@ -225,17 +226,17 @@ def test_many_submissions_from_many_threads(shared_pool: EquivalencePool) -> Non
 
 
 def test_the_same_pair_is_shared_but_each_caller_has_a_future(half_second_pool: EquivalencePool) -> None:
-    blocker = half_second_pool.submit(BOMB, "18")
-    first, second = half_second_pool.submit("3*6", "18"), half_second_pool.submit("3*6", "18")
+    blocker = half_second_pool.compare(BOMB, "18")
+    first, second = half_second_pool.compare("3*6", "18"), half_second_pool.compare("3*6", "18")
     assert first.cancel()
     assert second.result(PATIENCE).status == "equal"
-    assert half_second_pool.submit("3*6", "18").result(0) == Comparison("equal", "expressions")
+    assert half_second_pool.compare("3*6", "18").result(0) == Comparison("equal", "expressions")
     assert isinstance(blocker.exception(PATIENCE), TimeLimitExceeded)
 
 
 def test_cancelled_futures_leave_the_dispatcher_alive(half_second_pool: EquivalencePool) -> None:
-    futures = [half_second_pool.submit(BOMB, str(i)) for i in range(3)] + [
-        half_second_pool.submit(f"{i}+0", "7") for i in range(50)
+    futures = [half_second_pool.compare(BOMB, str(i)) for i in range(3)] + [
+        half_second_pool.compare(f"{i}+0", "7") for i in range(50)
     ]
     for future in futures[1:]:
         future.cancel()
@@ -248,7 +249,7 @@ def test_cancelled_futures_leave_the_dispatcher_alive(half_second_pool: Equivale
 def test_a_worker_killed_from_outside_is_replaced(shared_pool: EquivalencePool) -> None:
     assert _status(shared_pool, "8+10", "18") == "equal"
     os.kill(_only_process(shared_pool), signal.SIGKILL)
-    futures = [shared_pool.submit(f"{i}+1", "18") for i in range(40)]
+    futures = [shared_pool.compare(f"{i}+1", "18") for i in range(40)]
     os.kill(_only_process(shared_pool), signal.SIGKILL)
     assert [future.result(PATIENCE).status for future in futures].count("equal") == 1
 
@@ -256,37 +257,40 @@ def test_a_worker_killed_from_outside_is_replaced(shared_pool: EquivalencePool) 
 def test_a_comparison_that_kills_two_workers_fails(
     half_second_pool: EquivalencePool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dying(self: pool.Channel, seconds: float) -> dict[str, object]:
+    def dying(self: worker_pool.Channel, seconds: float) -> dict[str, object]:
         if not self.ready:
             return receive(self, seconds)
         raise ConnectionError
 
-    receive = pool.Channel.receive
-    monkeypatch.setattr(pool.Channel, "receive", dying)
+    receive = worker_pool.Channel.receive
+    monkeypatch.setattr(worker_pool.Channel, "receive", dying)
     with pytest.raises(WorkerDied):
-        half_second_pool.submit("2+2", "4").result(PATIENCE)
+        half_second_pool.compare("2+2", "4").result(PATIENCE)
     monkeypatch.undo()
     assert _status_of_new_pair(half_second_pool) == "equal"
 
 
 def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool.sys, "executable", "/nonexistent/python")
+    monkeypatch.setattr(worker_pool.sys, "executable", "/nonexistent/python")
     with closing(EquivalencePool().open()) as opened:
         for _ in range(2):
-            with pytest.raises(pool.WorkerNotStarted, match="cannot start"):
-                opened.submit("1", "2").result(PATIENCE)
+            with pytest.raises(WorkerNotStarted, match="cannot start"):
+                opened.compare("1", "2").result(PATIENCE)
 
 
 def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
-    monkeypatch.setattr(pool, "_ROOT", f"{tmp_path}{os.pathsep}{pool._ROOT}")
-    with closing(EquivalencePool().open()) as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
-        opened.submit("1", "2").result(PATIENCE)
+    monkeypatch.setattr(worker_pool, "_ROOT", f"{tmp_path}{os.pathsep}{worker_pool._ROOT}")
+    with (
+        closing(EquivalencePool().open()) as opened,
+        pytest.raises(WorkerNotStarted, match="no such thing"),
+    ):
+        opened.compare("1", "2").result(PATIENCE)
 
 
 def test_two_event_loops() -> None:
     async def compare(used: EquivalencePool) -> list[str]:
-        waiting = [asyncio.wrap_future(used.submit(f"{i}+1", "18")) for i in range(30)]
+        waiting = [asyncio.wrap_future(used.compare(f"{i}+1", "18")) for i in range(30)]
         return [comparison.status for comparison in await asyncio.gather(*waiting)]
 
     with closing(EquivalencePool(workers=2, time_limit=20).open()) as opened:
@@ -297,7 +301,7 @@ def test_two_event_loops() -> None:
 def test_a_cancelled_task_leaves_the_pool_usable(half_second_pool: EquivalencePool) -> None:
     async def give_up() -> None:
         async with asyncio.timeout(0.01):
-            await asyncio.wrap_future(half_second_pool.submit(BOMB, "18"))
+            await asyncio.wrap_future(half_second_pool.compare(BOMB, "18"))
 
     with pytest.raises(TimeoutError):
         asyncio.run(give_up())
@@ -307,7 +311,7 @@ def test_a_cancelled_task_leaves_the_pool_usable(half_second_pool: EquivalencePo
 def test_close_is_idempotent_and_leaves_no_process() -> None:
     opened = EquivalencePool(workers=2, time_limit=20)
     assert _status(opened.open(), "9+9", "18") == "equal"
-    waiting = opened.submit(BOMB, "18")
+    waiting = opened.compare(BOMB, "18")
     processes = [each.process for each in opened._shared.channels]
     opened.close()
     opened.close()
@@ -315,7 +319,7 @@ def test_close_is_idempotent_and_leaves_no_process() -> None:
     assert all(process.poll() is not None for process in processes)
     with pytest.raises(PoolClosed):
         waiting.result(0)
-    for again in (opened.open, lambda: opened.submit("1", "1"), lambda: opened.submit("1" * 10**5, "1")):
+    for again in (opened.open, lambda: opened.compare("1", "1"), lambda: opened.compare("1" * 10**5, "1")):
         with pytest.raises(PoolClosed):
             again()
 
@@ -332,7 +336,7 @@ def test_a_forgotten_pool_is_closed() -> None:
 LEFT_OPEN = """
 from jurygraph.agents.maths.pool import EquivalencePool
 used = EquivalencePool(time_limit=1)
-used.submit("9+9", "18").result(60)
+used.compare("9+9", "18").result(60)
 print([each.process.pid for each in used._shared.channels][0], flush=True)
 {last}
 """
@@ -340,7 +344,7 @@ print([each.process.pid for each in used._shared.channels][0], flush=True)
 
 @pytest.mark.parametrize(
     "last",
-    [pytest.param("", marks=pytest.mark.slow), f"used.submit('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)"],
+    [pytest.param("", marks=pytest.mark.slow), f"used.compare('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)"],
 )
 def test_no_orphan_survives_its_parent(last: str) -> None:
     ran = subprocess.run([sys.executable, "-c", LEFT_OPEN.format(last=last)], capture_output=True, timeout=PATIENCE)

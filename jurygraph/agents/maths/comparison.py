@@ -1,22 +1,15 @@
-"""The worker process that runs math-verify: `python -m jurygraph.agents.maths.worker TIME_LIMIT`.
+"""Compare two answers by math-verify. Runs in a worker process, because it may never return (see `worker_pool`).
 
-Protocol on the socket that is its stdin, one JSON object per line: first `{"ready": true}` or
-`{"ready": false, "detail": …}`, then for each `{"answer", "reference"}` one `{"status", "detail"}`, in order. It exits
-at the end of the requests.
-
-It never outlives its parent for long: SIGALRM, with its default action (death, even inside C code), is armed one second
-past the time limit for each comparison. No sympy object is ever printed here: that can hang (math-verify issues #50,
-#55, #65). Only the grammar of math-verify reads text; its route through Python's `eval` is not used.
+No sympy object is ever printed here: that can hang (math-verify issues #50, #55, #65). Only the grammar of math-verify
+reads text; its route through Python's `eval` is not used.
 """
 
 import contextlib
-import json
 import logging
 import resource
-import signal
-import sys
+from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any
 
 from jurygraph.agents.maths.answer_parser import are_equal_numbers, claimed_expressions, fold_text, parse_answer
 
@@ -24,7 +17,7 @@ MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 
 
 def compare(answer: str, reference: str) -> tuple[str, str]:
-    """Compare two answers; import math-verify unless both are plain numbers. It may never return: see `main`.
+    """Compare two answers; import math-verify unless both are plain numbers. It may never return.
 
     Returns a status of `pool.Comparison` and a detail. Raises MemoryError or RecursionError beyond the limits of this
     process.
@@ -77,51 +70,22 @@ def _parse(latex: str) -> Any:
     return expressions[0] if is_value else None
 
 
-def main() -> int:
-    """Answer requests until they end; return 1 if it could not start or ran out of memory."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    limit = float(sys.argv[1])
-    with open(0, "wb", closefd=False) as replies:
-        try:
-            _prepare()
-        except Exception as error:  # noqa: BLE001 - the parent reports any error
-            _send_reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
-            return 1
-        _send_reply(replies, {"ready": True})
-        for line in sys.stdin.buffer:
-            status, detail = _answer(line, limit)
-            _send_reply(replies, {"status": status, "detail": detail})
-            if detail == "MemoryError":
-                return 1
-    return 0
-
-
-def _prepare() -> None:
-    logging.disable(logging.CRITICAL)
+def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[str, str]]:
+    """Limit the memory of this worker process, and return the function that compares the answers of a request."""
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
         resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    logging.disable(logging.CRITICAL)
     for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
         compare(answer, reference)  # the first comparison builds tables for longer than the time limit
+    return _compare_request
 
 
-def _answer(line: bytes, limit: float) -> tuple[str, str]:
+def _compare_request(request: dict[str, str]) -> tuple[str, str]:
     try:
-        request = json.loads(line.decode("utf-8", "surrogatepass"))
-        signal.setitimer(signal.ITIMER_REAL, limit + 1)
         return compare(request["answer"], request["reference"])
+    except MemoryError:
+        raise
     except Exception as error:  # noqa: BLE001 - hostile input; only the type, as a message may print sympy objects
         return "error", type(error).__name__
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-
-
-def _send_reply(replies: BinaryIO, message: dict[str, Any]) -> None:
-    replies.write(json.dumps(message).encode() + b"\n")
-    replies.flush()
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,58 @@
+"""The worker's side of `isolation`: load an evaluator by its name, and answer requests that are plain JSON."""
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from jurygraph.agents.registry import load_evaluator
+from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.agents.user_modules import allow_modules_in_folder
+from jurygraph.schema import Config, EvaluatorUse, Material, Question, Response, TaskView, Verdict
+
+
+def prepare(setup: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
+    """Open the evaluator in this worker process, and return the function that answers a request."""
+    sys.path.extend(entry for entry in setup["path"] if entry not in sys.path)
+    use = EvaluatorUse.model_validate(setup["use"])
+    if setup["folder"] is not None:
+        allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
+    evaluator, runner = load_evaluator(use), asyncio.Runner()
+    evaluator.open()
+
+    def answer(request: dict[str, Any]) -> Any:
+        result = evaluator.answer(_from_request(request))
+        return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
+
+    return answer
+
+
+async def _wait(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+def _write_answer(answer: Any) -> Any:
+    """Return an answer as plain JSON, also one that will be refused. Raises TypeError for what JSON cannot express."""
+    if isinstance(answer, Verdict):
+        return {"verdict": answer.model_dump(mode="json")}
+    if isinstance(answer, np.ndarray | np.generic):
+        answer = answer.tolist()
+    if isinstance(answer, list | tuple):
+        return [_write_answer(each) for each in answer]
+    if answer is not None and not isinstance(answer, str | bool | int | float):
+        raise TypeError(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    return answer
+
+
+def _from_request(request: dict[str, Any]) -> EvaluatorInput:
+    return EvaluatorInput(
+        Question.model_validate(request["question"]),
+        TaskView.model_validate(request["task"]),
+        tuple(map(Response.model_validate, request["responses"])),
+        tuple({name: Material.model_validate(one) for name, one in each.items()} for each in request["material"]),
+        request["sample"],
+    )

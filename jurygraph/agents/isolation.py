@@ -1,0 +1,91 @@
+"""`isolate: process`: an evaluator in a worker process, which is killed at its time limit.
+
+What crosses is JSON: the question, the view of the task, the responses, their material, and back a verdict.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput
+from jurygraph.agents.user_modules import folder_of_modules
+from jurygraph.agents.worker_pool import Reply, Work, WorkerDied, WorkerPool
+from jurygraph.errors import TimeLimitExceeded
+from jurygraph.schema import Branch, EvaluatorRecord, EvaluatorUse, Question, TaskView, Verdict
+
+_ATTRIBUTES = (
+    *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
+    *("combiner", "shares", "depends_on"),
+)
+
+
+class IsolatedEvaluator(Evaluator):
+    """An evaluator that lists its questions here, and answers them in a worker process, one after another.
+
+    The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
+    """
+
+    def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
+        for attribute in _ATTRIBUTES:
+            setattr(self, attribute, getattr(evaluator, attribute))
+        self._evaluator = evaluator
+        folder = folder_of_modules()
+        setup = {
+            "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
+            "folder": folder,
+            "path": [os.path.abspath(entry) for entry in sys.path if entry != folder],
+        }
+        self._work: Work[Reply] = Work(self.name, "jurygraph.agents.isolated_answers:prepare", dict, setup)
+        self._limit = evaluator.timeout or CODE_LIMIT
+        self._pool = WorkerPool(self._work, 1, self._limit)
+
+    @property
+    def branch(self) -> Branch:
+        return self._evaluator.branch
+
+    @property
+    def record(self) -> EvaluatorRecord:
+        return self._evaluator.record
+
+    @property
+    def notes(self) -> Sequence[str]:
+        return self._evaluator.notes
+
+    def check(self, question: Question) -> None:
+        self._evaluator.check(question)
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return self._evaluator.questions(view)
+
+    def open(self) -> None:
+        self._pool = WorkerPool(self._work, 1, self._limit).open()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        try:
+            reply = await asyncio.wrap_future(self._pool.submit(_to_request(inputs)))
+        except WorkerDied as error:
+            return Verdict.fail("worker-died", str(error), cause="response")
+        if reply.get("error") == TimeLimitExceeded.__name__:
+            raise TimeLimitExceeded(reply["message"])
+        return Verdict.fail(reply["error"], reply["message"]) if "error" in reply else _read_answer(reply["result"])
+
+
+def _to_request(inputs: EvaluatorInput) -> dict[str, Any]:
+    return {
+        "question": inputs.question.model_dump(mode="json"),
+        "task": inputs.task.model_dump(mode="json"),
+        "responses": [response.model_dump(mode="json") for response in inputs.responses],
+        "material": [{name: one.model_dump(mode="json") for name, one in each.items()} for each in inputs.material],
+        "sample": inputs.sample,
+    }
+
+
+def _read_answer(result: Any) -> Any:
+    if isinstance(result, list):
+        return [_read_answer(each) for each in result]
+    return Verdict.model_validate(result["verdict"]) if isinstance(result, dict) else result

@@ -1,0 +1,89 @@
+"""Ctrl-C during long work: the first ends it in good order within seconds, the second at once."""
+
+import asyncio
+import os
+import signal
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, NoReturn, TypeVar
+
+from jurygraph.agents.worker_pool import kill_workers
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.concurrency import DaemonThreads
+
+T = TypeVar("T")
+STOP_SECONDS = 5
+"""Seconds after Ctrl-C in which work under way may end; then it is cancelled."""
+_CANCEL_SECONDS = 3.0  # for cancelled work to end, before the process is ended without it
+_SHOW_CURSOR = "\x1b[?25h"  # a progress bar hides it
+
+
+def run_interruptible(
+    runner: asyncio.Runner,
+    work: Coroutine[Any, Any, T],
+    threads: DaemonThreads,
+    stop: Callable[[], None] | None = None,
+) -> T:
+    """Run a coroutine whose calls in threads run in `threads`. Raises KeyboardInterrupt if Ctrl-C ended it.
+
+    Ctrl-C is acknowledged at once. It calls `stop`, after which the work should end by itself, and cancels the work 5
+    seconds later; without `stop` it cancels it at once. A second Ctrl-C ends the process, as does work that goes on.
+    """
+    runner.get_loop().set_default_executor(threads)
+    interrupt = _Interrupt(runner.get_loop(), stop)
+
+    async def run() -> T:
+        interrupt.task = asyncio.current_task()
+        before = signal.getsignal(signal.SIGINT)
+        if before in (signal.SIG_IGN, None) or threading.current_thread() is not threading.main_thread():
+            return await work
+        signal.signal(signal.SIGINT, interrupt)
+        try:
+            return await work
+        finally:
+            if not interrupt.is_pressed:
+                signal.signal(signal.SIGINT, before)
+
+    try:
+        return runner.run(run())
+    except asyncio.CancelledError:
+        if interrupt.is_pressed:
+            raise KeyboardInterrupt from None
+        raise
+
+
+class _Interrupt:
+    """The handler of Ctrl-C while `task` runs in a loop. It writes to the descriptor, as streams are not reentrant."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None] | None) -> None:
+        self.is_pressed = False
+        self.task: asyncio.Task[Any] | None = None
+        self._loop, self._stop = loop, stop
+
+    def __call__(self, signal_number: int, frame: Any) -> None:
+        if self.is_pressed:
+            _exit_now()
+        self.is_pressed = True
+        limit = "" if self._stop is None else f" after the questions in flight, at most {STOP_SECONDS} s"
+        _write(f"stopping{limit}; press again to stop now")
+        watchdog = threading.Timer(STOP_SECONDS + _CANCEL_SECONDS, _exit_now)
+        watchdog.daemon = True
+        watchdog.start()
+        self._loop.call_soon_threadsafe(self._end)
+
+    def _end(self) -> None:
+        assert self.task is not None, "the handler is installed by the task"
+        if self._stop is not None:
+            self._stop()
+        self._loop.call_later(0 if self._stop is None else STOP_SECONDS, self.task.cancel)
+
+
+def _exit_now() -> NoReturn:
+    _write("stopped; run the same command again to continue")
+    kill_workers()
+    os._exit(ExitCode.INTERRUPTED)
+
+
+def _write(message: str) -> None:
+    on_terminal = os.isatty(2)
+    os.write(2, f"{_SHOW_CURSOR}\n{message}\n".encode() if on_terminal else f"{message}\n".encode())

@@ -1,0 +1,180 @@
+"""Time limits for evaluators and derivers: which limit applies, and what happens to a call that runs past it.
+
+A coroutine is cancelled. A thread cannot be ended, so its call is given up: `TimeLimitExceeded` is its answer, a late
+result is dropped, and another thread goes on. An evaluator with too many threads that hang is not called any more.
+"""
+
+import asyncio
+import math
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from jurygraph.agents.functions import AdaptedEvaluator
+from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
+from jurygraph.concurrency import DaemonThreads, ThreadCall
+from jurygraph.errors import TimeLimitExceeded
+from jurygraph.models.faults import Fault
+from jurygraph.schema import CallsConfig
+from jurygraph.schema.verdict import GATED_LAYERS
+
+OWN_MODEL_LIMIT = 600.0
+"""Seconds for a call of user code with a model of its own."""
+MAX_HANGING = 4
+"""Number of hanging threads from which on an evaluator or deriver is not called any more."""
+_CANCELLING = 0.5  # seconds for a cancelled coroutine to end
+
+LEFT_ALONE: list["asyncio.Task[Any]"] = []
+"""Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
+
+Result = tuple[Any, bool]
+"""The result or exception of a call, and true if it still has to be awaited."""
+
+
+def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | None:
+    """Return the seconds for one call of an evaluator or deriver; None without a limit.
+
+    Those of the package have limits of their own. User code that uses the config's model has `CODE_LIMIT` on top of the
+    deadline of a group, and without a deadline no limit but those of its requests.
+    """
+    if component.timeout is not None:
+        return component.timeout
+    is_ours = type(component).__module__.startswith("jurygraph.") and not isinstance(component, AdaptedEvaluator)
+    if is_ours or (isinstance(component, Evaluator) and component.runs_inline):
+        return None
+    if component.uses_model:
+        return None if calls.deadline is None else calls.deadline + CODE_LIMIT
+    has_own_model = isinstance(component, Evaluator) and component.layer in GATED_LAYERS
+    return OWN_MODEL_LIMIT if has_own_model else CODE_LIMIT
+
+
+class CallThreads(DaemonThreads):
+    """The threads of a jury's evaluators and derivers, which count those that hang, by the name of their owner."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hanging: dict[str, list[ThreadCall]] = {}
+        self._refused: set[str] = set()
+
+    def give_up(self, owner: str, calls: Sequence[ThreadCall]) -> None:
+        """Abandon unfinished calls that ran past their time limit. With too many that hang, `owner` is refused."""
+        earlier = [call for call in self._hanging.get(owner, ()) if not call.future.done()]
+        self._hanging[owner] = [*earlier, *self.abandon(calls)]
+        if len(self._hanging[owner]) >= MAX_HANGING:
+            self._refused.add(owner)
+
+    def refusal(self, owner: str) -> Fault | None:
+        """Return the reason why `owner` is not called any more; None if it is."""
+        if owner not in self._refused:
+            return None
+        hint = "correct it, raise its `timeout`, or set `isolate: process` for an evaluator, which can then be ended"
+        problem = f"it is not called any more: {MAX_HANGING} of its calls ran past their time limit and still hang"
+        return Fault("hanging", f"{problem}; {hint}")
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """The limits of the calls of one evaluator or deriver, `owner`: seconds for each, or None, and their threads."""
+
+    owner: str
+    seconds: float | None
+    threads: CallThreads
+
+    @property
+    def excess(self) -> TimeLimitExceeded:
+        """Return the error that takes the place of a call's answer."""
+        return TimeLimitExceeded(f"{self.owner!r} ran past its time limit of {self.seconds:g} s")
+
+    async def call_in_thread(self, call: Callable[[Any], Result], inputs: Sequence[Any]) -> list[Result]:
+        """Return the results of `call` for all inputs, made one after another in a thread; in others after a hang."""
+        results: list[Result] = []
+        while len(results) < len(inputs):
+            if (refusal := self.threads.refusal(self.owner)) is not None:
+                return results + [(refusal, False)] * (len(inputs) - len(results))
+            results += await self._call_until_hanging(_CallSequence(call, inputs[len(results) :], self))
+        return results
+
+    async def _call_until_hanging(self, sequence: "_CallSequence") -> list[Result]:
+        with self.threads.record_calls() as made:
+            future = asyncio.get_running_loop().run_in_executor(self.threads, sequence.run)
+        try:
+            while not (await asyncio.wait({future}, timeout=sequence.seconds_left()))[0]:
+                if sequence.stop_if_late():
+                    self.threads.give_up(self.owner, made)
+                    return sequence.results
+            future.result()
+            return sequence.results
+        finally:
+            sequence.stop()
+            future.cancel()
+            self.threads.abandon(made)
+
+    async def await_result(self, result: Awaitable[Any]) -> Any:
+        """Return the awaited result, or TimeLimitExceeded; the work is cancelled then, and left alone if it goes on."""
+        with self.threads.record_calls() as made:
+            task = asyncio.ensure_future(result)
+        try:
+            if (await asyncio.wait({task}, timeout=self.seconds))[0]:
+                return await task
+            return self.excess
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait({task}, timeout=_CANCELLING)
+                self.threads.give_up(self.owner, made)
+            if not task.done():  # it caught the cancellation: asyncio would wait for it when the loop is closed
+                asyncio._unregister_task(task)
+                LEFT_ALONE.append(task)
+
+
+@dataclass(slots=True, eq=False)
+class _CallSequence:
+    """Calls with `inputs`, one after another in a thread; `results` are those of the calls that ended."""
+
+    call: Callable[[Any], Result]
+    inputs: Sequence[Any]
+    limits: CallLimits
+    results: list[Result] = field(default_factory=list)
+    _began: float = math.inf
+    _is_stopped: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def run(self) -> None:
+        """Make the calls until the sequence is stopped. A result that comes late is replaced by TimeLimitExceeded."""
+        for each in self.inputs:
+            with self._lock:
+                if self._is_stopped:
+                    return
+                self._began = time.monotonic()
+            result = self.call(each)
+            with self._lock:
+                if self._is_stopped:
+                    return
+                self.results.append((self.limits.excess, False) if self._seconds_left() == 0.0 else result)
+                self._began = math.inf
+
+    def stop(self) -> None:
+        """Make no further call, and drop the result of the call under way."""
+        with self._lock:
+            self._is_stopped = True
+
+    def stop_if_late(self) -> bool:
+        """Return true if the call under way is late; then stop, with TimeLimitExceeded as the last result."""
+        with self._lock:
+            self._is_stopped = self._seconds_left() == 0.0
+            if self._is_stopped:
+                self.results.append((self.limits.excess, False))
+            return self._is_stopped
+
+    def seconds_left(self) -> float | None:
+        """Return the seconds until the call under way is late; None without a limit, and all before it begins."""
+        with self._lock:
+            return self._seconds_left()
+
+    def _seconds_left(self) -> float | None:
+        limit = self.limits.seconds
+        if limit is None or self._began == math.inf:
+            return limit
+        return max(0.0, limit - (time.monotonic() - self._began))
