@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema import Response, ResponseLine, Task, TaskLine
+from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Task, TaskDefaults, TaskLine
 from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
@@ -122,10 +122,11 @@ class TaskSource:
         edges: str | Path | None,
         *,
         folder: Path | None,
+        defaults: TaskDefaults,
         validated: ValidatedFiles | None,
     ) -> None:
         """Open the files, and validate them unless they were `validated`; tasks may name files below `folder`."""
-        self._folder, self._resources = folder, ExitStack()
+        self._folder, self._defaults, self._resources = folder, defaults, ExitStack()
         with ExitStack() as failed:
             failed.callback(self.close)
             enter = self._resources.enter_context
@@ -209,6 +210,7 @@ class TaskSource:
             if self._responses is not None:
                 lines = (reread_line(self._responses, place, ResponseLine) for place in self._index.responses(number))
                 responses = tuple(line.split()[1] for line in lines)
+            task = self._defaults.complete(task)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
     def line(self, task_id: str) -> int | None:
@@ -246,11 +248,13 @@ def read_work(
     edges: str | Path | None = None,
     *,
     allow_files_outside: bool = False,
+    defaults: TaskDefaults = NO_TASK_DEFAULTS,
     validated: ValidatedFiles | None = None,
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
-    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were
+    `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
+    table files must be below the same folder. If the files have the SHA-256 of those that were
     `validated` earlier, their lines are validated only when one is needed.
     """
     if edges is not None and str(edges) == "-":
@@ -258,7 +262,10 @@ def read_work(
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
     folder = None if allow_files_outside else folder_of_tasks(path)
-    return TaskSource(path, responses, edges, folder=folder, validated=validated)
+    outside = check_table_files(defaults.facts, folder)
+    if outside is not None:
+        raise ConfigError(f"task_defaults.{outside.field}: {outside}")
+    return TaskSource(path, responses, edges, folder=folder, defaults=defaults, validated=validated)
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:
@@ -277,17 +284,19 @@ def _check_responses(file: TextFile, index: TaskIndex) -> None:
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):
-    """The tasks of a TASKS file that are `wanted`; `len` counts these alone."""
+    """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone."""
 
-    def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
+    def __init__(
+        self, path: str | Path, wanted: Callable[[Task], bool], defaults: TaskDefaults = NO_TASK_DEFAULTS
+    ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
-        self._is_wanted = wanted
+        self._is_wanted, self._defaults = wanted, defaults
         self._wanted: list[str] = []
         empty_hint = "write one task a line, each a JSON object"
         super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)
 
     def _check(self, number: int, entry: TaskLine) -> None:
-        if self._is_wanted(entry):
+        if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 
     def __len__(self) -> int:
@@ -297,11 +306,17 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
             number, place = self._lines[task_id]
-            yield number, reread_line(self._file, place, TaskLine).split()[0]
+            yield number, self._defaults.complete(reread_line(self._file, place, TaskLine).split()[0])
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
-        """Return every line as written, wanted or not, without its end, and the id of its task."""
-        return ((task_id, self._file.read(place).rstrip()) for task_id, (_, place) in self._lines.items())
+        """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
+        for task_id, (_, place) in self._lines.items():
+            entry = reread_line(self._file, place, TaskLine)
+            completed = self._defaults.complete(entry)
+            if completed is entry:
+                yield task_id, self._file.read(place).rstrip()
+            else:
+                yield task_id, completed.model_dump_json(exclude_defaults=True).encode()
 
     @property
     def ids(self) -> Collection[str]:

@@ -157,6 +157,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
                 options.responses,
                 options.edges_from,
                 allow_files_outside=options.allow_files_outside,
+                defaults=jury.config.task_defaults,
                 validated=_validated_files(options.run),
             ) as work,
             open_profiles(options.profiles_from, work) as profiles,
