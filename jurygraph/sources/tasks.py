@@ -19,6 +19,7 @@ from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, requi
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
+from jurygraph.sources.task_tables import TableColumns, is_table, open_table
 
 _TABLES = """
 PRAGMA journal_mode = OFF;
@@ -100,19 +101,21 @@ Pair = tuple[Task, tuple[Response, ...]]
 
 
 class ValidatedFiles(NamedTuple):
-    """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
+    """TASKS and RESPONSES, or the `columns` of a table, that were all validated, with their counts of both."""
 
     tasks: FileDigest
     responses: FileDigest | None
+    columns: TableColumns | None
     extent: tuple[int, int]
 
 
 class TaskSource:
     """Tasks with their responses, in the order of the tasks file, with one pair at a time in memory.
 
-    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
-    number of tasks with a line in the `edges` file. The first method that needs a line validates all of them; `extent`
-    needs none if the files are those that were `validated` earlier.
+    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`; `columns` are
+    those of a table, whose mark is that of the tasks. `graphs` is the number of tasks with a line in the `edges` file.
+    The first method that needs a line validates all of them; `extent` needs none if the files are those that were
+    `validated` earlier.
     """
 
     def __init__(
@@ -121,6 +124,7 @@ class TaskSource:
         responses: str | Path | None,
         edges: str | Path | None,
         *,
+        columns: TableColumns | None,
         folder: Path | None,
         defaults: TaskDefaults,
         validated: ValidatedFiles | None,
@@ -130,11 +134,16 @@ class TaskSource:
         with ExitStack() as failed:
             failed.callback(self.close)
             enter = self._resources.enter_context
-            self._tasks = enter(closing(TextFile(path)))
-            self._responses = None if responses is None else enter(closing(TextFile(responses)))
+            self._responses: TextFile | None
+            if columns is not None:
+                self._tasks, self._responses = enter(open_table(path, columns))
+            else:
+                self._tasks = enter(closing(TextFile(path)))
+                self._responses = None if responses is None else enter(closing(TextFile(responses)))
             self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
-            self.tasks: FileDigest = self._tasks.mark
-            self.responses: FileDigest | None = None if self._responses is None else self._responses.mark
+            self.columns, self.tasks = columns, self._tasks.mark
+            apart = self._responses if columns is None else None  # those of a table have the table's digest
+            self.responses: FileDigest | None = None if apart is None else apart.mark
             self.edges: FileDigest | None = None if self._edges is None else self._edges.mark
             self.graphs = 0 if self._edges is None else len(self._edges)
             is_unchanged = validated is not None and self._edges is None and self._is_unchanged(validated)
@@ -145,7 +154,9 @@ class TaskSource:
 
     def _is_unchanged(self, validated: ValidatedFiles) -> bool:
         digests = [mark and mark.sha256 for mark in (validated.tasks, validated.responses)]
-        return digests == [mark and mark.sha256 for mark in (self.tasks, self.responses)]
+        return validated.columns == self.columns and digests == [
+            mark and mark.sha256 for mark in (self.tasks, self.responses)
+        ]
 
     @cached_property
     def _index(self) -> TaskIndex:
@@ -213,11 +224,11 @@ class TaskSource:
             task = self._defaults.complete(task)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
-    def line(self, task_id: str) -> int | None:
-        """Return the line of a task in its file; None if there is no such task."""
+    def place(self, task_id: str) -> str | None:
+        """Return the line of a task in its file, or its row: "line 7"; None if there is no such task."""
         self.check()
         place = self._index.find(task_id)
-        return None if place is None else place[1]
+        return None if place is None else f"{self._tasks.unit} {place[1]}"
 
     def close(self) -> None:
         """Close the files and the index. May be called more than once."""
@@ -231,14 +242,19 @@ class TaskSource:
 
 
 def read_tasks(
-    path: str | Path, responses: str | Path | None = None, *, allow_files_outside: bool = False
+    path: str | Path,
+    responses: str | Path | None = None,
+    *,
+    columns: TableColumns | None = None,
+    allow_files_outside: bool = False,
 ) -> list[Pair]:
     """Read the tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses, into memory.
 
-    `responses` names a second file for the responses. Table files that tasks name must be below the folder of the file,
-    unless files outside are allowed. Raises `InputError` with file, line and field.
+    `responses` names a second file for the responses; `columns` those of a table, which is read instead. Table files
+    that tasks name must be below the folder of the file, unless files outside are allowed. Raises `InputError` with
+    file, line and field.
     """
-    with read_work(path, responses, allow_files_outside=allow_files_outside) as work:
+    with read_work(path, responses, columns=columns, allow_files_outside=allow_files_outside) as work:
         return list(work.pairs())
 
 
@@ -247,6 +263,7 @@ def read_work(
     responses: str | Path | None = None,
     edges: str | Path | None = None,
     *,
+    columns: TableColumns | None = None,
     allow_files_outside: bool = False,
     defaults: TaskDefaults = NO_TASK_DEFAULTS,
     validated: ValidatedFiles | None = None,
@@ -261,11 +278,16 @@ def read_work(
         raise InputError("reviewed graphs are read from a file; name it")
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
+    if columns is not None and responses is not None:
+        raise InputError("a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL")
+    if columns is None and is_table(path):
+        hint = "name its columns with --prompt-column and --response-column"
+        raise InputError(f"{Path(path).name}: is a table; {hint}")
     folder = None if allow_files_outside else folder_of_tasks(path)
     outside = check_table_files(defaults.facts, folder)
     if outside is not None:
         raise ConfigError(f"task_defaults.{outside.field}: {outside}")
-    return TaskSource(path, responses, edges, folder=folder, defaults=defaults, validated=validated)
+    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults, validated=validated)
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:

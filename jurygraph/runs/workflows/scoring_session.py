@@ -122,6 +122,7 @@ class ScoringSession:
             responses=work.responses,
             profiles=None if self._profiles is None else self._profiles.mark,
             edges=self._work.edges,
+            columns=self._work.columns,
             config=jury.config,
             model=model_of(jury),
             domain=jury.domain,
@@ -255,8 +256,8 @@ class ScoringSession:
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            line = self._work.line(task.id)
-            place = self._work.tasks.name + ("" if line is None else f", line {line}")
+            where = self._work.place(task.id)
+            place = self._work.tasks.name + ("" if where is None else f", {where}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry = f"; nothing was written; run the same command again: it continues {kept}"
             hint = "" if isinstance(error, PlanError) else retry
@@ -397,7 +398,7 @@ def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
             if stored is not None:
                 yield from _compare_task(stored, task, responses, run, number < scored)
     for name in run.ledger.keys("task"):
-        if work.line(name) is None:
+        if work.place(name) is None:
             yield f"task {name!r} is gone"
 
 
