@@ -140,6 +140,7 @@ def for_importing(folder: Path) -> None:
     (folder / "benchmark_all.jsonl").write_text(text, encoding="utf-8")
     ids = [str(json.loads(line)["index"]) for line in text.splitlines()]
     lines(folder / "answers.jsonl", [{"task": one, "id": f"{one}/a", "text": "criterion-1"} for one in ids])
+    (folder / "people.csv").write_text(blocks(PAGES["importing.md"], "csv")[1], encoding="utf-8")
     lines(folder / "mturk_cnndm.jsonl", qags.CNN)
     lines(folder / "mturk_xsum.jsonl", qags.XSUM)
 
@@ -155,7 +156,7 @@ def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines
 ) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
     typed = NEEDS_A_MODEL["importing.md"]
-    (config,), (answers,) = (blocks(PAGES["importing.md"], language) for language in ("yaml", "csv"))
+    (config,), (answers, _) = (blocks(PAGES["importing.md"], language) for language in ("yaml", "csv"))
     assert (len(config.splitlines()) <= 15, len(typed) <= 3) == (True, True)
     (tmp_path / "answers.csv").write_text(answers, encoding="utf-8")
     with run_server(lambda body, _: judge_reply(body)) as server:
