@@ -151,7 +151,7 @@ class Jury(Displayed):
     async def aprepare(
         self, task: Task, profiles: "ProfilesLine | None" = None, sink: "CallSink | None" = None
     ) -> Plan:
-        """Return the plan for a task, made without any response.
+        """Return the plan for a task, made without any response. Parts that it lacks are those of `task_defaults`.
 
         The constraints of a stakeholder with only a profile in text are taken from `profiles`, or else read by the
         model. Raises PlanError; InputError if `profiles` belong to another task; ModelError or BudgetExceeded if the
@@ -159,7 +159,8 @@ class Jury(Displayed):
         """
         self._require_open()
         _require("task", task, Task, _TASK_HINT)
-        start, context = PrepareState(task=task, profiles_line=profiles), self.context.with_model(self.gateway, sink)
+        task, context = self.config.task_defaults.complete(task), self.context.with_model(self.gateway, sink)
+        start = PrepareState(task=task, profiles_line=profiles)
         with redacted_errors(context.secrets):
             state = await start_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
         plan: Plan = state["plan"]
@@ -228,6 +229,7 @@ class Jury(Displayed):
     async def _score_group(self, group: Group, sink: "CallSink | None") -> list[Trace]:
         """Run the score graph on a group."""
         self._require_open()
+        group = group._replace(task=self.config.task_defaults.complete(group.task))
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
         start = score_graph.initial_state(plan, group.responses, group.reused_results)

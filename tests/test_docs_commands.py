@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.models.judge_scripts import judge_reply
+from tests.models.server import run_server
 from tests.sources.importers import test_qags as qags
 from tests.test_readme import COMMAND, README, ROOT, blocks, commands, run, words
 
@@ -25,6 +27,11 @@ NEEDS_A_MODEL = {
     "graphs.md": (
         "jurygraph annotate tasks.jsonl --model openai/gpt-5-mini --domain writing --out graphs.jsonl",
         "jurygraph score eval.jsonl --config jury.yaml --model openai/gpt-5 --out eval --rewards-from train-run",
+    ),
+    "importing.md": (
+        "jurygraph score answers.csv --prompt-column question --response-column answer --config judge.yaml --out run",
+        "jurygraph explain run --response row-1",
+        "jurygraph export run --to jsonl",
     ),
     "safety.md": (
         "jurygraph attack --config jury.yaml --max-cost 5",
@@ -133,6 +140,7 @@ def for_importing(folder: Path) -> None:
     (folder / "benchmark_all.jsonl").write_text(text, encoding="utf-8")
     ids = [str(json.loads(line)["index"]) for line in text.splitlines()]
     lines(folder / "answers.jsonl", [{"task": one, "id": f"{one}/a", "text": "criterion-1"} for one in ids])
+    (folder / "people.csv").write_text(blocks(PAGES["importing.md"], "csv")[1], encoding="utf-8")
     lines(folder / "mturk_cnndm.jsonl", qags.CNN)
     lines(folder / "mturk_xsum.jsonl", qags.XSUM)
 
@@ -141,6 +149,25 @@ def for_safety(folder: Path) -> None:
     """The README's judge."""
     (config,) = (block for block in blocks(README, "yaml") if "model:" in block)
     (folder / "jury.yaml").write_text(config, encoding="utf-8")
+
+
+def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    typed = NEEDS_A_MODEL["importing.md"]
+    (config,), (answers, _) = (blocks(PAGES["importing.md"], language) for language in ("yaml", "csv"))
+    assert (len(config.splitlines()) <= 15, len(typed) <= 3) == (True, True)
+    (tmp_path / "answers.csv").write_text(answers, encoding="utf-8")
+    with run_server(lambda body, _: judge_reply(body)) as server:
+        (tmp_path / "judge.yaml").write_text(re.sub(r"http://[^#]*", server.url, config), encoding="utf-8")
+        _, explained, exported = (run(words(line), tmp_path) for line in typed)
+        assert server.count == 2
+    assert "Response row-1 to task row-1" in explained
+    assert ("right" in explained, "kind" in explained) == (True, True)
+    traces = [json.loads(line) for line in exported.splitlines()]
+    assert [trace["labels"] for trace in traces] == [{"team": "blue"}, {"team": "red"}]
+    assert [trace["reward"]["value"] for trace in traces] == [0.9, 0.9]
 
 
 PREPARED: Mapping[str, Callable[[Path], None]] = {

@@ -81,11 +81,10 @@ def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> 
 @pytest.mark.slow
 def test_what_the_judge_would_ask_is_reckoned_as_typed_and_nothing_is_sent(tmp_path: Path) -> None:
     score, attack, real = (line for line in [*commands(README), *commands(TOUR)] if ASKING in line)
-    assert score == "jurygraph score examples/rubric/tasks.jsonl.gz --config judge.yaml --out judged --dry-run"
+    assert score.startswith("jurygraph score answers.csv --prompt-column question --response-column answer ")
     assert attack == "jurygraph attack --config judge.yaml --dry-run"
     assert real.startswith("jurygraph attack --config judge.yaml ")
-    (tmp_path / "examples" / "rubric").mkdir(parents=True)
-    shutil.copy(ROOT / "examples" / "rubric" / "tasks.jsonl.gz", tmp_path / "examples" / "rubric")
+    (tmp_path / "answers.csv").write_text("question,answer\n2 + 2?,Four.\n", encoding="utf-8")
     (config,) = (block for block in blocks(README, "yaml") if "model:" in block)
     with run_server(lambda body, number: status(500)) as server:
         there = re.sub(r"http://[^#]*", server.url, config)

@@ -107,6 +107,6 @@ def find_config(tasks: str) -> Path:
     for folder in folders:
         if (folder / "jury.yaml").is_file():
             return folder / "jury.yaml"
-    if tasks != "-":
+    if tasks != "-" and not os.path.exists(tasks):
         TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
     raise ConfigError("no jury.yaml next to the tasks or in the current folder; name a config with --config")

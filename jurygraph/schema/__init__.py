@@ -51,6 +51,7 @@ from jurygraph.schema.rubric import Part as Part
 from jurygraph.schema.rubric import RejectedEdge as RejectedEdge
 from jurygraph.schema.rubric import Rubric as Rubric
 from jurygraph.schema.rubric import UnansweredPair as UnansweredPair
+from jurygraph.schema.task import NO_TASK_DEFAULTS as NO_TASK_DEFAULTS
 from jurygraph.schema.task import Audience as Audience
 from jurygraph.schema.task import Constraint as Constraint
 from jurygraph.schema.task import Message as Message
@@ -59,6 +60,7 @@ from jurygraph.schema.task import ResponseLine as ResponseLine
 from jurygraph.schema.task import Reviewer as Reviewer
 from jurygraph.schema.task import Stakeholder as Stakeholder
 from jurygraph.schema.task import Task as Task
+from jurygraph.schema.task import TaskDefaults as TaskDefaults
 from jurygraph.schema.task import TaskLine as TaskLine
 from jurygraph.schema.task import TaskView as TaskView
 from jurygraph.schema.task import Tension as Tension

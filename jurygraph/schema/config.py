@@ -21,7 +21,7 @@ from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, 
 from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.strict_json import iter_parts
-from jurygraph.schema.task import NonNegative
+from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
 from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
@@ -337,6 +337,8 @@ class Config(CodeModel):
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
+    # left out where empty, so that a config without it is written as before
+    task_defaults: TaskDefaults = Field(default=NO_TASK_DEFAULTS, exclude_if=lambda parts: parts == NO_TASK_DEFAULTS)
     panel: PanelConfig = PanelConfig()
     annotation: AnnotationConfig | None = None
     failure: FailureConfig = FailureConfig()

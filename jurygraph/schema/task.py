@@ -89,6 +89,20 @@ def sort_by_id(things: Iterable[Named]) -> tuple[Named, ...]:
     return tuple(sorted(things, key=lambda thing: thing.id))
 
 
+def _check_people(
+    stakeholders: tuple[Stakeholder, ...], tensions: tuple[Tension, ...], reviewers: tuple[Id, ...]
+) -> None:
+    """Raise ValueError where an id is repeated, and for a tension that names an unknown stakeholder."""
+    require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in stakeholders])
+    require_unique("reviewer", "reviewers[{}]", reviewers)
+    known = {s.id for s in stakeholders}
+    for place, tension in enumerate(tensions):
+        for end, member in enumerate(tension.between):
+            if member not in known:
+                problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
+                raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
+
+
 class Task(FrozenModel):
     """One task. It has no field for responses, so nothing computed from it can depend on one.
 
@@ -108,14 +122,7 @@ class Task(FrozenModel):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        require_unique("stakeholder", "stakeholders[{}].id", [s.id for s in self.stakeholders])
-        require_unique("reviewer", "reviewers[{}]", self.reviewers)
-        known = {s.id for s in self.stakeholders}
-        for place, tension in enumerate(self.tensions):
-            for end, member in enumerate(tension.between):
-                if member not in known:
-                    problem = f"`tensions[{place}].between[{end}]` names {quote(member)}"
-                    raise ValueError(f"{problem}, which is not a stakeholder; {suggest_name(member, known)}")
+        _check_people(self.stakeholders, self.tensions, self.reviewers)
         return self
 
     @cached_property
@@ -138,6 +145,33 @@ class Task(FrozenModel):
         }
         return self.model_copy(update=ordered).digest
 
+
+class TaskDefaults(FrozenModel):
+    """Parts that a config gives to every task that has none of its own, with the names that they have in a task.
+
+    `tensions` come with the `stakeholders`: a task with stakeholders of its own gets neither.
+    """
+
+    stakeholders: tuple[Stakeholder, ...] = ()
+    tensions: tuple[Tension, ...] = ()
+    rubric: Rubric | None = None
+    reviewers: tuple[Id, ...] = ()
+    facts: dict[str, JsonValue] | None = None
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        _check_people(self.stakeholders, self.tensions, self.reviewers)
+        return self
+
+    def complete(self, task: Task) -> Task:
+        """Return the task with the parts that it lacks; unchanged if it lacks none of these."""
+        names = [name for name in ("rubric", "reviewers", "facts") if getattr(task, name) in (None, ())]
+        names += [] if task.stakeholders else ["stakeholders", "tensions"]
+        parts = {name: part for name in names if (part := getattr(self, name)) not in (None, ())}
+        return task.model_copy(update=parts) if parts else task
+
+
+NO_TASK_DEFAULTS = TaskDefaults()
 
 _MEMBERS: dict[Audience, type] = {
     "stakeholder": Stakeholder,

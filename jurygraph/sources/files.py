@@ -95,6 +95,9 @@ class TextFile:
     there.
     """
 
+    unit = "line"
+    """What its lines are called in messages: lines, or the rows of the table from which they were made."""
+
     def __init__(self, path: str | Path, name: str | None = None) -> None:
         """Open the file; messages call it `name`, by default as the last part of its path.
 
@@ -103,7 +106,7 @@ class TextFile:
         self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
         self._file = _open(path)
         try:
-            self._state, digest = _state(self._file), hashlib.sha256()
+            self._state, digest = file_state(self._file), hashlib.sha256()
             for chunk in _chunks(self._file):
                 digest.update(chunk)
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
@@ -177,7 +180,7 @@ class TextFile:
         raise InputError(f"{self.name}, line {number}: {problem}")
 
     def _refuse_changed(self) -> None:
-        if _state(self._file) != self._state:
+        if file_state(self._file) != self._state:
             raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
 
     def _require_text(self) -> None:
@@ -198,7 +201,7 @@ class TextFile:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
         with self._file as packed:
             unpacked = _spool(self._unpacked_chunks(packed))
-        self._file, self._state = unpacked, _state(unpacked)
+        self._file, self._state = unpacked, file_state(unpacked)
 
     def _unpacked_chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
         """Yield the content in chunks; a small file cannot fill a disk."""
@@ -280,7 +283,7 @@ def _spool(chunks: Iterable[bytes]) -> IO[bytes]:
     return spool
 
 
-def _state(file: IO[bytes]) -> tuple[int, int]:
+def file_state(file: IO[bytes]) -> tuple[int, int]:
     """Return values that change when a file is written: its size in bytes, and its modification time in nanoseconds."""
     status = os.fstat(file.fileno())
     return status.st_size, status.st_mtime_ns

@@ -24,7 +24,7 @@ class ProfilesFile(TaskKeyedFile[ProfilesLine]):
         super().__init__(path, ProfilesLine, "task", "keep one of the two")
 
     def _check(self, number: int, entry: ProfilesLine) -> None:
-        if self._source.line(entry.task) is None:
+        if self._source.place(entry.task) is None:
             problem = f"there is no task {quote(entry.task)}"
             hint = f"name a task of {self._source.tasks_file.name}, or leave the line out"
             self._refuse(number, ("task",), problem, hint)

@@ -7,7 +7,7 @@ formula, and restored on reading. A file of confusions has the digest of its con
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,11 +16,11 @@ from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
 from pydantic_core import from_json
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, shorten, validate
+from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.table_rows import Row, is_csv, read_rows
+from jurygraph.sources.table_rows import Row, is_csv, missing_column_error, read_rows
 
 N = TypeVar("N", bound=FrozenModel)
 
@@ -154,7 +154,7 @@ def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> File
     known = list(dict.fromkeys(column for present in column_of for column in present))
     for column in columns.values():
         if column not in known:
-            raise _missing_column_error(str(path), (column,), known)
+            raise missing_column_error(str(path), (column,), known)
     used = {name: column for fields in column_of.values() for name, column in fields.items()}
     missing = [name for name in model.model_fields if name not in used]
     unread = {
@@ -183,14 +183,8 @@ def _match_columns(
         if matches:
             column_of[name] = matches[0]
         elif name in _required_fields(model):
-            raise _missing_column_error(location, candidates, present)
+            raise missing_column_error(location, candidates, present)
     return column_of
-
-
-def _missing_column_error(location: str, columns: Iterable[str], present: Sequence[str]) -> InputError:
-    hints = (did_you_mean(column, present) for column in columns)
-    hint = next(filter(None, hints), f"name one that is there: {shorten(', '.join(present), 200)}")
-    return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
 
 
 def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:

@@ -8,7 +8,7 @@ import hashlib
 import importlib
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from typing import Any
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_value, did_you_mean, quote
-from jurygraph.sources.files import TextFile, missing_file_hint
+from jurygraph.messages import Problem, describe_value, did_you_mean, quote, shorten
+from jurygraph.sources.files import LONGEST_LINE, TextFile, missing_file_hint
 
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
@@ -51,6 +51,13 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def missing_column_error(location: str, columns: Iterable[str], present: Sequence[str]) -> InputError:
+    """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
+    hints = (did_you_mean(column, present) for column in columns)
+    hint = next(filter(None, hints), f"name one that is there: {shorten(', '.join(present), 200)}")
+    return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
 
 
 def to_json_values(row: Mapping[Any, Any]) -> Row:
@@ -97,6 +104,7 @@ def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
 
 
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
+    csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))  # by default 128 KB, which long prompts exceed
     with closing(TextFile(path, str(path))) as file:
         reader = csv.reader((line.text for line in file.all_lines()), strict=True)
         try:

@@ -11,14 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, Self
 
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
-from jurygraph.schema import Response, ResponseLine, Task, TaskLine
+from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Task, TaskDefaults, TaskLine
 from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
+from jurygraph.sources.task_tables import TableColumns, is_table, open_table
 
 _TABLES = """
 PRAGMA journal_mode = OFF;
@@ -100,19 +101,21 @@ Pair = tuple[Task, tuple[Response, ...]]
 
 
 class ValidatedFiles(NamedTuple):
-    """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
+    """TASKS and RESPONSES, or the `columns` of a table, that were all validated, with their counts of both."""
 
     tasks: FileDigest
     responses: FileDigest | None
+    columns: TableColumns | None
     extent: tuple[int, int]
 
 
 class TaskSource:
     """Tasks with their responses, in the order of the tasks file, with one pair at a time in memory.
 
-    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
-    number of tasks with a line in the `edges` file. The first method that needs a line validates all of them; `extent`
-    needs none if the files are those that were `validated` earlier.
+    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`; `columns` are
+    those of a table, whose mark is that of the tasks. `graphs` is the number of tasks with a line in the `edges` file.
+    The first method that needs a line validates all of them; `extent` needs none if the files are those that were
+    `validated` earlier.
     """
 
     def __init__(
@@ -121,19 +124,27 @@ class TaskSource:
         responses: str | Path | None,
         edges: str | Path | None,
         *,
+        columns: TableColumns | None,
         folder: Path | None,
+        defaults: TaskDefaults,
         validated: ValidatedFiles | None,
     ) -> None:
         """Open the files, and validate them unless they were `validated`; tasks may name files below `folder`."""
-        self._folder, self._resources = folder, ExitStack()
+        self._folder, self._defaults, self._resources = folder, defaults, ExitStack()
         with ExitStack() as failed:
             failed.callback(self.close)
             enter = self._resources.enter_context
-            self._tasks = enter(closing(TextFile(path)))
-            self._responses = None if responses is None else enter(closing(TextFile(responses)))
+            self._responses: TextFile | None
+            if columns is not None:
+                self._tasks, self._responses = enter(open_table(path, columns))
+            else:
+                self._tasks = enter(closing(TextFile(path)))
+                self._responses = None if responses is None else enter(closing(TextFile(responses)))
             self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
+            self.columns = columns
             self.tasks_file: FileDigest = self._tasks.file_digest
-            self.responses_file: FileDigest | None = None if self._responses is None else self._responses.file_digest
+            apart = self._responses if columns is None else None  # those of a table have the table's digest
+            self.responses_file: FileDigest | None = None if apart is None else apart.file_digest
             self.edges_file: FileDigest | None = None if self._edges is None else self._edges.file_digest
             self.graphs = 0 if self._edges is None else len(self._edges)
             is_unchanged = validated is not None and self._edges is None and self._is_unchanged(validated)
@@ -144,7 +155,9 @@ class TaskSource:
 
     def _is_unchanged(self, validated: ValidatedFiles) -> bool:
         digests = [mark and mark.sha256 for mark in (validated.tasks, validated.responses)]
-        return digests == [mark and mark.sha256 for mark in (self.tasks_file, self.responses_file)]
+        return validated.columns == self.columns and digests == [
+            mark and mark.sha256 for mark in (self.tasks_file, self.responses_file)
+        ]
 
     @cached_property
     def _index(self) -> TaskIndex:
@@ -209,13 +222,14 @@ class TaskSource:
             if self._responses is not None:
                 lines = (reread_line(self._responses, place, ResponseLine) for place in self._index.responses(number))
                 responses = tuple(line.split()[1] for line in lines)
+            task = self._defaults.complete(task)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
-    def line(self, task_id: str) -> int | None:
-        """Return the line of a task in its file; None if there is no such task."""
+    def place(self, task_id: str) -> str | None:
+        """Return the line of a task in its file, or its row: "line 7"; None if there is no such task."""
         self.check()
         place = self._index.find(task_id)
-        return None if place is None else place[1]
+        return None if place is None else f"{self._tasks.unit} {place[1]}"
 
     def close(self) -> None:
         """Close the files and the index. May be called more than once."""
@@ -229,14 +243,19 @@ class TaskSource:
 
 
 def read_tasks(
-    path: str | Path, responses: str | Path | None = None, *, allow_files_outside: bool = False
+    path: str | Path,
+    responses: str | Path | None = None,
+    *,
+    columns: TableColumns | None = None,
+    allow_files_outside: bool = False,
 ) -> list[Pair]:
     """Read the tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses, into memory.
 
-    `responses` names a second file for the responses. Table files that tasks name must be below the folder of the file,
-    unless files outside are allowed. Raises `InputError` with file, line and field.
+    `responses` names a second file for the responses; `columns` those of a table, which is read instead. Table files
+    that tasks name must be below the folder of the file, unless files outside are allowed. Raises `InputError` with
+    file, line and field.
     """
-    with open_tasks(path, responses, allow_files_outside=allow_files_outside) as work:
+    with open_tasks(path, responses, columns=columns, allow_files_outside=allow_files_outside) as work:
         return list(work.pairs())
 
 
@@ -245,20 +264,31 @@ def open_tasks(
     responses: str | Path | None = None,
     edges: str | Path | None = None,
     *,
+    columns: TableColumns | None = None,
     allow_files_outside: bool = False,
+    defaults: TaskDefaults = NO_TASK_DEFAULTS,
     validated: ValidatedFiles | None = None,
 ) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
-    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were
+    `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
+    table files must be below the same folder. If the files have the SHA-256 of those that were
     `validated` earlier, their lines are validated only when one is needed.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
+    if columns is not None and responses is not None:
+        raise InputError("a table holds the responses to its tasks; leave out --responses, or give the tasks as JSONL")
+    if columns is None and is_table(path):
+        hint = "name its columns with --prompt-column and --response-column"
+        raise InputError(f"{Path(path).name}: is a table; {hint}")
     folder = None if allow_files_outside else folder_of_tasks(path)
-    return TaskSource(path, responses, edges, folder=folder, validated=validated)
+    outside = check_table_files(defaults.facts, folder)
+    if outside is not None:
+        raise ConfigError(f"task_defaults.{outside.field}: {outside}")
+    return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults, validated=validated)
 
 
 def _check_responses(file: TextFile, index: TaskIndex) -> None:
@@ -277,17 +307,19 @@ def _check_responses(file: TextFile, index: TaskIndex) -> None:
 
 
 class TaskLines(TaskKeyedFile[TaskLine]):
-    """The tasks of a TASKS file that are `wanted`; `len` counts these alone."""
+    """The tasks of a TASKS file that are `wanted`, completed by `defaults`; `len` counts these alone."""
 
-    def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
+    def __init__(
+        self, path: str | Path, wanted: Callable[[Task], bool], defaults: TaskDefaults = NO_TASK_DEFAULTS
+    ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
-        self._is_wanted = wanted
+        self._is_wanted, self._defaults = wanted, defaults
         self._wanted: list[str] = []
         empty_hint = "write one task a line, each a JSON object"
         super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)
 
     def _check(self, number: int, entry: TaskLine) -> None:
-        if self._is_wanted(entry):
+        if self._is_wanted(self._defaults.complete(entry)):
             self._wanted.append(entry.id)
 
     def __len__(self) -> int:
@@ -297,11 +329,17 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         """Yield each wanted task, with its line."""
         for task_id in self._wanted:
             number, place = self._lines[task_id]
-            yield number, reread_line(self._file, place, TaskLine).split()[0]
+            yield number, self._defaults.complete(reread_line(self._file, place, TaskLine).split()[0])
 
     def raw_lines(self) -> Iterator[tuple[str, bytes]]:
-        """Return every line as written, wanted or not, without its end, and the id of its task."""
-        return ((task_id, self._file.read(place).rstrip()) for task_id, (_, place) in self._lines.items())
+        """Yield every line, wanted or not, without its end, and the id of its task: as written unless completed."""
+        for task_id, (_, place) in self._lines.items():
+            entry = reread_line(self._file, place, TaskLine)
+            completed = self._defaults.complete(entry)
+            if completed is entry:
+                yield task_id, self._file.read(place).rstrip()
+            else:
+                yield task_id, completed.model_dump_json(exclude_defaults=True).encode()
 
     @property
     def ids(self) -> Collection[str]:

@@ -149,13 +149,13 @@ def a_gzip_file_that_is_damaged(folder: Path) -> None:
     (folder / "tasks.jsonl.gz").write_bytes(gzip.compress(task().encode())[:10] + b"\xff" * 40)
 
 
-@gives("tasks.parquet: is a Parquet file that is cut short; give it as JSONL, gzipped or not")
+@gives("tasks.gz: is a Parquet file that is cut short; give it as JSONL, gzipped or not")
 def a_parquet_file_that_is_cut_short(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
-    (folder / "tasks.parquet").write_bytes(b"PAR1\x15\x04\x15\x20\x15\x24")
+    (folder / "tasks.gz").write_bytes(b"PAR1\x15\x04\x15\x20\x15\x24")
 
 
-@gives("tasks.parquet: is a Parquet file; give it as JSONL, gzipped or not")
+@gives("tasks.parquet: is a table; name its columns with --prompt-column and --response-column")
 def a_parquet_file(folder: Path) -> None:
     (folder / "tasks.jsonl").unlink()
     (folder / "tasks.parquet").write_bytes(b"PAR1\x15\x04\x15\x20\x15\x24" + b"PAR1")

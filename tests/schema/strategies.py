@@ -150,6 +150,8 @@ task_fields = {
     "group": optional(texts),
     "metadata": objects,
 }
+defaulted = {name: task_fields[name] for name in schema.TaskDefaults.model_fields}
+task_defaults = strategy(schema.TaskDefaults, **defaulted) | st.just(schema.TaskDefaults())
 response_fields = {
     "id": ids,
     "text": texts,
@@ -520,6 +522,7 @@ configs = strategy(
     clip=optional(rising),
     weights=weights_configs,
     rubric=rubric_configs,
+    task_defaults=task_defaults,
     panel=panel_configs,
     annotation=optional(annotation_configs),
     purpose=evaluations,

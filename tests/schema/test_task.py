@@ -16,11 +16,12 @@ from jurygraph.schema import (
     Rubric,
     Stakeholder,
     Task,
+    TaskDefaults,
     TaskLine,
     TaskView,
 )
 from tests.schema.samples import TASK
-from tests.schema.strategies import response_lines, task_lines
+from tests.schema.strategies import response_lines, task_defaults, task_lines, tasks
 
 A, B = Criterion(id="a", text="", weight=1), Criterion(id="b", text="", weight=-1)
 
@@ -114,6 +115,29 @@ def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(line: R
     task, response = line.split()
     assert (task, type(response)) == (line.task, Response)
     assert response == Response.model_validate(line.model_dump(exclude={"task"}))
+
+
+@settings(deadline=None)
+@given(tasks, task_defaults)
+def test_defaults_complete_only_what_a_task_lacks(task: Task, defaults: TaskDefaults) -> None:
+    completed = defaults.complete(task)
+    for name in Task.model_fields.keys() - {"tensions"}:
+        own = getattr(task, name)
+        lacks_part = name in TaskDefaults.model_fields and own in (None, ())
+        assert getattr(completed, name) == (getattr(defaults, name) or own if lacks_part else own)
+    assert completed.tensions == (task.tensions if task.stakeholders else defaults.tensions)
+    assert completed == Task.model_validate(completed.model_dump())
+    assert defaults.complete(completed) == completed
+    assert completed.content_digest == Task.model_validate(completed.model_dump()).content_digest
+
+
+def test_default_tensions_are_between_default_stakeholders() -> None:
+    tension = {"between": ["ann", "bo"]}
+    with pytest.raises(ValidationError, match=r"`tensions\[0\].between\[1\]` names 'bo', which is not a stakeholder"):
+        TaskDefaults.model_validate({"stakeholders": [{"id": "ann"}], "tensions": [tension]})
+    defaults = TaskDefaults.model_validate({"stakeholders": [{"id": "ann"}, {"id": "bo"}], "tensions": [tension]})
+    alone = Task(id="t", query="q", stakeholders=(Stakeholder(id="cy"),))
+    assert defaults.complete(alone) is alone
 
 
 def test_a_task_holds_no_response_and_no_verdict() -> None:

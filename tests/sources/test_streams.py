@@ -81,7 +81,7 @@ def test_a_range_of_tasks_is_read_and_counted_as_python_counts(work: TaskSource,
 def test_the_line_of_a_task_is_found(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
     with open_tasks(tmp_path / "tasks.jsonl") as work:
-        assert [work.line(name) for name in ("a", "b", "c", "d")] == [1, 3, 5, None]
+        assert [work.place(name) for name in ("a", "b", "c", "d")] == ["line 1", "line 3", "line 5", None]
 
 
 def test_a_source_may_be_closed_twice(work: TaskSource):

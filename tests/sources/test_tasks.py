@@ -112,9 +112,9 @@ def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(
     path = tmp_path / "tasks.jsonl"
     path.write_text(lines(EGGS, EGGS))  # which no file with its digest can be that was validated: so it shows when
     mark = FileDigest(name="then.jsonl", sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with open_tasks(path, validated=ValidatedFiles(mark, None, (2, 5))) as work:
+    with open_tasks(path, validated=ValidatedFiles(mark, None, None, (2, 5))) as work:
         assert (work.extent(), work.extent(2), work.extent(2, 9)) == ((2, 5), (0, 0), (0, 0))
-        for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.line("eggs")):
+        for needed in (lambda: work.extent(1), lambda: list(work.pairs()), lambda: work.place("eggs")):
             with pytest.raises(InputError, match="line 2, field id: task 'eggs' is already in line 1"):
                 needed()
 
@@ -125,7 +125,7 @@ def test_other_files_than_those_validated_before_are_validated_at_once(tmp_path:
     apart.write_text(lines({"task": "b", "id": "b1", "text": "x"}))
     marks = [FileDigest(name=one.name, sha256=hashlib.sha256(one.read_bytes()).hexdigest()) for one in (path, apart)]
     other = FileDigest(name="tasks.jsonl", sha256="0" * 64)
-    for validated in (ValidatedFiles(other, marks[1], (1, 1)), ValidatedFiles(marks[0], None, (1, 1))):
+    for validated in (ValidatedFiles(other, marks[1], None, (1, 1)), ValidatedFiles(marks[0], None, None, (1, 1))):
         with pytest.raises(InputError, match="there is no task 'b'"):
             open_tasks(path, apart, validated=validated)
-    open_tasks(path, apart, validated=ValidatedFiles(marks[0], marks[1], (1, 1))).close()
+    open_tasks(path, apart, validated=ValidatedFiles(marks[0], marks[1], None, (1, 1))).close()

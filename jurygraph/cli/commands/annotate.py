@@ -72,7 +72,7 @@ def annotate(
     with (
         redirect_stdout_to_stderr(),
         _open_jury(config, tasks, model, dry_run, overrides, max_cost, max_calls) as jury,
-        TaskLines(tasks, lambda task: task.rubric is not None) as lines,
+        TaskLines(tasks, lambda task: task.rubric is not None, jury.config.task_defaults) as lines,
     ):
         if not len(lines):
             raise InputError(f"{lines.file_digest.name}: no task has a `rubric` to annotate; add criteria")

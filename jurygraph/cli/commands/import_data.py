@@ -1,7 +1,7 @@
 """`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -11,30 +11,42 @@ from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_
 from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
+from jurygraph.schema import FrozenModel
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
+from jurygraph.sources.importers.rated_table import read_rated_table
 from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
 
 TRAVELPLANNER = "travelplanner"
-FORMATS = (TRAVELPLANNER, *READERS, *VOTE_READERS)
+RATINGS = "ratings"
+FORMATS = (TRAVELPLANNER, *READERS, *VOTE_READERS, RATINGS)
 _MAX_EXAMPLES = 5
 Selection = Literal["tasks", "answered"]
+
+Stakeholders = Annotated[
+    str | None, option("F", "Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.")
+]
+Only = Annotated[
+    Selection | None,
+    option(
+        None,
+        "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as `score` "
+        "requires.",
+    ),
+]
+RatingsFile = Annotated[str | None, option("F", "Second output file (ratings): the ratings themselves.")]
+ColumnNames = Annotated[
+    list[str] | None, option("NAME=C", "Column of the file (ratings) for item, text, annotator, label, ….")
+]
 
 
 def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
     files: Annotated[list[str], argument("FILE", "Input file, for qags one or both; - for stdin.")],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    stakeholders: Annotated[
-        str | None, option("F", "Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.")
-    ] = None,
-    only: Annotated[
-        Selection | None,
-        option(
-            None,
-            "`tasks`: tasks without responses, to score your own; `answered`: only tasks that have responses, as "
-            "`score` requires.",
-        ),
-    ] = None,
+    stakeholders: Stakeholders = None,
+    only: Only = None,
+    ratings: RatingsFile = None,
+    column: ColumnNames = None,
     json: AsJson = False,
 ) -> None:
     """Convert a file of another project to TASKS or RATINGS.
@@ -53,6 +65,9 @@ def import_(
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.
 
+    ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
+    dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
+
     Tested on the complete published files: travelplanner, plawbench (the 250 case analyses), judgebench (all 620
     pairs), qags (both files); on 484 of its rows: writingbench. healthbench and rewardbench follow the published schema
     and were never run on the published data. docs/importing.md lists every field.
@@ -62,6 +77,7 @@ def import_(
         jurygraph import travelplanner train.jsonl --out tasks.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
+        jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
     """
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
@@ -72,12 +88,42 @@ def import_(
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if len(files) > 1 and form not in VOTE_READERS:
         raise InputError(f"{files[1]}: {form} takes one file; import each by itself")
+    if form != RATINGS and (ratings or column):
+        raise InputError(f"--{'ratings' if ratings else 'column'}: only for {RATINGS}; remove it for {form}")
     if target != "-":
         refuse_unwritable(target, *files, *([stakeholders] if stakeholders else []))
-    if form in VOTE_READERS:
+    if form == RATINGS:
+        _import_ratings(files[0], target, ratings, column or (), json)
+    elif form in VOTE_READERS:
         _import_votes(form, files, target, json)
     else:
         _import_tasks(form, files[0], target, stakeholders, only, json)
+
+
+def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequence[str], json: bool) -> None:
+    """Write the tasks and the votes of one table; both are read whole before one is written."""
+    pairs = [name.partition("=") for name in columns]
+    for name, equals, value in pairs:
+        if not (name and equals and value):
+            raise InputError(f"--column {name}: expected NAME=COLUMN, such as label=stars")
+    table = read_rated_table(file, {name: value for name, _, value in pairs})
+    if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
+        raise InputError("--ratings: name a second output file; tasks and ratings are written to a file each")
+    refuse_unwritable(ratings, file)
+    _write(tasks, _json_lines(table.tasks))
+    _write(ratings, _json_lines(table.votes))
+    responses, annotators = sum(len(task.responses) for task in table.tasks), {vote.annotator for vote in table.votes}
+    counts = {"tasks": len(table.tasks), "responses": responses, "votes": len(table.votes)}
+    content = {"tasks_file": tasks, "ratings_file": ratings, **counts, "annotators": len(annotators)}
+    print_report(json, content, ())
+    print_message(f"{len(table.tasks)} tasks with {responses} responses")
+    print_message(f"{len(table.votes)} votes of {len(annotators)} annotators")
+    print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml --out run")
+    print_message(f"next: jurygraph consensus {shell_quote(ratings)}")
+
+
+def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
+    return (entry.model_dump_json(exclude_defaults=True).encode() + b"\n" for entry in entries)
 
 
 def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
@@ -85,7 +131,7 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     if target != "-" and Path(name).suffix not in ("", ".jsonl"):
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
     votes = list(VOTE_READERS[form](files))
-    _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
+    _write(target, _json_lines(votes))
     items, annotators = len({vote.key for vote in votes}), len({vote.annotator for vote in votes})
     content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
     print_report(json and target != "-", content, ())

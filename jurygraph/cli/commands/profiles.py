@@ -46,7 +46,7 @@ def profiles(
     with (
         redirect_stdout_to_stderr(),
         open_jury(config or find_config(tasks), model) as jury,
-        TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines,
+        TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders)), jury.config.task_defaults) as lines,
     ):
         results = run_each(jury, lines, Planner(jury).aread_profiles, "reading profiles")
     write_output(file, [profiles_line(task, result) for task, result in results.found])

@@ -22,13 +22,25 @@ from jurygraph.cli.options import (
     MaxCalls,
     MaxCost,
     ModelName,
-    TasksFile,
+    argument,
     option,
 )
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import print_forecast, print_inconclusive, request_lines, result_lines
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
+from jurygraph.cli.table_options import (
+    AgentColumn,
+    GroupBy,
+    IdColumn,
+    PromptColumn,
+    ReferenceColumn,
+    ResponseColumns,
+    SavedDataset,
+    choose_columns,
+    choose_source,
+    columns_words,
+)
 from jurygraph.messages import shorten
 
 if TYPE_CHECKING:
@@ -39,7 +51,11 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.summary import Summary
     from jurygraph.runs.workflows.scoring_session import ScoringSession
     from jurygraph.schema import Config
-    from jurygraph.sources import ValidatedFiles
+    from jurygraph.sources import TableColumns, ValidatedFiles
+
+
+ProfilesFrom = Annotated[str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")]
+RewardsFrom = Annotated[list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")]
 
 
 @dataclass(frozen=True)
@@ -47,6 +63,7 @@ class ScoreOptions:
     """The arguments and options of one `jurygraph score`, as typed."""
 
     tasks: str
+    columns: "TableColumns | None"
     responses: str | None
     profiles_from: str | None
     edges_from: str | None
@@ -69,28 +86,32 @@ class ScoreOptions:
         names = ("config", "responses", "profiles_from", "edges_from", "model", "limit", "max_cost", "max_calls")
         values = {name.replace("_", "-"): getattr(self, name) for name in names}
         values |= {"branch": self.run, "out": next(folder for folder in numbered if not folder.exists())}
-        words = [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
+        words = columns_words(self.columns)
+        words += [f"--{name} {shell_quote(value)}" for name, value in values.items() if value is not None]
         words += [f"--rewards-from {shell_quote(run)}" for run in self.rewards_from]
         words += ["--allow-files-outside"] if self.allow_files_outside else []
         return " ".join(["jurygraph score", shell_quote(self.tasks), *words])
 
 
 def score(
-    tasks: TasksFile,
     run: Annotated[Path, option("RUN", "Folder of the run.", "-o", "--out")],
+    tasks: Annotated[str | None, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")] = None,
+    prompt_column: PromptColumn = None,
+    response_column: ResponseColumns = None,
+    reference_column: ReferenceColumn = None,
+    id_column: IdColumn = None,
+    group_by: GroupBy = None,
+    agent_column: AgentColumn = None,
+    hf: SavedDataset = None,
     config: ConfigFile = None,
     responses: Annotated[str | None, option("F", "JSONL file of responses, if not in TASKS.")] = None,
-    profiles_from: Annotated[
-        str | None, option("PROFILES", "Constraints read from profiles in text by `profiles`.")
-    ] = None,
+    profiles_from: ProfilesFrom = None,
     edges_from: EdgesFrom = None,
     model: ModelName = None,
     dry_run: DryRun = False,
     limit: Annotated[int | None, option("N", "Score the first N tasks.", min=1)] = None,
     branch: Annotated[Path | None, option("OLD", "Reuse unchanged verdicts of run OLD.")] = None,
-    rewards_from: Annotated[
-        list[Path] | None, option("RUN", "Evaluate a model that was trained on the rewards of RUN.")
-    ] = None,
+    rewards_from: RewardsFrom = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
@@ -101,6 +122,9 @@ def score(
     Everything is read and planned before anything is written. The same command on the same RUN resumes it, also after
     a kill or a power cut. With other files, config, model or evaluators it is refused; `--branch OLD` then creates a
     run that reuses all verdicts of OLD with the same question, evaluator, model and responses, and requests the rest.
+
+    With --prompt-column and --response-column, TASKS is a table: each row is a task with one response in each response
+    column, or with --group-by one of several rows of a task. The other columns become labels of the responses.
 
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
@@ -113,26 +137,33 @@ def score(
     Example:
         jurygraph score tasks.jsonl --out run
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
+        jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
+    columns = choose_columns(prompt_column, response_column, reference_column, id_column, group_by, agent_column)
+    files = (choose_source(tasks, hf), columns, responses, profiles_from, edges_from, allow_files_outside)
+    options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
+    raise typer.Exit(_score(options, json))
+
+
+def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
+    """Score or estimate, and print the result; return the exit code."""
     import asyncio
 
     from jurygraph.runs.reports.estimate import count_requests
 
-    files = (tasks, responses, profiles_from, edges_from, allow_files_outside)
-    options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
     with redirect_stdout_to_stderr(), _open_session(options) as session, asyncio.Runner() as runner:
-        if dry_run:
+        if options.dry_run:
             with progress("estimating", session.remaining.responses, "responses") as report:
                 forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
         else:
             _score_remaining(session, runner)
         summary, requests, task_count = session.summary, count_requests(session.jury), session.task_count
-    if dry_run:
-        print_forecast(forecast, session.tasks_needing_model, json)
-        return
-    _print_result(options, summary, requests, task_count, json)
-    raise typer.Exit(_exit_code(options, summary, session.jury))
+    if options.dry_run:
+        print_forecast(forecast, session.tasks_needing_model, as_json)
+        return ExitCode.DONE
+    _print_result(options, summary, requests, task_count, as_json)
+    return _exit_code(options, summary, session.jury)
 
 
 @contextmanager
@@ -157,7 +188,9 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
                 options.tasks,
                 options.responses,
                 options.edges_from,
+                columns=options.columns,
                 allow_files_outside=options.allow_files_outside,
+                defaults=jury.config.task_defaults,
                 validated=_validated_files(options.run),
             ) as source,
             open_profiles(options.profiles_from, source) as profiles,
@@ -183,7 +216,9 @@ def _validated_files(folder: Path) -> "ValidatedFiles | None":
         return None
     with closing(run):
         header = run.header
-        return ValidatedFiles(header.tasks, header.responses, (header.extent.tasks, header.extent.responses))
+        return ValidatedFiles(
+            header.tasks, header.responses, header.columns, (header.extent.tasks, header.extent.responses)
+        )
 
 
 def _as_evaluation(runs: Sequence[Path], config: "Config") -> "Config":

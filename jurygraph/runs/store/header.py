@@ -16,7 +16,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
 from jurygraph.schema.frozen_model import Count
-from jurygraph.sources import FileDigest
+from jurygraph.sources import FileDigest, TableColumns
 
 
 class Extent(FrozenModel):
@@ -64,9 +64,10 @@ class Header(FrozenModel):
     """The first record of a run; its key is the run's id.
 
     `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
-    rubrics. `base` is the run whose verdicts a re-scored run refers to, `branch` the run from which verdicts were
-    carried over. `config_file` is the SHA-256 of config.yaml. `model` identifies the model behind the config's: None
-    with model none. `domain` is the domain that an annotator's prompt describes, with the version of its text.
+    rubrics. `columns` are those of a table that gave tasks and responses. `base` is the run whose verdicts a re-scored
+    run refers to, `branch` the run from which verdicts were carried over. `config_file` is the SHA-256 of config.yaml.
+    `model` identifies the model behind the config's: None with model none. `domain` is the domain that an annotator's
+    prompt describes, with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -74,6 +75,7 @@ class Header(FrozenModel):
     responses: FileDigest | None = None
     profiles: FileDigest | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
     edges: FileDigest | None = Field(default=None, exclude_if=lambda edges: edges is None)
+    columns: TableColumns | None = Field(default=None, exclude_if=lambda columns: columns is None)
     config: Config
     config_file: str = ""
     model: ModelIdentity | None = Field(default=None, exclude_if=lambda model: model is None)
@@ -128,6 +130,9 @@ def _file_differences(run: Header, current: Header) -> Iterator[str]:
         if run_sum not in (current_sum, ERASED):
             names = [f"{file.name} ({file.sha256[:12]})" if file else "none" for file in files]
             yield f"the {label} is {names[0]} in the run and {names[1]} here"
+    columns_in_run, columns = (header.columns.model_dump() if header.columns else {} for header in (run, current))
+    for role, in_run, value in changes(columns_in_run, columns):
+        yield f"the {role} column is {format_value(in_run)} in the run and {format_value(value)} here"
 
 
 def _versions(header: Header, role: str, field: str = "version") -> dict[str, str]:

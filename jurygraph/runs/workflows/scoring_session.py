@@ -122,7 +122,8 @@ class ScoringSession:
             tasks=source.tasks_file,
             responses=source.responses_file,
             profiles=None if self._profiles is None else self._profiles.file_digest,
-            edges=self._source.edges_file,
+            edges=source.edges_file,
+            columns=source.columns,
             config=jury.config,
             model=model_of(jury),
             domain=jury.domain,
@@ -271,8 +272,8 @@ class ScoringSession:
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            line = self._source.line(task.id)
-            place = self._source.tasks_file.name + ("" if line is None else f", line {line}")
+            where = self._source.place(task.id)
+            place = self._source.tasks_file.name + ("" if where is None else f", {where}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry = f"; nothing was written; run the same command again: it continues {kept}"
             hint = "" if isinstance(error, PlanError) else retry
@@ -415,7 +416,7 @@ def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
             if stored is not None:
                 yield from _compare_task(stored, task, responses, run, number < scored)
     for name in run.ledger.keys("task"):
-        if source.line(name) is None:
+        if source.place(name) is None:
             yield f"task {name!r} is gone"
 
 

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from jurygraph.cli.commands.import_data import FORMATS, TRAVELPLANNER
+from jurygraph.schema import Response, Task
+from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS, VOTE_READERS
-from jurygraph.sources.ratings import read_ratings
+from jurygraph.sources.ratings import read_ratings, read_votes
 from tests.cli.conftest import Command, folder_contents, run_process
 from tests.models.server import run_server
 from tests.sources.importers.published import HEALTHBENCH, PLAWBENCH, REWARDBENCH, ROWS
@@ -188,7 +190,7 @@ def test_files_of_a_run_are_not_overwritten(scored_folder: Path, two_tasks: Path
 
 
 def test_the_formats_are_those_of_the_importers() -> None:
-    assert (TRAVELPLANNER, *READERS, *VOTE_READERS) == FORMATS
+    assert (TRAVELPLANNER, *READERS, *VOTE_READERS, "ratings") == FORMATS
 
 
 @pytest.mark.parametrize("form", READERS)
@@ -364,3 +366,70 @@ def test_help_has_an_example(run: Command) -> None:
 def test_import_is_a_command_of_the_console_script(two_tasks: Path, tmp_path: Path) -> None:
     ended = run_process("import", "travelplanner", two_tasks, "--out", "-")
     assert (ended.code, len(parse_lines(ended.out))) == (0, 2)
+
+
+RATED = """item,who,stars,text,agent,question
+q1,ann,4,"It is, so",gpt,What?
+q1,bo,3,"It is, so",gpt,What?
+q1,ann,1,No,qwen,What?
+q2,bo,,Because,gpt,Why?
+"""
+RENAMED = ("--column", "label=stars", "--column", "annotator=who", "--column", "prompt=question")
+
+
+def test_a_table_of_ratings_makes_tasks_and_ratings_that_join(run: Command, tmp_path: Path) -> None:
+    table, tasks, ratings = (tmp_path / name for name in ("people.csv", "tasks.jsonl", "ratings.jsonl"))
+    table.write_text(RATED)
+    ended = run("import", "ratings", table, *RENAMED, "--out", tasks, "--ratings", ratings, "--json")
+    counts = {"tasks": 2, "responses": 3, "votes": 4, "annotators": 2}
+    assert json.loads(ended.out) == {"tasks_file": str(tasks), "ratings_file": str(ratings), **counts}
+    assert read_tasks(tasks) == [
+        (
+            Task(id="q1", query="What?", reviewers=("ann", "bo")),
+            (Response(id="q1_gpt", text="It is, so", agent="gpt"), Response(id="q1_qwen", text="No", agent="qwen")),
+        ),
+        (Task(id="q2", query="Why?", reviewers=("bo",)), (Response(id="q2_gpt", text="Because", agent="gpt"),)),
+    ]
+    votes = [vote for _, vote in read_votes(ratings).rows]
+    assert [(vote.key, vote.annotator, vote.label) for vote in votes] == [
+        ("q1_gpt", "ann", 4.0),
+        ("q1_gpt", "bo", 3.0),
+        ("q1_qwen", "ann", 1.0),
+        ("q2_gpt", "bo", None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "change", "message"),
+    [
+        (RENAMED, ("", ""), "--ratings: name a second output file"),
+        ((*RENAMED, "--ratings", "-"), ("", ""), "--ratings: name a second output file"),
+        (
+            ("--column", "lable=stars", "--ratings", "r"),
+            ("", ""),
+            "--column lable: is not a column of ratings; did you",
+        ),
+        (("--column", "label", "--ratings", "r"), ("", ""), "--column label: expected NAME=COLUMN, such as label=star"),
+        (("--ratings", "r"), ("", ""), "people.csv, line 1: has no column "),
+        ((*RENAMED, "--ratings", "r"), ("so", "no"), "people.csv, line 3, field text: is not the text that item 'q1_g"),
+        ((*RENAMED, "--ratings", "r"), ("qwen,What", "qwen,Who"), "people.csv, field question: item 'q1' has two prom"),
+    ],
+)
+def test_a_table_that_makes_no_ratings_is_refused(
+    words: tuple[str, ...],
+    change: tuple[str, str],
+    message: str,
+    run: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "people.csv").write_text(RATED.replace(*change, 1) if change[0] else RATED)
+    refused = run("import", "ratings", "people.csv", *words, "--out", "tasks.jsonl")
+    assert (refused.code, refused.err.startswith(f"error: {message}")) == (2, True), refused.err
+    assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
+
+
+def test_options_of_ratings_are_refused_elsewhere(run: Command, tmp_path: Path) -> None:
+    refused = run("import", "qags", "x.jsonl", "--ratings", "r.jsonl", "--out", tmp_path / "t.jsonl")
+    assert refused.err == "error: --ratings: only for ratings; remove it for qags\n"

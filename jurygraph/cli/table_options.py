@@ -1,0 +1,68 @@
+"""Options that make a table the input of a command: its columns, and a dataset saved by `datasets`."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from jurygraph.cli.options import option
+from jurygraph.cli.render.text import shell_quote
+from jurygraph.errors import InputError
+from jurygraph.messages import Problem, validate
+
+if TYPE_CHECKING:
+    from jurygraph.sources import TableColumns
+
+_OPTIONS = {
+    "prompt": "--prompt-column",
+    "response": "--response-column",
+    "reference": "--reference-column",
+    "id": "--id-column",
+    "group_by": "--group-by",
+    "agent": "--agent-column",
+}
+"""The option for each role of a column, in the order of the arguments of `choose_columns`."""
+
+
+def _column(role: str, help_text: str) -> Any:
+    return option("C", help_text, _OPTIONS[role])
+
+
+PromptColumn = Annotated[str | None, _column("prompt", "Prompts of a table.")]
+ResponseColumns = Annotated[
+    list[str] | None, _column("response", "Responses of a table; repeat it for several agents.")
+]
+ReferenceColumn = Annotated[str | None, _column("reference", "References of a table.")]
+IdColumn = Annotated[str | None, option("C", "Ids of a table's rows.", _OPTIONS["id"], show_default="row-1, row-2, …")]
+GroupBy = Annotated[str | None, _column("group_by", "Table rows with the same value here are one task.")]
+AgentColumn = Annotated[str | None, _column("agent", "Agents that wrote the responses of a table.")]
+SavedDataset = Annotated[
+    str | None, option("DATASET_DIR", "Folder that `datasets` saved, a table, instead of TASKS.", "--hf")
+]
+
+
+def choose_source(tasks: str | None, saved_dataset: str | None) -> str:
+    """Return the file or folder to read. Raises `InputError` unless just one of the two is given."""
+    if (tasks is None) == (saved_dataset is None):
+        raise InputError("expected TASKS or --hf DATASET_DIR, one of the two")
+    if saved_dataset is not None and not Path(saved_dataset).is_dir():
+        raise InputError(f"--hf {saved_dataset}: is no folder; name one that `save_to_disk` wrote, or give TASKS")
+    return str(tasks or saved_dataset)
+
+
+def choose_columns(*names: str | list[str] | None) -> "TableColumns | None":
+    """Return the columns of a table by their options; None if no option is given. Raises `InputError`."""
+    from jurygraph.sources import TableColumns
+
+    given = {role: name for role, name in zip(_OPTIONS, names, strict=True) if name}
+    for role in ("prompt", "response") if given else ():
+        if role not in given:
+            raise InputError(f"{_OPTIONS[role]}: is missing; a table needs a column of prompts and one of responses")
+    columns = validate(TableColumns, given) if given else None
+    if isinstance(columns, Problem):
+        raise InputError(f"{_OPTIONS[str(columns.path[0])]}: {columns}")
+    return columns
+
+
+def columns_words(columns: "TableColumns | None") -> list[str]:
+    """Return the options that name these columns, as they are typed."""
+    roles = () if columns is None else columns.by_role
+    return [f"{_OPTIONS[role]} {shell_quote(column)}" for role, column in roles]

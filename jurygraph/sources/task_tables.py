@@ -1,0 +1,223 @@
+"""Tables as tasks: a row is a task with a response in each response column, or one of several rows of a task.
+
+A table is a CSV, JSON, JSON lines, Parquet or SQLite file, or a folder that `datasets` saved. It is read once, row by
+row; its tasks and responses are kept as JSON lines in temporary files.
+"""
+
+import os
+import sqlite3
+import tempfile
+from array import array
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any, NoReturn, Self, TypeVar
+
+from pydantic import Field, model_validator
+
+from jurygraph.errors import InputError
+from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, format_path, quote, validate
+from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
+from jurygraph.schema.frozen_model import Id, require_unique
+from jurygraph.sources.files import FileDigest, Line, TextFile, file_state, require_temporary_space
+from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
+from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
+
+M = TypeVar("M", bound=FrozenModel)
+Cells = Mapping[str | None, Any]
+
+_SUFFIXES = (".csv", ".csv.gz", ".parquet")
+_SEEN = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE row (id TEXT PRIMARY KEY, number INTEGER);
+CREATE TABLE task (key TEXT PRIMARY KEY, number INTEGER, content TEXT);
+BEGIN;
+"""
+
+
+class TableColumns(FrozenModel):
+    """The columns of a table that make tasks and responses. All others become labels of the responses.
+
+    With several `response` columns, each is an agent of that name. Rows with the same value in `group_by` are one task.
+    """
+
+    prompt: Id
+    response: tuple[Id, ...] = Field(min_length=1)
+    reference: Id | None = None
+    id: Id | None = None
+    group_by: Id | None = None
+    agent: Id | None = None
+
+    @model_validator(mode="after")
+    def _require_one_agent_for_each_response(self) -> Self:
+        require_unique("response", "response[{}]", self.response, "a column of its own")
+        if self.agent is not None and len(self.response) > 1:
+            raise ValueError("`agent` names who wrote the one response of a row, and there are several; leave it out")
+        return self
+
+    @property
+    def by_role(self) -> Iterator[tuple[str, str]]:
+        """Yield the role and the name of every column; a role may have several."""
+        for role in type(self).model_fields:
+            names = getattr(self, role)
+            for name in names if isinstance(names, tuple) else filter(None, [names]):
+                yield role, name
+
+
+def is_table(path: str | Path) -> bool:
+    """Return True for a file that is a table by its name, and for the folder of a saved dataset."""
+    return str(path).lower().endswith(_SUFFIXES) or is_saved_dataset(Path(path))
+
+
+def _rows_of(path: Path) -> Iterator[PlacedRow]:
+    return read_saved_dataset(path) if path.is_dir() else read_rows(path)
+
+
+class _TableLines(TextFile):
+    """JSON lines in a temporary file, each numbered like the row of the table from which it was made."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed like every `TextFile`
+        self._numbers = array("Q")
+
+    def append(self, number: int, entry: FrozenModel) -> None:
+        """Add the line of a row."""
+        self._file.write(entry.model_dump_json(exclude_defaults=True).encode() + b"\n")
+        self._numbers.append(number)
+
+    def finish(self, mark: FileDigest, unit: str) -> None:
+        """End writing; name and digest are those of the table, and messages count its lines or rows, the `unit`."""
+        self.name, self.mark, self.unit = mark.name, mark, unit
+        self._file.flush()
+        self._state = file_state(self._file)
+
+    def lines(self) -> Iterator[Line]:
+        """Yield every line with the number of its row."""
+        for line, number in zip(super().lines(), self._numbers, strict=True):
+            yield line._replace(number=number)
+
+
+@contextmanager
+def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFile, TextFile]]:
+    """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
+
+    Raises `InputError` naming the file, the line and the column: for a missing column, an empty cell, a cell that is
+    not text, a repeated id, and for rows of one task whose prompt or reference differ.
+    """
+    if str(path) == "-":
+        raise InputError("standard input: a table is read from a file; name one, or pipe in tasks as JSONL")
+    path = Path(path)
+    with ExitStack() as files:
+        with require_temporary_space():
+            tasks, responses = (files.enter_context(closing(_TableLines())) for _ in range(2))
+            before = _state(path)
+            unit = _write_rows(path, columns, tasks, responses)
+            mark = digest_saved_dataset(path) if path.is_dir() else FileDigest(name=path.name, sha256=sha256_of(path))
+            if _state(path) != before:
+                raise InputError(f"{path}: changed while it was read; leave it as it is and score again")
+            for file in (tasks, responses):
+                file.finish(mark, unit)
+        yield tasks, responses
+
+
+def _state(path: Path) -> list[tuple[int, int]]:
+    """Return values that change when the table is written."""
+    files = sorted(path.iterdir()) if path.is_dir() else [path] if path.exists() else []
+    return [(status.st_size, status.st_mtime_ns) for status in map(os.stat, files)]
+
+
+def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines) -> str:
+    """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
+    unit, count = "row", 0
+    with closing(sqlite3.connect("", isolation_level=None)) as seen:
+        seen.executescript(_SEEN)
+        for count, (place, values) in enumerate(_rows_of(path), start=1):
+            word, _, line = place.rpartition(" ")
+            unit, number = (word, int(line)) if word else ("row", count)
+            cells, location = _read_cells(path, place, values, columns), f"{path}, {place}"
+            row_id = cells[columns.id] or f"row-{count}"
+            if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
+                (earlier,) = seen.execute("SELECT number FROM row WHERE id = ?", (row_id,)).fetchone()
+                problem = f"is {quote(row_id)}, as in {unit} {earlier}"
+                _refuse(location, columns.id, problem, "give each row an id of its own")
+            task = _to_task(location, row_id, cells, columns)
+            first_number, first = _find_first(seen, number, task, cells[columns.group_by])
+            if first_number == number:
+                tasks.append(number, task)
+            for field, column in (("query", columns.prompt), ("reference", columns.reference)):
+                if getattr(task, field) != getattr(first, field):
+                    problem = f"is not that of {unit} {first_number}, which is the same task by --group-by"
+                    _refuse(location, column, problem, "write the same, or make them two tasks")
+            labels = {column: value for column, value in values.items() if column not in cells}
+            for response in _to_responses(location, row_id, first.id, cells, labels, columns):
+                responses.append(number, response)
+    if not count:
+        raise InputError(f"{path}: has no rows; name a table with one row at least")
+    return unit
+
+
+def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> Cells:
+    """Return the cells of the named columns as text, a prompt also as a list of messages; None for no column.
+
+    A whole number is text where it is a name or a reference.
+    """
+    cells: dict[str | None, Any] = {None: None}
+    for role, column in columns.by_role:
+        if column not in values:
+            header = (
+                f"{path}, line 1" if is_csv(path) else str(path) if place.startswith("row ") else f"{path}, {place}"
+            )
+            raise missing_column_error(header, (column,), list(values))
+        value = values[column]
+        if role not in ("prompt", "response") and type(value) is int and value.bit_length() <= MAX_INT_BITS:
+            value = str(value)
+        if value in (None, [], {}) or (isinstance(value, str) and not value.strip()):
+            _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
+        if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
+            _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", "write text")
+        cells[column] = value
+    return cells
+
+
+def _find_first(seen: sqlite3.Connection, number: int, task: Task, group: Any) -> tuple[int, Task]:
+    """Return the line or number of a group's first row, and its task; without a group, those given."""
+    if group is None:
+        return number, task
+    key = digest_of(group)
+    seen.execute("INSERT OR IGNORE INTO task VALUES (?, ?, ?)", (key, number, task.model_dump_json()))
+    first, content = seen.execute("SELECT number, content FROM task WHERE key = ?", (key,)).fetchone()
+    return int(first), Task.model_validate_json(content)
+
+
+def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) -> Task:
+    """Return the task of a row: named by its group unless that is the prompt, else like the row."""
+    is_named = columns.group_by not in (None, columns.prompt)
+    content = {"id": cells[columns.group_by] if is_named else row_id}
+    content |= {"query": cells[columns.prompt], "reference": cells[columns.reference]}
+    names = {"id": columns.group_by if is_named else columns.id, "query": columns.prompt}
+    return _validate(location, Task, content, names)
+
+
+def _to_responses(
+    location: str, row_id: str, task: str, cells: Cells, labels: Row, columns: TableColumns
+) -> Iterator[ResponseLine]:
+    """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
+    is_only = len(columns.response) == 1
+    for column in columns.response:
+        name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)
+        content = {"task": task, "id": name, "text": cells[column], "agent": agent, "labels": labels}
+        yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})
+
+
+def _validate(location: str, model: type[M], content: Row, columns: Mapping[str, str | None]) -> M:
+    """Return the content as a model. Raises `InputError` with the column of the field that is wrong."""
+    entry = validate(model, content)
+    if isinstance(entry, Problem):
+        field, *rest = entry.path
+        _refuse(location, format_path((columns.get(str(field)) or field, *rest)), entry.problem, entry.remedy)
+    return entry
+
+
+def _refuse(location: str, column: str | None, problem: str, remedy: str | None) -> NoReturn:
+    raise InputError(f"{location}, column {column}: {Problem((), problem, remedy)}")

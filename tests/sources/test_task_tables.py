@@ -1,0 +1,233 @@
+"""Tables as tasks: the same ones in every file format, and every bad cell refused with file, line and column."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.errors import InputError
+from jurygraph.schema import Message, Response, Task
+from jurygraph.sources import TableColumns, open_tasks, read_tasks
+from tests.agents.facts.examples import SUFFIXES, write_table
+
+Rows = list[dict[str, Any]]
+COLUMNS = TableColumns(prompt="question", response=("answer",))
+ROWS: Rows = [
+    {"question": "2+2?", "answer": "four,\nof course", "key": "4", "item": "sum", "by": "ann", "source": "web"},
+    {"question": "A colour?", "answer": 'say "green"', "key": "green", "item": "colour", "by": "ann", "source": ""},
+    {"question": "2+2?", "answer": "five", "key": "4", "item": "sum", "by": "bo", "source": "book"},
+]
+
+
+def columns(**roles: Any) -> TableColumns:
+    return COLUMNS.model_copy(update=roles)
+
+
+def save_dataset(folder: Path, rows: Rows, state: dict[str, Any] | None = None) -> Path:
+    """Write a folder as `save_to_disk` of the library datasets 5.2 does, in two files."""
+    folder.mkdir()
+    table, names = pa.Table.from_pylist(rows), [f"data-0000{place}-of-00002.arrow" for place in range(2)]
+    for name, part in zip(names, (table.slice(0, 1), table.slice(1)), strict=True):
+        with pa.ipc.new_stream(folder / name, table.schema) as stream:
+            stream.write_table(part)
+    content = {"_data_files": [{"filename": name} for name in names], "_split": None, **(state or {})}
+    (folder / "state.json").write_text(json.dumps(content))
+    (folder / "dataset_info.json").write_text("{}")
+    return folder
+
+
+def jsonl(path: Path, rows: Sequence[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def refusal(path: Path, named: TableColumns = COLUMNS) -> str:
+    """Return the error, without the folder of the file."""
+    with pytest.raises(InputError) as raised:
+        read_tasks(path, columns=named)
+    return str(raised.value).replace(f"{path.parent}/", "")
+
+
+@pytest.mark.parametrize("suffix", [*SUFFIXES, ""])
+def test_every_format_gives_the_same_tasks_and_responses(suffix: str, tmp_path: Path) -> None:
+    path = tmp_path / f"t{suffix}"
+    path = write_table(path, ROWS) if suffix else save_dataset(path, ROWS)
+    named = columns(reference="key", agent="by", group_by="item")
+    rest = [{"source": row["source"]} for row in ROWS]
+    texts = [row["answer"] for row in ROWS]
+    assert read_tasks(path, columns=named) == [
+        (
+            Task(id="sum", query="2+2?", reference="4"),
+            (
+                Response(id="row-1", text=texts[0], agent="ann", labels=rest[0]),
+                Response(id="row-3", text=texts[2], agent="bo", labels=rest[2]),
+            ),
+        ),
+        (
+            Task(id="colour", query="A colour?", reference="green"),
+            (Response(id="row-2", text=texts[1], agent="ann", labels=rest[1]),),
+        ),
+    ]
+
+
+def test_without_groups_each_row_is_a_task_and_ids_are_row_numbers(tmp_path: Path) -> None:
+    found = read_tasks(write_table(tmp_path / "t.csv", ROWS), columns=COLUMNS)
+    assert [(task.id, [one.id for one in group]) for task, group in found] == [
+        (f"row-{number}", [f"row-{number}"]) for number in (1, 2, 3)
+    ]
+
+
+def test_each_of_several_response_columns_is_an_agent(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"id": "q7", "question": "?", "gpt": "a", "qwen": "b", "n": "1"}])
+    ((task, group),) = read_tasks(path, columns=columns(response=("gpt", "qwen"), id="id"))
+    assert task.id == "q7"
+    assert [(one.id, one.agent, one.text, one.labels) for one in group] == [
+        ("q7/gpt", "gpt", "a", {"n": "1"}),
+        ("q7/qwen", "qwen", "b", {"n": "1"}),
+    ]
+
+
+def test_rows_with_the_same_prompt_are_one_task_named_by_its_first_row(tmp_path: Path) -> None:
+    found = read_tasks(write_table(tmp_path / "t.csv", ROWS), columns=columns(group_by="question"))
+    assert [(task.id, [one.id for one in group]) for task, group in found] == [
+        ("row-1", ["row-1", "row-3"]),
+        ("row-2", ["row-2"]),
+    ]
+
+
+def test_prompts_may_be_chats_and_names_and_references_whole_numbers(tmp_path: Path) -> None:
+    chat = [{"role": "user", "content": "2+2?"}]
+    rows = [{"question": chat, "answer": "4", "key": 4, "n": number, "score": 0.5} for number in (10, 11)]
+    named = columns(reference="key", id="n", group_by="question")
+    ((task, group),) = read_tasks(jsonl(tmp_path / "t.jsonl", rows), columns=named)
+    assert task == Task(id="10", query=(Message(role="user", content="2+2?"),), reference="4")
+    assert [(one.id, one.labels) for one in group] == [("10", {"score": 0.5}), ("11", {"score": 0.5})]
+
+
+@given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.text("xy\n,\"'= ", min_size=1).map("t".__add__)), min_size=1))
+def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
+    rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("table") / "t.csv"
+    write_table(path, [{"question": question, "answer": answer} for question, answer in rows])
+    found = read_tasks(path, columns=columns(group_by="question"))
+    assert [task.query for task, _ in found] == list(dict.fromkeys(question for question, _ in rows))
+    for task, group in found:
+        numbers = [number for number, row in enumerate(rows, start=1) if row[0] == task.query]
+        assert [(one.id, one.text) for one in group] == [(f"row-{n}", rows[n - 1][1]) for n in numbers]
+
+
+@pytest.mark.parametrize(
+    ("content", "named", "message"),
+    [
+        ("question,anwser\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'answer'; did you mean anwser?"),
+        ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
+        (
+            'question,answer\n"a\nb",c\nd, \n',
+            COLUMNS,
+            "t.csv, line 4, column answer: is empty; fill it, or leave the row out",
+        ),
+        (
+            "question,answer,id\na,b,x\n\nc,d,x\n",
+            columns(id="id"),
+            "t.csv, line 4, column id: is 'x', as in line 2; give each row an id of its own",
+        ),
+        (
+            "question,answer,g\na,b,x\nc,d,x\n",
+            columns(group_by="g"),
+            "t.csv, line 3, column question: is not that of line 2, which is the same task by --group-by; "
+            "write the same, or make them two tasks",
+        ),
+        (
+            "question,answer,g,key\na,b,x,1\na,d,x,2\n",
+            columns(group_by="g", reference="key"),
+            "t.csv, line 3, column key: is not that of line 2, which is the same task by --group-by; "
+            "write the same, or make them two tasks",
+        ),
+        (
+            f"question,answer,id\na,b,{'x' * 513}\n",
+            columns(id="id"),
+            "t.csv, line 2, column id: has 513 characters; write at most 512",
+        ),
+    ],
+)
+def test_a_bad_row_is_refused_with_its_line_and_column(
+    content: str, named: TableColumns, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    assert refusal(tmp_path / "t.csv", named) == message
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"question": 5, "answer": "a"}, ", column question: is the number 5; write text"),
+        ({"question": "q", "answer": ["a"]}, ", column answer: is a list; write text"),
+        ({"question": "q", "answer": None}, ", column answer: is empty; fill it, or leave the row out"),
+        ({"question": [{"role": "me", "content": "q"}], "answer": "a"}, ", column question[0].role: is the text 'me';"),
+        ({"question": "q"}, ": has no column 'answer'; name one that is there: question"),
+    ],
+)
+def test_a_cell_that_is_not_text_is_refused(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
+    assert refusal(jsonl(tmp_path / "t.jsonl", [ROWS[0], row])).startswith(f"t.jsonl, line 2{problem}")
+
+
+def test_columns_of_a_file_without_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.parquet", ROWS)
+    assert refusal(path, columns(prompt="questions")) == "t.parquet: has no column 'questions'; did you mean question?"
+    assert refusal(path, columns(id="by")) == (
+        "t.parquet, row 2, column by: is 'ann', as in row 1; give each row an id of its own"
+    )
+
+
+def test_cells_may_be_longer_than_the_limit_of_the_csv_module(tmp_path: Path) -> None:
+    text = "long " * 100_000
+    ((_, (response,)),) = read_tasks(
+        write_table(tmp_path / "t.csv", [{"question": "q", "answer": text}]), columns=COLUMNS
+    )
+    assert response.text == text
+
+
+def test_a_task_is_found_by_the_line_or_row_of_its_table(tmp_path: Path) -> None:
+    for suffix, place in ((".csv", "line 4"), (".parquet", "row 2")):
+        with open_tasks(write_table(tmp_path / f"t{suffix}", ROWS), columns=columns(id="answer")) as work:
+            assert (work.place('say "green"'), work.extent()) == (place, (3, 3))
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        ({"_indices_data_files": [{"filename": "indices.arrow"}]}, "selects rows by an index"),
+        ({"_data_files": 3}, "does not list the dataset's files (TypeError"),
+        ({"_data_files": [{"filename": "../gone.arrow"}]}, "t/gone.arrow: there is no such file"),
+        ({"_data_files": [{"filename": "dataset_info.json"}]}, "cannot be read as an Arrow stream"),
+        ({"_data_files": []}, "has no rows"),
+    ],
+)
+def test_a_folder_that_is_no_whole_dataset_is_refused(state: dict[str, Any], message: str, tmp_path: Path) -> None:
+    assert message in refusal(save_dataset(tmp_path / "t", ROWS, state))
+
+
+def test_of_a_saved_dictionary_one_split_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "both"
+    folder.mkdir()
+    (folder / "dataset_dict.json").write_text('{"splits": ["train", "test"]}')
+    for split in ("train", "test"):
+        save_dataset(folder / split, ROWS)
+    assert refusal(folder) == "both: holds the splits test, train; name the folder of one: both/test"
+    assert len(read_tasks(folder / "test", columns=COLUMNS)) == len(ROWS)
+
+
+def test_a_table_without_named_columns_and_one_with_separate_responses_are_refused(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", ROWS)
+    with pytest.raises(InputError, match=r"t\.csv: is a table; name its columns with --prompt-column and --response"):
+        read_tasks(path)
+    with pytest.raises(InputError, match="a table holds the responses to its tasks; leave out --responses"):
+        read_tasks(path, jsonl(tmp_path / "r.jsonl", []), columns=COLUMNS)
+    with pytest.raises(InputError, match="standard input: a table is read from a file"):
+        read_tasks("-", columns=COLUMNS)
