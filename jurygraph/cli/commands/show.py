@@ -5,8 +5,6 @@ from typing import Annotated, Literal
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output, write_output_with
-from jurygraph.cli.render.explanation import Explanation
-from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
     escape_line,
     format_number,
@@ -18,8 +16,10 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
+from jurygraph.explanation import Explanation
 from jurygraph.runs.export import export_csv, export_jsonl, export_parquet, trace_to_json_line
 from jurygraph.runs.integrity.bundle import export_bundle
+from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 
@@ -46,7 +46,7 @@ def show(
         for trace in traces:
             print_result(trace_to_json_line(trace))
     elif response is not None:
-        print_result_lines(trace_lines(_explain(stored_run, response)))
+        print_result_lines(trace_lines(_explain(stored_run, response).explained))
     else:
         _show_table(stored_run, limit)
         if not stored_run.is_closed:
@@ -57,7 +57,15 @@ def show(
 
 def _explain(run: Run, response: str) -> Explanation:
     trace = run.find_trace(response)
-    return Explanation(trace, run.decision_of(trace.task_id))
+    questions = run.survey_shape_of(trace.task_id).questions
+    return Explanation(
+        trace,
+        run.decision_of(trace.task_id),
+        questions,
+        group=lambda: [scored.trace for scored in run.group_of(trace.task_id)],
+        combiners=lambda: load_run_combiners(run),
+        config=run.config,
+    )
 
 
 def _show_table(run: Run, limit: int | None) -> None:
@@ -74,18 +82,25 @@ def _show_table(run: Run, limit: int | None) -> None:
 
 
 def explain(
-    run: RunFolder, response: Annotated[str, option("ID", "Id of a response.", "--response")], json: AsJson = False
+    run: RunFolder,
+    response: Annotated[str, option("ID", "Id of a response.", "--response")],
+    what_if: Annotated[bool, option(None, "Show the single changes that would raise the reward.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Explain a reward in plain sentences.
+    """Explain a reward: the points that it gained and lost, in order of cost.
+
+    `--what-if` decides again, each time with one verdict at its best value or one gate passed; no model is called.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
+        jurygraph explain run --response task-1/a --what-if
     """
     explanation = _explain(Run.open(run), response)
-    trace, lines = explanation.trace, sentences(explanation)
-    content = {"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines}
-    print_report(json, content, map(escape_line, lines))
+    if json:
+        print_report(True, explanation.to_dict(what_if), ())
+    else:
+        print_result_lines(map(escape_line, explanation.sentences(what_if)))
 
 
 def export(
