@@ -105,7 +105,7 @@ def _term_line(one: ExplainedTerm, points: int, lost: int, kappa: float | None) 
         value=term.value or 0.0,
         weight=term.weight,
         shares=() if only is None else tuple(share for share in only.shares if share != (1.0, 1.0)),
-        native=_native(verdicts) if only else None,
+        native=_native(only),
         note="; ".join(notes),
         reason=describe_losses(verdicts) if lost and one.is_judged and (only or not leaves) else "",
         parts=() if only else tuple(_part_lines(one, leaves, points, lost)),
@@ -130,7 +130,7 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
             value=leaf.value,
             weight=weight,
             shares=leaf.shares,
-            native=None if is_best else _native(leaf.verdicts),
+            native=None if is_best else _native(leaf),
             note="" if is_best else _leaf_note(leaf),
             reason="" if is_best else describe_losses(leaf.verdicts),
         )
@@ -159,8 +159,10 @@ def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:
     ]
 
 
-def _native(verdicts: Sequence[ExplainedVerdict]) -> str | None:
-    return verdicts[0].native if len(verdicts) == 1 else None
+def _native(leaf: Leaf | None) -> str | None:
+    """Return the judge's own value on its scale, if there is one and it is the value of the leaf."""
+    is_own = leaf is not None and len(leaf.verdicts) == 1 and leaf.value == leaf.verdicts[0].score
+    return leaf.verdicts[0].native if leaf is not None and is_own else None
 
 
 def _leaf_note(leaf: Leaf) -> str:
@@ -181,7 +183,8 @@ def _leaf_note(leaf: Leaf) -> str:
             f"{format_plain(factor)} ({_describe_parent(name, parent)}, λ {format_plain(kept)})"
             for factor, (name, (parent, kept)) in zip(factors, leaf.prerequisites.items(), strict=True)
         )
-        return f"{value} = {own} × {' × '.join(shown)}"
+        native = leaf.verdicts[0].native if len(leaf.verdicts) == 1 else None
+        return f"{value} = {own}{f' ({native})' if native else ''} × {' × '.join(shown)}"
     parents = (_describe_parent(name, parent) for name, (parent, _) in leaf.prerequisites.items())
     return f"counts {value} of its {own}, because it depends on {' and '.join(parents)}"
 

@@ -46,7 +46,7 @@ def show(
         for trace in traces:
             print_result(trace_to_json_line(trace))
     elif response is not None:
-        print_result_lines(trace_lines(_explain(stored_run, response).explained))
+        print_result_lines(trace_lines(explain_response(stored_run, response).explained))
     else:
         _show_table(stored_run, limit)
         if not stored_run.is_closed:
@@ -55,7 +55,8 @@ def show(
             print_message(f"this run is still being written, or was interrupted: {state}")
 
 
-def _explain(run: Run, response: str) -> Explanation:
+def explain_response(run: Run, response: str) -> Explanation:
+    """Return the explanation of a response's reward in a run."""
     trace = run.find_trace(response)
     questions = run.survey_shape_of(trace.task_id).questions
     return Explanation(
@@ -96,7 +97,7 @@ def explain(
         jurygraph explain run --response task-1/a
         jurygraph explain run --response task-1/a --what-if
     """
-    explanation = _explain(Run.open(run), response)
+    explanation = explain_response(Run.open(run), response)
     if json:
         print_report(True, explanation.to_dict(what_if), ())
     else:
