@@ -48,10 +48,15 @@ class ExplainedVerdict:
         return f"{self.verdict.subject}{owner}{f' against {self.opponent}' if self.opponent else ''}"
 
     @property
+    def is_mirrored(self) -> bool:
+        """Return True if the verdict is about the other response of a pair, so that its score counts as 1 - score."""
+        return self.opponent == self.verdict.about
+
+    @property
     def native(self) -> str | None:
         """Return the judge's own value on its scale; None without one."""
         value, scale = self.verdict.native, self.verdict.scale
-        if isinstance(value, bool | str | None) or scale is None or self.score != self.verdict.score:
+        if isinstance(value, bool | str | None) or scale is None or self.is_mirrored:
             return None
         return f"{value:g} on a scale of {scale[0]:g} to {scale[1]:g}"
 
@@ -95,7 +100,6 @@ class ExplainedTrace:
         for verdict in trace.verdicts:
             self.by_question.setdefault(verdict.question, []).append(verdict)
         specs = {spec.name: spec for spec in decision.specs}
-        self._can_rise = _questions_that_can_rise(trace, decision)
         self.verdicts = list(self._explain_verdicts(decision))
         self._explained_by_question: dict[str, list[ExplainedVerdict]] = {}
         for one in self.verdicts:
@@ -137,7 +141,7 @@ class ExplainedTrace:
             return "discarded"
         score = self.score(verdict) or 0.0
         loss = 0.0 if direction == 0 else 1.0 - score if direction > 0 else score
-        return "deduction" if loss > 0.0 and verdict.question in self._can_rise else "none"
+        return "deduction" if loss > 0.0 else "none"
 
 
 class ExplainedTerm:
@@ -323,20 +327,6 @@ def _question_directions(decision: Decision) -> dict[str, int]:
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
     return directions
-
-
-def _questions_that_can_rise(trace: Trace, decision: Decision) -> frozenset[str]:
-    """Return the questions that could still raise a term that counts: in a product that is 0, those of its zeros."""
-    absent = {term.name for term in trace.reward.terms if term.contribution is None}
-    return frozenset(
-        question
-        for spec in decision.specs
-        if spec.weight and spec.name not in absent
-        for parts in [trace.reward.parts.get(spec.name, {}) if spec.combiner == "product" else {}]
-        for name, one in spec.inputs.items()
-        if 0 not in parts.values() or parts.get(name) == 0
-        for question in one.questions
-    )
 
 
 def _as_total(weight: float) -> float:

@@ -81,9 +81,9 @@ class Redecision:
         for key, verdicts in groups.items():
             first = verdicts[0]
             gate = key[1] if first.verdict.gated_by in RESPONSE_GATES else None
-            options: Sequence[dict[str, float]] = [{one.verdict.question: _best_score(one) for one in verdicts}]
-            if gate is None and first.direction == 0:  # it depends on the judge which score is the best
-                options = [{first.verdict.question: score} for score in (1.0, 0.0)]
+            options = [{one.verdict.question: _best_score(one) for one in verdicts}]
+            if gate is None:  # the other end may be the best, where it depends on the judge or counts in two components
+                options.append({question: 1.0 - score for question, score in options[0].items()})
             rewards = [self._decide(explained.trace, self.decision, _revision(key, one)).value for one in options]
             value, best = max(zip(rewards, options, strict=True), key=lambda one: (one[0] is not None, one[0] or 0.0))
             yield Change(
@@ -119,7 +119,7 @@ def _key(verdict: RecordedVerdict) -> _Key:
 def _best_score(one: ExplainedVerdict) -> float:
     """Return the score that is best for the response of the verdict, which may be the other one of a pair."""
     best = 0.0 if one.direction < 0 else 1.0
-    return best if one.score == one.verdict.score else 1.0 - best
+    return 1.0 - best if one.is_mirrored else best
 
 
 def _revision(key: _Key, best: Mapping[str, float]) -> _Revision:
@@ -140,7 +140,7 @@ def _gain(reward: Reward, value: float | None) -> float | None:
 
 
 def _describe_best(one: ExplainedVerdict, score: float) -> str:
-    best = int(score if one.score == one.verdict.score else 1.0 - score)
+    best = int(1.0 - score if one.is_mirrored else score)
     if one.verdict.met is not None and one.native is None:
         return f"{one.label} were {'met' if best else 'not met'}"
     scale = one.verdict.scale

@@ -371,7 +371,7 @@ def test_rules_of_welfare_show_utilities_and_weights():
         assert points_of(explanation_sentences(decide(decision, low, high), decision))[0] == line
 
 
-def test_a_product_that_is_zero_has_the_reasons_of_its_zeros_only():
+def test_a_product_shows_its_factors_and_the_reasons_of_all_that_are_below_one():
     decision = Decision(specs=(component("cosine", "product", ("accuracy", 1.0), ("length", 1.0)),))
     wrong, right = (verdict("accuracy", score=score, reason="no") for score in (0.0, 1.0))
     long = verdict("length", score=0.5, reason="long")
@@ -379,7 +379,7 @@ def test_a_product_that_is_zero_has_the_reasons_of_its_zeros_only():
         one.verdicts[0].score: points_of(explanation_sentences(one, decision))
         for one in (decide(decision, wrong, long), decide(decision, right, long))
     }
-    assert lines[0.0] == ["Lost 1: cosine 0 of 1, weight 1; accuracy 0 × length 0.5 (accuracy: no)."]
+    assert lines[0.0] == ["Lost 1: cosine 0 of 1, weight 1; accuracy 0 × length 0.5 (accuracy: no; length: long)."]
     assert lines[1.0] == ["Lost 0.5: cosine 0.5 of 1, weight 1; accuracy 1 × length 0.5 (length: long)."]
 
 
