@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
     from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
+    from jurygraph.explanation import Explanation, explain
     from jurygraph.jury import Group, Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
@@ -41,6 +42,7 @@ __all__ = [
     "Evaluator",
     "EvaluatorInput",
     "Evidence",
+    "Explanation",
     "Failure",
     "GraphCycleError",
     "GraphError",
@@ -79,12 +81,16 @@ __all__ = [
     "Verdict",
     "criteria",
     "evaluator",
+    "explain",
     "read_prompt",
     "testing",
 ]
 
 
-_HOMES = "errors schema decision.combiner agents.roles agents.functions prompts runs.run agents.judging jury planner"
+_HOMES = (
+    "errors schema decision.combiner agents.roles agents.functions prompts runs.run explanation agents.judging jury "
+    "planner"
+)
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 
 

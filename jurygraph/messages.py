@@ -122,6 +122,11 @@ def shorten(text: str, limit: int = 60) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def format_plain(value: float | None) -> str:
+    """Format a number for a sentence: at most four decimals, never minus zero; `none` for None."""
+    return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
+
+
 _EXPECTED = {
     "string_type": "text, in quotes",
     "float_type": "a number, without quotes",

@@ -108,9 +108,11 @@ def test_the_evaluator_has_ten_lines_and_works_from_python(written: Path) -> Non
     (tone,), (script, _) = blocks(README, "python"), blocks(TOUR, "python")
     assert len(tone.splitlines()) <= 10
     (written / "use.py").write_text(script, encoding="utf-8")
-    kind, blunt = run([sys.executable, "use.py"], written).splitlines()
+    kind, *printed = run([sys.executable, "use.py"], written).splitlines()
     assert kind == "kind 1.15 ok {'accuracy': 1.0, 'patient': 0.5}"
-    assert blunt == "blunt 0.0 ok {'accuracy': 0.0, 'patient': 0.0}"
+    assert "blunt 0.0 ok {'accuracy': 0.0, 'patient': 0.0}" in printed
+    assert "Lost 0.15: patient 0.5 of 1, weight 0.3 (steps shown: 1, as in “17 + 25 = 42”)." in printed
+    assert "accuracy were met 1.0 1.0" in printed
 
 
 def test_a_stored_run_is_read_from_python(tmp_path: Path) -> None:

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import Component
 from jurygraph.decision.fusion import FusedRewards
-from jurygraph.schema import Counts, Decision, Reward
+from jurygraph.schema import Counts, Decision, RepetitionControl, Reward
 
 ROUNDING = 1e-9
 
@@ -78,9 +79,28 @@ class RewardRow(NamedTuple):
                     for spec, value in zip(decision.specs, self.terms, strict=True)
                 ],
                 "adjustments": [{"name": name, "before": b, "after": a} for name, b, a in self.adjustments],
+                "gates": list(self._gate_results(decision)) if decision.gates else (),
                 "weights_fixed": decision.weights_fixed,
             }
         )
+
+    def _gate_results(self, decision: Decision) -> Iterator[dict[str, Any]]:
+        """Yield the result of every reward gate: they follow from the terms and adjustments, so no record has them."""
+        values = dict(zip([spec.name for spec in decision.specs], self.terms, strict=True))
+        weights = {spec.name: spec.weight for spec in decision.specs}
+        changed = {name: after for name, _, after in self.adjustments}
+        reward = float(aggregation.total([weights[name] * (values[name] or 0.0) for name in sorted(values)]))
+        for gate in decision.gates:
+            value = values[gate.component]
+            yield {
+                "kind": gate.kind,
+                "component": gate.component,
+                "value": None if value is None else min(max(value, 0.0), 1.0),
+                "op": ">" if isinstance(gate, RepetitionControl) else "<",
+                "threshold": gate.above if isinstance(gate, RepetitionControl) else gate.below,
+                "before": reward,
+                "after": (reward := changed.get(f"{gate.kind} gate", reward)),
+            }
 
 
 def reward_rows(

@@ -1,5 +1,6 @@
 """Normal forms of text, in which texts that look alike are equal."""
 
+import json
 import re
 import unicodedata
 
@@ -58,3 +59,12 @@ def letters_and_digits(read: str) -> str:
 
 UNSEEN = "\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f"
 """A regex class of characters that affect a terminal or a line reader but are invisible to a person."""
+
+_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+
+
+def escape_hidden(line: str) -> str:
+    """Return a line with control and invisible characters as escapes, so that it cannot control a terminal."""
+    if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
+        return line
+    return _HIDDEN.sub(lambda match: json.dumps(match[0])[1:-1], line)

@@ -66,6 +66,7 @@ from jurygraph.schema.task import TaskView as TaskView
 from jurygraph.schema.task import Tension as Tension
 from jurygraph.schema.trace import Adjustment as Adjustment
 from jurygraph.schema.trace import Counts as Counts
+from jurygraph.schema.trace import GateResult as GateResult
 from jurygraph.schema.trace import Reward as Reward
 from jurygraph.schema.trace import Term as Term
 from jurygraph.schema.trace import Trace as Trace

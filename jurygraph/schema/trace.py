@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property
+from importlib import import_module
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
@@ -45,12 +46,36 @@ class Adjustment(FrozenModel):
     after: Number
 
 
+class GateResult(FrozenModel):
+    """The effect of a reward gate: the component that it reads, and the reward before and after it.
+
+    The gate acts if the component's `value`, in [0, 1], is below or above (`op`) its `threshold`; `value` is None if
+    the component is not applicable. With missing verdicts, a gate that could be open or shut takes the lower reward.
+    """
+
+    kind: Literal["format", "precision", "repetition"]
+    component: str
+    value: Unit | None
+    op: Literal["<", ">"]
+    threshold: Unit
+    before: Number
+    after: Number
+
+    @property
+    def is_reached(self) -> bool:
+        """Return True if the value is beyond the threshold, so that the gate acts."""
+        if self.value is None:
+            return False
+        return self.value < self.threshold if self.op == "<" else self.value > self.threshold
+
+
 class Reward(FrozenModel):
     """The reward of a response: a pure function of the decision and the group's verdicts.
 
     `value` is None if `status` is failed. `partial` is the value of the judged part alone, and `range` bounds the
     values that the unjudged part could lead to. `notes` are the reasons for a degraded or failed reward. By component,
-    `parts` are its parts, and `diagnostics` are numbers about it that have no effect.
+    `parts` are its parts, and `diagnostics` are numbers about it that have no effect. `gates` are all reward gates of
+    the decision, also those that changed nothing; `adjustments` are the steps that changed the reward.
     """
 
     value: Number | None
@@ -66,6 +91,7 @@ class Reward(FrozenModel):
         default_factory=dict, exclude_if=lambda diagnostics: not diagnostics
     )
     adjustments: tuple[Adjustment, ...] = ()
+    gates: tuple[GateResult, ...] = Field(default=(), exclude_if=lambda gates: not gates)
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()
 
@@ -127,6 +153,11 @@ class Trace(FrozenModel):
     def gated(self) -> int:
         """Return the number of verdicts with a score that a gate set, without a judgement; `counts.judged` has them."""
         return sum(verdict.status == "ok" and verdict.gated_by is not None for verdict in self.verdicts)
+
+    def explain(self, **options: Any) -> Any:
+        """Return the `Explanation` of the reward; the options are those of `jurygraph.explain`."""
+        explain = import_module("jurygraph").explain  # by its public name: this room imports nothing above
+        return explain(self, **options)
 
     @model_validator(mode="wrap")
     @classmethod

@@ -536,6 +536,16 @@ configs = strategy(
 terms = strategy(schema.Term, name=texts, weight=numbers, value=optional(numbers), contribution=optional(numbers))
 tallies = strategy(schema.Counts, judged=counts, abstained=counts, failed=counts, not_applicable=counts)
 adjustments = strategy(schema.Adjustment, name=texts, before=numbers, after=numbers)
+gate_results = strategy(
+    schema.GateResult,
+    kind=one_of("format", "precision", "repetition"),
+    component=texts,
+    value=optional(units),
+    op=one_of("<", ">"),
+    threshold=units,
+    before=numbers,
+    after=numbers,
+)
 rewards = strategy(
     schema.Reward,
     value=optional(numbers),
@@ -549,6 +559,7 @@ rewards = strategy(
     parts=by_name(by_name(numbers)),
     diagnostics=by_name(by_name(numbers)),
     adjustments=lists_of(adjustments),
+    gates=lists_of(gate_results),
     weights_fixed=flags,
     notes=lists_of(texts),
 )

@@ -10,10 +10,8 @@ import typer
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output, write_output_with
-from jurygraph.cli.render.explanation import Explanation
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.reward_table import Selection, print_reward_table
-from jurygraph.cli.render.sentences import sentences
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
@@ -23,9 +21,11 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
+from jurygraph.explanation import Explanation
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line, write_parquet
 from jurygraph.runs.integrity.bundle import export_bundle
+from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import import_library
 
@@ -70,7 +70,7 @@ def show(
     elif response is not None and json:
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
-        print_result_lines(trace_lines(_explain(stored_run, response)))
+        print_result_lines(trace_lines(explain_response(stored_run, response).explained))
     elif json:
         _print_traces(stored_run, selection)
     else:
@@ -122,24 +122,40 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
         print_report(json, content, verdict_lines(verdicts))
 
 
-def _explain(run: Run, response: str) -> Explanation:
+def explain_response(run: Run, response: str) -> Explanation:
+    """Return the explanation of a response's reward in a run."""
     trace = run.find_trace(response)
-    return Explanation(trace, run.decision_of(trace.task_id))
+    questions = run.survey_outline_of(trace.task_id).questions
+    return Explanation(
+        trace,
+        run.decision_of(trace.task_id),
+        questions,
+        group=lambda: [scored.trace for scored in run.group_of(trace.task_id)],
+        combiners=lambda: load_run_combiners(run),
+        config=run.config,
+    )
 
 
 def explain(
-    run: RunFolder, response: Annotated[str, option("ID", "Id of a response.", "--response")], json: AsJson = False
+    run: RunFolder,
+    response: Annotated[str, option("ID", "Id of a response.", "--response")],
+    what_if: Annotated[bool, option(None, "Show the single changes that would raise the reward.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Explain a reward in plain sentences.
+    """Explain a reward: the points that it gained and lost, in order of cost.
+
+    `--what-if` decides again, each time with one verdict at its best value or one gate passed; no model is called.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
+        jurygraph explain run --response task-1/a --what-if
     """
-    explanation = _explain(Run.open(run), response)
-    trace, lines = explanation.trace, sentences(explanation)
-    content = {"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines}
-    print_report(json, content, map(escape_line, lines))
+    explanation = explain_response(Run.open(run), response)
+    if json:
+        print_report(True, explanation.to_dict(what_if), ())
+    else:
+        print_result_lines(map(escape_line, explanation.sentences(what_if)))
 
 
 def export(

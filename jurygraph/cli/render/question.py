@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jurygraph.cli.render.text import escape_line, escape_lines
-from jurygraph.cli.render.trace import describe_failure
+from jurygraph.explanation.notes import describe_failure
 from jurygraph.runs.calls import RecordedCall
 from jurygraph.runs.run import is_erased
 from jurygraph.schema import Call, RecordedVerdict

@@ -19,18 +19,15 @@ from rich.cells import cell_len, set_cell_size
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
 from jurygraph.messages import shorten
-from jurygraph.safety.text_folding import UNSEEN
+from jurygraph.safety.text_folding import UNSEEN, escape_hidden
 
 
 def escape_line(text: str, limit: int | None = None) -> str:
     """Return the text as one line of at most `limit` characters, control and invisible characters as escapes."""
     line = text if limit is None else shorten(text, limit)
-    if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
-        return line
-    return _HIDDEN.sub(_escape, line)
+    return escape_hidden(line)
 
 
-_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
 _HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
 
 
@@ -96,11 +93,6 @@ def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
 def format_number(value: float | None, digits: int = 4) -> str:
     """Format with a number of decimals; a dash for None, and never minus zero."""
     return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
-
-
-def format_plain(value: float | None) -> str:
-    """Format for a sentence: at most four decimals, never minus zero; `none` for None."""
-    return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
 def format_interval(value: float | None, low: float | None, high: float | None, to: str = " to ") -> str:

@@ -1,9 +1,8 @@
 """One trace in full, as lines of text: the view of `jurygraph show --response`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jurygraph.cli.render.explanation import WELFARE, ExplainedTerm, ExplainedVerdict, Explanation
 from jurygraph.cli.render.text import (
     escape_line,
     format_component,
@@ -12,13 +11,22 @@ from jurygraph.cli.render.text import (
     format_table,
     is_filled_in,
 )
-from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Reward, Rubric, Trace
-from jurygraph.schema.profile import READ_FROM_FILE
+from jurygraph.explanation.notes import (
+    contrast_lines,
+    describe_failure,
+    describe_rule,
+    discard_reason,
+    example_details,
+    material_lines,
+    origin_lines,
+)
+from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.schema import Reward
 
 _MAX_LINE = 300
 
 
-def trace_lines(explanation: Explanation) -> list[str]:
+def trace_lines(explanation: ExplainedTrace) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze."""
     trace = explanation.trace
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
@@ -41,64 +49,7 @@ def trace_lines(explanation: Explanation) -> list[str]:
     ]
 
 
-def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
-    """Return how many contrasts of a term were ranked correctly, and a line for each that was not."""
-    if one.contrasts:
-        correct = sum(margin is not None and margin > 0.0 for _, margin in one.contrasts)
-        yield f"{one.term.name}: {correct} of {len(one.contrasts)} contrasts score less than the response"
-    for name, margin in one.contrasts:
-        if margin is None:
-            yield f"not ranked: {name} was not judged"
-        elif margin <= 0.0:
-            more = "the same as" if margin == 0.0 else f"{format_number(-margin)} more than"
-            yield f"ranked incorrectly: {name} scores {more} the response"
-
-
-def origin_lines(trace: Trace) -> Iterator[str]:
-    """Return lines on a purpose other than training, the annotators of the rubric, and the readers of profiles."""
-    if trace.purpose is not None:
-        yield f"purpose: {trace.purpose.description}"
-    if trace.plan is not None and trace.plan.rubric is not None:
-        yield _describe_annotation(trace.plan.rubric)
-    profiles = None if trace.plan is None else trace.plan.profiles
-    if profiles is None:
-        return
-    for reader in dict.fromkeys(profiles.by.values()):
-        names = ", ".join(name for name, by in profiles.by.items() if by == reader)
-        yield f"constraints of {names}: {_describe_reader(reader)}"
-    if profiles.tensions_by is not None:
-        yield f"tensions: {_describe_reader(profiles.tensions_by)}"
-
-
-def _describe_annotation(rubric: Rubric) -> str:
-    models = ", ".join(sorted({edge.model for edge in rubric.edges if edge.model})) or "a model"
-    record = rubric.annotation
-    missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
-    remainder = f"; {missing} pairs or criteria have no answer" if missing else ""
-    edges = "1 edge" if len(rubric.edges) == 1 else f"{len(rubric.edges)} edges"
-    return f"rubric graph: {edges}, annotated by {models}{remainder}"
-
-
-def material_lines(trace: Trace) -> Iterator[str]:
-    """Return a line for each material with a failure or a note."""
-    for material in trace.material:
-        if material.failure is not None:
-            yield f"material {material.name}: {describe_failure(material.failure)}"
-        elif material.note:
-            yield f"material {material.name}: {material.note}"
-
-
-def describe_failure(failure: Failure, reason: str = "") -> str:
-    """Describe a failure: cause, kind, and its message unless it repeats the reason."""
-    message = f": {failure.message}" if failure.message not in ("", reason) else ""
-    return f"{failure.cause} failure: {failure.kind}{message}"
-
-
-def _describe_reader(reader: str) -> str:
-    return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
-
-
-def _reward_lines(explanation: Explanation) -> list[str]:
+def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     trace, reward, counts = explanation.trace, explanation.trace.reward, explanation.trace.reward.counts
     unjudged = {one.term.name: one.unjudged for one in explanation.terms}
     lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
@@ -163,15 +114,6 @@ def _tension_lines(terms: Mapping[str, Any]) -> Iterator[str]:
                 yield f"tension between {escape_line(name)} and {escape_line(other)}: {strength}, {why}"
 
 
-def describe_rule(spec: ComponentSpec) -> str:
-    """Describe how utilities are combined into one number."""
-    if spec.combiner == "nash":
-        return "the product of all û, regardless of w"
-    floor: Any = spec.params.get("floor")
-    limit = "" if floor is None else f", at most the lowest û if that is below {format_number(floor)}"
-    return f"the sum of w × û{limit}"
-
-
 def _verdict_heading(one: ExplainedVerdict) -> str:
     verdict = one.verdict
     answer = format_number(one.score) if verdict.status == "ok" else verdict.status
@@ -203,26 +145,3 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
         place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
         source = f"{escape_line(evidence.source)}{place}{'' if evidence.verified else ', not found'}"
         yield f'      "{escape_line(evidence.quote, 200)}"  ({source})'
-
-
-def discard_reason(one: ExplainedVerdict) -> str:
-    """Return the reason why a verdict was discarded."""
-    return f"confidence {format_number(one.verdict.confidence)} is below {format_number(one.required_confidence)}"
-
-
-def example_details(verdict: RecordedVerdict) -> Iterator[str]:
-    """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
-    yield from _example_lines(verdict.examples)
-    if verdict.shrinkage is not None:
-        toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
-        yield f"shrunk by {weight:.1%} towards {format_number(toward)}, the score of the aggregate judge"
-        yield from _example_lines(verdict.shrinkage.examples, " to the aggregate judge")
-
-
-def _example_lines(examples: Iterable[ExampleUse], receiver: str = "") -> Iterator[str]:
-    labels = [(f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in examples]
-    if used := [name for name, dropped in labels if dropped is None]:
-        yield f"examples shown{receiver}: {', '.join(used)}"
-    for name, dropped in labels:
-        if dropped is not None:
-            yield f"example not shown{receiver}: {name}, because {dropped}"

@@ -50,12 +50,13 @@ def test_every_template_is_named_in_the_help(run: Command):
     assert all(folder.name in text for folder in folders)
 
 
-def test_explain_quotes_the_first_wrong_step(tmp_path: Path, run: Command):
+def test_explain_quotes_the_wrong_step(tmp_path: Path, run: Command):
     run("init", tmp_path / "jury")
     run("score", tmp_path / "jury/tasks.jsonl", "--out", tmp_path / "run")
     text = run("explain", tmp_path / "run", "--response", "train/hasty").out
-    first = next(line for line in text.splitlines() if line.startswith("First error"))
-    assert "80 / 2 = 30" in first
+    (line,) = (line for line in text.splitlines() if "calculation" in line)
+    assert line.startswith("Lost 0.1667: ")
+    assert "80 / 2 = 30" in line
 
 
 def test_init_overwrites_nothing(tmp_path: Path, run: Command):

@@ -358,7 +358,7 @@ class TestOriginalRun:
     def test_its_rewards_are_shown_explained_and_exported(self, again: Path, run: Command):
         assert "salt/a    alice  ok      -0.5000    1.0000" in run("show", again).out
         assert run("explain", again, "--response", "salt/a").out.splitlines()[0].endswith("gets -0.5.")
-        assert "The scale changed it from -0.25 to -0.5." in run("explain", again, "--response", "salt/a").out
+        assert "Scale: -0.25 × 2 = -0.5." in run("explain", again, "--response", "salt/a").out
         assert "salt,salt/a,alice,-0.5,ok" in run("export", again, "--to", "csv").out
         assert f"the verdicts are those of {again.parent / 'run'}" in run("verify", again).out
 

@@ -66,20 +66,39 @@ def test_a_trace_has_the_contract_s_fields(scored_folder: Path, run: Command):
 def test_explain_prints_sentences(scored_folder: Path, run: Command):
     assert run("explain", scored_folder, "--response", "salt/a").out.splitlines() == [
         "Response salt/a by alice to task salt gets -0.25.",
-        "polite: weight 1 × value 0.25 = 0.25.",
-        "shaky: weight -0.5 × value 1 = -0.5.",
-        "Sum: 0.25 + (-0.5) = -0.25.",
-        "Error: shaky (manners.shaky) scored 1 as a penalty.",
-        "Deduction: polite (manners.polite) scored 0.25: counted.",
+        "Lost 0.75: polite 0.25 of 1, weight 1 (counted, as in “please”).",
+        "Lost 0.5: penalty shaky 1, weight -0.5.",
+        "Sum: 1 at best - 0.75 - 0.5 = -0.25.",
         "Verdicts: 2 requested; 2 judged, 0 abstained, 0 failed, 0 not applicable.",
         "All verdicts are present.",
     ]
 
 
-def test_explain_json_gives_the_same_sentences(scored_folder: Path, run: Command):
+def test_explain_json_gives_the_same_sentences_and_the_points_behind_them(scored_folder: Path, run: Command):
     plain = run("explain", scored_folder, "--response", "salt/a").out.splitlines()
     given = json.loads(run("explain", scored_folder, "--response", "salt/a", "--json").out)
-    assert given == {"task_id": "salt", "response_id": "salt/a", "sentences": plain}
+    assert given["sentences"] == plain
+    assert (given["task_id"], given["response_id"], given["reward"]) == ("salt", "salt/a", -0.25)
+    assert (given["best"], given["total"]) == (1.0, -0.25)
+    fields = "component", "points", "lost", "value", "weight", "reason"
+    assert [[line[field] for field in fields] for line in given["lines"]] == [
+        ["polite", 0.25, 0.75, 0.25, 1.0, "counted, as in “please”"],
+        ["shaky", -0.5, 0.5, 1.0, -0.5, ""],
+    ]
+
+
+def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run: Command):
+    assert run("explain", scored_folder, "--response", "salt/a", "--what-if").out.splitlines() == [
+        "Response salt/a by alice to task salt gets -0.25.",
+        "If polite were 1: 0.5 (+0.75).",
+        "If shaky were not met: 0.25 (+0.5).",
+        "0 of 2 single changes would not raise it.",
+    ]
+    given = json.loads(run("explain", scored_folder, "--response", "door/a", "--what-if", "--json").out)
+    assert [(one["name"], one["value"], one["gain"]) for one in given["what_if"]] == [
+        ("shaky", 1.0, 0.5),
+        ("polite", 0.5, 0.0),
+    ]
 
 
 UNSURE = """

@@ -1,0 +1,136 @@
+"""Explanation of a reward: the points of every term and part, in order of cost, and the changes that would matter."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from jurygraph.agents.registry import load_combiner
+from jurygraph.decision.combiner import Combiners
+from jurygraph.errors import InputError
+from jurygraph.explanation.points import Line, Points, count_points
+from jurygraph.explanation.sentences import to_sentences, what_if_sentences
+from jurygraph.explanation.terms import ExplainedTrace
+from jurygraph.explanation.what_if import Change, Redecision
+from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.schema import Config, Decision, Question, Trace
+
+
+class Explanation:
+    """The explanation of one response's reward; `str` of it is readable text.
+
+        explanation = trace.explain()
+        print(explanation)
+        for line in explanation.lines:
+            print(line.component, line.names, line.points, line.lost, line.reason)
+        explanation.what_if()[0].condition
+
+    Attributes:
+        trace: the trace.
+        explained: its terms and verdicts, from the side of the response.
+
+    `group` returns the traces of all responses to the task, and `combiners` those of the decision by name; both are
+    only called by `what_if`.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        decision: Decision,
+        questions: Sequence[Question] = (),
+        group: Callable[[], Sequence[Trace]] = tuple,
+        combiners: Callable[[], Combiners] | None = None,
+        config: Config | None = None,
+    ) -> None:
+        self.trace = trace
+        self.explained = ExplainedTrace(trace, decision)
+        self._questions, self._group, self._config = questions, group, config
+        self._combiners = combiners or self._named_combiners
+
+    @cached_property
+    def points(self) -> Points:
+        """Return the lines of the reward with their totals, in points before gates, scale and clip."""
+        return count_points(self.explained.terms, self._kappas())
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """Return a line for every term that counts, those that lost most first; each has the lines of its parts."""
+        return self.points.lines
+
+    def what_if(self) -> list[Change]:
+        """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
+
+        Each is decided again from the stored verdicts; no model is called. Raises InputError if the questions, or other
+        responses of the group, are needed and not known; TraceMismatch if the verdicts do not give the reward.
+        """
+        if not self._questions:
+            raise InputError("the questions of the trace are not known; give `plan`, the plan of its task")
+        decision = self.explained.decision
+        return Redecision(decision, self._questions, self._group(), self._combiners()).changes(self.explained)
+
+    def sentences(self, what_if: bool = False) -> list[str]:
+        """Return the explanation as sentences, or the changes that would raise the reward."""
+        return what_if_sentences(self.trace, self.what_if()) if what_if else to_sentences(self.explained, self.points)
+
+    def to_dict(self, what_if: bool = False) -> dict[str, Any]:
+        """Return the explanation as a JSON value: lines, totals, gates and sentences, and on request all changes."""
+        reward, points = self.trace.reward, self.points
+        content = {
+            "task_id": self.trace.task_id,
+            "response_id": self.trace.response_id,
+            "reward": reward.value,
+            "best": points.best,
+            "total": points.total,
+            "lines": [line.model_dump(mode="json") for line in points.lines],
+            "gates": [gate.model_dump(mode="json") for gate in reward.gates],
+            "sentences": self.sentences(what_if),
+        }
+        return content | ({"what_if": [one.model_dump(mode="json") for one in self.what_if()]} if what_if else {})
+
+    def __str__(self) -> str:
+        return "\n".join(map(escape_hidden, self.sentences()))
+
+    def __repr__(self) -> str:
+        value = self.trace.reward.value
+        return f"<Explanation of {self.trace.response_id[:60]!r}: reward {value}, {len(self.lines)} terms>"
+
+    def _named_combiners(self) -> Combiners:
+        return {spec.combiner: load_combiner(spec.combiner) for spec in self.explained.decision.specs}
+
+    def _kappas(self) -> Mapping[str, float]:
+        """Return the κ of every rubric, by component; empty without the config, since a plan only has the λ."""
+        if self._config is None:
+            return {}
+        components = self._config.components
+        settings: dict[str, Any] = {name: one.params.get("kappa", 1.0) for name, one in components.items()}
+        return {"rubric": self._config.rubric.kappa} | settings
+
+
+def explain(
+    trace: Trace,
+    decision: Decision | None = None,
+    *,
+    group: Sequence[Trace] = (),
+    combiners: Combiners | None = None,
+    config: Config | None = None,
+) -> Explanation:
+    """Return the explanation of a trace; `trace.explain()` is the same.
+
+    Args:
+        trace: a trace from `Jury.score`, or any other together with its decision.
+        decision: the decision of its plan, by default that of `trace.plan`.
+        group: the traces of all responses to the task, which `what_if` needs if responses are compared.
+        combiners: by name, for `what_if`; by default those that the decision names.
+        config: if given, the explanation shows the κ of rubrics.
+
+    Raises:
+        InputError: the trace has no plan, and no decision is given.
+    """
+    plan = trace.plan
+    if decision is None:
+        if plan is None:
+            problem = f"the trace of response {trace.response_id!r} has no plan"
+            raise InputError(f"{problem}; give `decision`, for instance `run.plan_of(trace.task_id).decision`")
+        decision = plan.decision
+    questions = () if plan is None else plan.survey.questions
+    own_combiners = None if combiners is None else lambda: combiners
+    return Explanation(trace, decision, questions, lambda: group, own_combiners, config)

@@ -1,0 +1,250 @@
+"""Points of a reward: what every term and each of its parts gained, and lost against its best value.
+
+A penalty is best at 0. Points are rounded to four decimals so that those printed add up to the printed total (largest
+remainder): a rounded summand may differ from its own product by one unit of the last decimal.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import isclose, prod
+from typing import NamedTuple, cast
+
+from jurygraph.explanation.notes import describe_rule
+from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedVerdict, Leaf, Share
+from jurygraph.messages import format_plain, shorten
+from jurygraph.schema import FrozenModel
+from jurygraph.schema.frozen_model import Number
+
+_UNITS = 10_000  # of a point
+_MAX_REASON, _MAX_QUOTE, _MOST_REASONS = 300, 120, 3
+
+
+class Line(FrozenModel):
+    """A summand of a reward or of a component: points = weight × shares × value, once for each of `names`.
+
+    A share is a weight and the total that it is divided by. `lost` are the points up to the best value: 1, or 0 for a
+    penalty, whose signed weight is negative. `native` is the judge's own value on its scale. `note` says how the value
+    was computed, and `reason` why it is not the best.
+    """
+
+    component: str
+    names: tuple[str, ...]
+    points: Number
+    lost: Number
+    value: Number
+    weight: Number
+    shares: tuple[Share, ...] = ()
+    native: str | None = None
+    note: str = ""
+    reason: str = ""
+    parts: tuple["Line", ...] = ()
+
+    @property
+    def is_penalty(self) -> bool:
+        """Return True if a higher value means less reward."""
+        return self.weight * prod(weight for weight, _ in self.shares) < 0
+
+
+class Points(NamedTuple):
+    """The lines of a reward, those that lost most first, and their totals: best - lost = total."""
+
+    lines: tuple[Line, ...]
+    best: float
+    total: float
+
+
+def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) -> Points:
+    """Return a line for every term that counts; `kappas` are the κ of rubrics, by component, as far as known."""
+    counted = [one for one in terms if one.term.contribution is not None and one.term.weight]
+    best = [max(one.term.weight, 0.0) for one in counted]
+    gained = [one.term.contribution or 0.0 for one in counted]
+    total = _to_units(sum(gained))  # in the order of the decision, as the reward itself
+    best_total = _to_units(sum(map(Fraction, best)))
+    lost = _share_out(best_total - total, [high - points for high, points in zip(best, gained, strict=True)])
+    rows = zip(counted, _share_out(total, gained), lost, strict=True)
+    lines = [_term_line(one, points, missed, kappas.get(one.term.name)) for one, points, missed in rows]
+    return Points(tuple(sorted(lines, key=_by_cost)), best_total / _UNITS, total / _UNITS)
+
+
+def _by_cost(line: Line) -> tuple[float, float, Sequence[str]]:
+    return -line.lost, -line.points, line.names
+
+
+def _to_units(points: Fraction | float) -> int:
+    return round(Fraction(points) * _UNITS)
+
+
+def _share_out(total: int, points: Sequence[float]) -> list[int]:
+    """Return the points in units that add up to the total: each rounded down, or up if its remainder is large."""
+    exact = [Fraction(each) * _UNITS for each in points]
+    # an exact number of units, but for the rounding of floats, has no remainder
+    near = [Fraction(round(each)) if abs(each - round(each)) < Fraction(1, 10**6) else each for each in exact]
+    units = [each.__floor__() for each in near]
+    order = sorted(range(len(near)), key=lambda place: (units[place] - near[place], place))
+    left = total - sum(units)
+    for place in (order if left > 0 else order[::-1])[: abs(left)]:
+        units[place] += 1 if left > 0 else -1
+    return units
+
+
+def _term_line(one: ExplainedTerm, points: int, lost: int, kappa: float | None) -> Line:
+    term, leaves = one.term, one.leaves
+    only = leaves[0] if len(leaves) == 1 else None
+    verdicts = one.verdicts if only is None else only.verdicts
+    notes = [] if one.is_judged else ["not judged"]
+    notes += [] if leaves else list(_rule_notes(one))
+    notes += [note for note in [only and _leaf_note(only)] if note]
+    if one.has_edges and kappa is not None:
+        notes.append(f"κ {format_plain(kappa)}")
+    return Line(
+        component=term.name,
+        names=(term.name,),
+        points=points / _UNITS,
+        lost=lost / _UNITS,
+        value=term.value or 0.0,
+        weight=term.weight,
+        shares=() if only is None else tuple(share for share in only.shares if share != (1.0, 1.0)),
+        native=_native(only),
+        note="; ".join(notes),
+        reason=describe_losses(verdicts) if lost and one.is_judged and (only or not leaves) else "",
+        parts=() if only else tuple(_part_lines(one, leaves, points, lost)),
+    )
+
+
+def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: int) -> Iterator[Line]:
+    """Return a line for each part of a component; parts that are alike in everything but their names share one."""
+    weight = one.term.weight
+    gained = [weight * leaf.share * leaf.value for leaf in leaves]
+    best = [max(weight * leaf.share, 0.0) for leaf in leaves]
+    losses = _share_out(lost, [high - own for high, own in zip(best, gained, strict=True)])
+    groups: dict[tuple[object, ...], list[Line]] = {}
+    rows = zip(leaves, _leaf_names(leaves), _share_out(points, gained), losses, strict=True)
+    for leaf, name, own, missed in rows:
+        is_best = missed == 0  # alike, whatever their scales and reasons are
+        line = Line(
+            component=one.term.name,
+            names=(name,),
+            points=own / _UNITS,
+            lost=missed / _UNITS,
+            value=leaf.value,
+            weight=weight,
+            shares=leaf.shares,
+            native=None if is_best else _native(leaf),
+            note="" if is_best else _leaf_note(leaf),
+            reason="" if is_best else describe_losses(leaf.verdicts),
+        )
+        groups.setdefault((line.value, line.shares, line.native, line.note, line.reason), []).append(line)
+    yield from sorted((_merge(group) for group in groups.values()), key=_by_cost)
+
+
+def _merge(lines: Sequence[Line]) -> Line:
+    return lines[0].model_copy(
+        update={
+            "names": tuple(sorted(line.names[0] for line in lines)),
+            "points": sum(_to_units(line.points) for line in lines) / _UNITS,
+            "lost": sum(_to_units(line.lost) for line in lines) / _UNITS,
+        }
+    )
+
+
+def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:
+    """Return the name of each leaf's only question, with its evaluator if another has the same; or of its input."""
+    labels = [{one.label for one in leaf.verdicts} for leaf in leaves]
+    names = [leaf.name if len(found) != 1 else min(found) for leaf, found in zip(leaves, labels, strict=True)]
+    counts = Counter(names)
+    return [
+        name if counts[name] == 1 else f"{name} ({leaf.verdicts[0].verdict.evaluator})"
+        for name, leaf in zip(names, leaves, strict=True)
+    ]
+
+
+def _native(leaf: Leaf | None) -> str | None:
+    """Return the judge's own value on its scale, if there is one and it is the value of the leaf."""
+    is_own = leaf is not None and len(leaf.verdicts) == 1 and leaf.value == leaf.verdicts[0].score
+    return leaf.verdicts[0].native if leaf is not None and is_own else None
+
+
+def _leaf_note(leaf: Leaf) -> str:
+    """Describe what limits a part's value: the prerequisites of a criterion, or the cap of a utility."""
+    if leaf.cap is not None:
+        return f"at most {format_plain(leaf.cap[0])} × {format_plain(leaf.cap[1])}, the share of hard constraints met"
+    if leaf.own_value is None:
+        return ""
+    value, own = format_plain(leaf.value), format_plain(leaf.own_value)
+    is_gain = leaf.share > 0  # an unjudged prerequisite counts as unmet for a gain, and as met for a penalty
+    factors = [
+        (1.0 if not is_gain else kept or 0.0) if parent is None else parent + (1.0 - parent) * (kept or 0.0)
+        for parent, kept in leaf.prerequisites.values()
+    ]
+    has_retention = all(kept is not None for _, kept in leaf.prerequisites.values())
+    if has_retention and isclose(leaf.own_value * prod(factors), leaf.value, abs_tol=1e-9):
+        shown = (
+            f"{format_plain(factor)} ({_describe_parent(name, parent)}, λ {format_plain(kept)})"
+            for factor, (name, (parent, kept)) in zip(factors, leaf.prerequisites.items(), strict=True)
+        )
+        native = leaf.verdicts[0].native if len(leaf.verdicts) == 1 else None
+        return f"{value} = {own}{f' ({native})' if native else ''} × {' × '.join(shown)}"
+    parents = (_describe_parent(name, parent) for name, (parent, _) in leaf.prerequisites.items())
+    return f"counts {value} of its {own}, because it depends on {' and '.join(parents)}"
+
+
+def _describe_parent(name: str, value: float | None) -> str:
+    return f"{name}, not judged" if value is None else f"{name} at {format_plain(value)}"
+
+
+def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
+    """Describe how a component that is no weighted mean follows from its parts."""
+    spec, figures = one.spec, one.diagnostics
+    if spec is None or not one.parts:
+        return
+    weights = {name: figures.get(f"weight of {name}") for name in one.parts}
+    if spec.combiner in WELFARE:
+        weights = {name: spec.inputs[name].input_weight for name in one.parts}
+    shown = []
+    for name, value in one.parts.items():
+        remarks = [f"weight {format_plain(weights[name])}"] if weights[name] is not None else []
+        remarks += ["not judged"] if name in one.unjudged else []
+        shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
+    yield f"{' × ' if spec.combiner in ('product', 'nash') else ', '}".join(shown)
+    if spec.combiner == "egalitarian":
+        yield describe_rule(spec)
+    if spec.combiner == "consensus" and one.is_judged:
+        yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), "judges" in spec.params)
+
+
+def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], is_learned: bool) -> str:
+    """Describe how votes become one level; `is_learned` if the judges' confusions are known."""
+    votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
+    if one.unjudged:
+        return f"{votes}; missing votes count as the worst level"
+    shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
+    summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
+    rule = "given how often each judge errs" if is_learned else "by majority"
+    return f"{votes}; {' + '.join(summands)}, level × probability {rule}"
+
+
+def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
+    """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
+    several = len({one.label for one in verdicts}) > 1
+    counts: dict[str, int] = {}
+    for one in verdicts:
+        if text := _describe_loss(one):
+            text = f"{one.label}: {text}" if several else text
+            counts[text] = counts.get(text, 0) + 1
+    shown = [text if count == 1 else f"{text}, {count} times" for text, count in counts.items()]
+    more = [f"and {len(shown) - _MOST_REASONS} more"] if len(shown) > _MOST_REASONS else []
+    return "; ".join([*shown[:_MOST_REASONS], *more])
+
+
+def _describe_loss(one: ExplainedVerdict) -> str:
+    if one.effect == "gated":
+        return f"stopped by {one.verdict.gated_by}"
+    if one.effect in ("unjudged", "discarded"):
+        return "not judged" if one.effect == "unjudged" else "discarded"
+    if one.effect != "deduction":
+        return ""
+    reason = shorten(one.verdict.reason.rstrip(" ."), _MAX_REASON)
+    true = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
+    quotes = ", ".join(f"“{quote}”" for quote in true[:3] if quote not in reason)
+    return ", as in ".join(filter(None, (reason, quotes))) if reason else quotes

@@ -1,0 +1,216 @@
+"""An explanation in plain sentences: the view of `jurygraph explain`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from jurygraph.explanation.notes import contrast_lines, discard_reason, example_details, material_lines, origin_lines
+from jurygraph.explanation.points import Line, Points, describe_losses
+from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict, Share
+from jurygraph.explanation.what_if import Change
+from jurygraph.messages import format_plain, shorten
+from jurygraph.schema import RESPONSE_GATES, Adjustment, Decision, GateResult, PrecisionShaping, Trace
+
+_MAX_REASON, _MOST_NAMES, _MOST_CHANGES = 300, 5, 10
+
+
+def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
+    """Return sentences on the reward, its points in order of cost, missing verdicts, and the range they leave open."""
+    trace, counts = explained.trace, explained.trace.reward.counts
+    return [
+        reward_sentence(trace),
+        *(f"Why: {note}." for note in trace.reward.notes),
+        *_point_sentences(explained, points),
+        *_adjustment_sentences(explained),
+        *(f"{line[0].upper()}{line[1:]}." for line in origin_lines(trace)),
+        *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in material_lines(trace)),
+        *_stopped_sentences(explained.with_effect("gated")),
+        *(
+            f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}."
+            for one in explained.with_effect("discarded")
+        ),
+        *_missing_sentences(explained.verdicts),
+        f"Verdicts: {counts.total} requested; {counts.judged} judged, {counts.abstained} abstained, "
+        f"{counts.failed} failed, {counts.not_applicable} not applicable.",
+        *(
+            f"{_name(one)}: {details}."
+            for one in explained.verdicts
+            if (details := "; ".join(example_details(one.verdict)))
+        ),
+        *_range_sentence(explained),
+    ]
+
+
+def reward_sentence(trace: Trace) -> str:
+    """Return a sentence on the value of the reward."""
+    reward = trace.reward
+    subject = f"Response {trace.response_id}" + (f" by {trace.agent}" if trace.agent else "")
+    if reward.value is not None:
+        status = "" if reward.status == "ok" else ", a degraded reward"
+        return f"{subject} to task {trace.task_id} gets {format_plain(reward.value)}{status}."
+    partial = "" if reward.partial is None else f"; the judged part alone would give {format_plain(reward.partial)}"
+    return f"{subject} to task {trace.task_id} gets no reward: it failed{partial}."
+
+
+def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
+    """Return sentences on the changes that gain most, and the number of those that gain nothing."""
+    useful = [one for one in changes if one.matters]
+    lines = [reward_sentence(trace)]
+    for one in useful[:_MOST_CHANGES]:
+        now = trace.reward.value  # the gain is the difference of the printed numbers
+        gain = "" if one.value is None or now is None else f" (+{format_plain(round(one.value, 4) - round(now, 4))})"
+        lines.append(f"If {one.condition}: {format_plain(one.value)}{gain}.")
+    if len(useful) > _MOST_CHANGES:
+        lines.append(f"... and {len(useful) - _MOST_CHANGES} more (--json).")
+    useless = len(changes) - len(useful)
+    return [*lines, f"{useless} of {len(changes)} single changes would not raise it."]
+
+
+def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]:
+    terms = {one.term.name: one for one in explained.terms}
+    for line in points.lines:
+        yield f"{_describe_line(line)}."
+        yield from (f"  {_describe_line(part)}." for part in line.parts)
+        yield from (f"  {shorten(text, _MAX_REASON)}." for text in contrast_lines(terms[line.component]))
+    if points.lines:
+        losses = "".join(
+            f" {'-' if one.lost > 0 else '+'} {format_plain(abs(one.lost))}" for one in points.lines if one.lost
+        )
+        total = f"{format_plain(points.best)} at best{losses} = {format_plain(points.total)}"
+        yield f"Sum: {total}." if explained.trace.reward.value is not None else f"The sum would be {total}."
+    absent = [name for name, one in terms.items() if one.term.contribution is None]
+    weightless = [one for one in terms.values() if one.term.weight == 0 and one.term.name not in absent]
+    if absent:
+        yield f"Not applicable, no effect: {', '.join(absent)}."
+    if weightless:
+        yield f"Weight 0, no points: {', '.join(map(_describe_value, weightless))}."
+    for one in weightless:
+        yield from (f"{shorten(text, _MAX_REASON)}." for text in contrast_lines(one))
+
+
+def _describe_value(one: ExplainedTerm) -> str:
+    return f"{one.term.name} {format_plain(one.term.value) if one.is_judged else 'not judged'}"
+
+
+def _describe_line(line: Line) -> str:
+    """Describe a line so that its points follow from the numbers in it."""
+    points = (
+        f"Lost {format_plain(line.lost)}" if line.lost or line.is_penalty else f"Gained {format_plain(line.points)}"
+    )
+    names = _join(line.names)
+    value = format_plain(line.value)
+    shown = f"{value}{'' if line.is_penalty else ' of 1'}" if line.native is None else f"{line.native} ({value})"
+    weight = " × ".join([format_plain(line.weight), *map(_format_share, line.shares)])
+    times = f" × {len(line.names)}" if len(line.names) > 1 else ""
+    return (
+        f"{points}: {'penalty ' if line.is_penalty else ''}{names}{', each' if times else ''} {shown}, weight {weight}"
+        f"{times}{f'; {line.note}' if line.note else ''}{f' ({line.reason})' if line.reason else ''}"
+    )
+
+
+def _format_share(share: Share) -> str:
+    weight, total = share
+    return format_plain(weight) if total == 1.0 else f"{format_plain(weight)}/{format_plain(total)}"
+
+
+def _join(names: Sequence[str]) -> str:
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([*names[:_MOST_NAMES], *more])
+
+
+def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
+    reward, decision = explained.trace.reward, explained.decision
+    terms = {one.term.name: one for one in explained.terms}
+    for place, gate in enumerate(reward.gates):
+        reason = describe_losses(terms[gate.component].verdicts) if gate.is_reached else ""
+        yield f"{_describe_gate(gate, decision, place, terms)}{f' ({reason})' if reason else ''}."
+    for change in reward.adjustments:
+        if change.name in ("scale", "clip"):
+            yield f"{_describe_step(change, decision)}."
+    if not reward.weights_fixed:
+        yield "The weights were not fixed before the response was seen."
+
+
+def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict[str, ExplainedTerm]) -> str:
+    """Describe a reward gate: component, value, threshold and effect."""
+    name, threshold = f"{gate.kind.capitalize()} gate: {gate.component}", format_plain(gate.threshold)
+    if gate.value is None:
+        return f"{name} not applicable: no effect"
+    reached = f"{gate.op} {threshold}"
+    passed = f"{'≤' if gate.op == '>' else '≥'} {threshold}"
+    before, after, value = map(format_plain, (gate.before, gate.after, gate.value))
+    if not gate.is_reached and gate.before == gate.after:
+        return f"{name} {value} {passed}: no effect"
+    doubt = "" if gate.is_reached else f" {passed}, not all of it judged, at worst"
+    effect = f"reward {after} (before: {before})"
+    rule = decision.gates[place]
+    if gate.is_reached and gate.kind == "repetition":
+        effect = f"{before} × (1 - {value}) = {after}"
+    if gate.is_reached and isinstance(rule, PrecisionShaping):
+        auxiliary = sum(terms[each].term.contribution or 0.0 for each in rule.auxiliary)
+        lost = f"{format_plain(1.0 - rule.fraction)} × {format_plain(auxiliary)}"
+        effect = f"{before} - {lost} of {_join(rule.auxiliary)} = {after}"
+    return f"{name} {value}{doubt} {reached} → {effect}"
+
+
+def _describe_step(change: Adjustment, decision: Decision) -> str:
+    before, after = format_plain(change.before), format_plain(change.after)
+    if change.name == "clip" and decision.clip is not None:
+        low, high = map(format_plain, decision.clip)
+        return f"Clip to {low} to {high}: {before} → {after}"
+    return f"Scale: {before} × {format_plain(decision.scale)} = {after}"
+
+
+def _stopped_sentences(stopped: Sequence[ExplainedVerdict]) -> Iterator[str]:
+    """Return a sentence for each response gate that stopped questions, and for missing variants."""
+    for gate, reason in dict.fromkeys((one.verdict.gated_by, one.verdict.reason) for one in stopped):
+        names = [one.label for one in stopped if (one.verdict.gated_by, one.verdict.reason) == (gate, reason)]
+        number = f"{len(names)} verdicts" if len(names) > 1 else "1 verdict"
+        name = f"Response gate {gate}" if gate in RESPONSE_GATES else f"Not judged, because of {gate}"
+        yield f"{name}: the worst score for {number}, {_join(names)}{_reason(reason)}."
+
+
+def _reason(reason: str) -> str:
+    """Return a reason for the end of a sentence, if there is one: shortened, without its own full stop."""
+    return f": {shorten(reason.rstrip(' .'), _MAX_REASON)}" if reason else ""
+
+
+def _missing_sentences(verdicts: Iterable[ExplainedVerdict]) -> Iterator[str]:
+    """Return a sentence for each reason why verdicts are missing or not applicable, with all of these verdicts."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for one in verdicts:
+        verdict = one.verdict
+        if one.effect == "not_applicable":
+            gate = (
+                ""
+                if verdict.gated_by is None or verdict.gated_by in verdict.reason
+                else f", because of {verdict.gated_by}"
+            )
+            groups.setdefault(("Not applicable", f"{gate}{_reason(verdict.reason)}"), []).append(
+                _name(one, sample=False)
+            )
+        if one.effect == "unjudged":
+            cause = f" ({verdict.failure.cause})" if verdict.failure else ""
+            # A reason given before the failure may say something else than the failure.
+            reason = verdict.failure.message if verdict.failure and verdict.failure.message else verdict.reason
+            key = "Not judged", f" {verdict.status}{cause}{_reason(reason)}"
+            groups.setdefault(key, []).append(_name(one, sample=False))
+    for (status, why), names in groups.items():
+        count = f" ({len(names)})" if len(names) > 1 else ""
+        yield f"{status}{count}: {_join(list(dict.fromkeys(names)))}{why}."
+
+
+def _range_sentence(explained: ExplainedTrace) -> Iterator[str]:
+    reward = explained.trace.reward
+    if reward.range is None:
+        return
+    low, high = map(format_plain, reward.range)
+    is_complete = not any(one.effect in ("unjudged", "discarded") for one in explained.verdicts)
+    if reward.range[0] != reward.range[1]:
+        yield f"With the missing verdicts the reward would be between {low} and {high}."
+    else:
+        yield "All verdicts are present." if is_complete else "The missing verdicts cannot change the reward."
+
+
+def _name(one: ExplainedVerdict, sample: bool = True) -> str:
+    """Return the name of a verdict with its evaluator, and its sample if its question has several."""
+    number = f", sample {one.verdict.sample + 1}" if sample and one.samples > 1 else ""
+    return f"{one.label} ({one.verdict.evaluator}){number}"

@@ -1,0 +1,338 @@
+"""Terms of a reward and the effect of every verdict, from the side of the explained response."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isclose
+from statistics import fmean
+from typing import Any, Literal, get_args
+
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
+from jurygraph.schema.config import Welfare
+from jurygraph.schema.verdict import WORST_CASE_REASONS
+
+WELFARE: tuple[str, ...] = get_args(Welfare)
+"""Combiners whose inputs are stakeholders."""
+
+Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
+"""Effect of a verdict; a `deduction` is a score below the best."""
+
+_GRAPH_COMBINERS = ("gear", "hard-local", "hard-transitive")
+_SUMS = ("mean", "panel", "protocol", "flat", *_GRAPH_COMBINERS, "stakeholders", "egalitarian")
+"""Combiners that add up their inputs by weight, so that each input has its own points."""
+
+
+@dataclass(frozen=True)
+class ExplainedVerdict:
+    """A verdict from the side of the explained response.
+
+    `score` and `opponent` are those of this response: 1 - score if the verdict is about the other one of a pair.
+    `samples` counts the samples of the question. The verdict is discarded below `required_confidence`. `direction` is 1
+    if a higher score means more reward, -1 if it means less, and 0 if it has no effect or either one.
+    """
+
+    verdict: RecordedVerdict
+    score: float | None
+    opponent: str | None
+    samples: int
+    required_confidence: float
+    effect: Effect
+    direction: int
+
+    @property
+    def label(self) -> str:
+        """Return the name of the verdict, with its stakeholder or reviewer and its opponent."""
+        member = self.verdict.stakeholder or self.verdict.reviewer
+        owner = f" of {member}" if member and member != self.verdict.subject else ""
+        return f"{self.verdict.subject}{owner}{f' against {self.opponent}' if self.opponent else ''}"
+
+    @property
+    def is_mirrored(self) -> bool:
+        """Return True if the verdict is about the other response of a pair, so that its score counts as 1 - score."""
+        return self.opponent == self.verdict.about
+
+    @property
+    def native(self) -> str | None:
+        """Return the judge's own value on its scale; None without one."""
+        value, scale = self.verdict.native, self.verdict.scale
+        if isinstance(value, bool | str | None) or scale is None or self.is_mirrored:
+            return None
+        return f"{value:g} on a scale of {scale[0]:g} to {scale[1]:g}"
+
+
+Share = tuple[float, float]
+"""A signed weight, and the total weight that it is divided by."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A summand of a component: its value in [0, 1] times its `shares` of the component.
+
+    It is a question, or an input whose questions do not add up to its value: `own_value` is set if prerequisites, here
+    with their values (None: not judged) and retentions λ (None: all or nothing), reduced it, and `cap`, with the share
+    of hard constraints met, if these limit it.
+    """
+
+    shares: tuple[Share, ...]
+    value: float
+    verdicts: Sequence[ExplainedVerdict]
+    name: str
+    own_value: float | None = None
+    prerequisites: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    cap: tuple[float, float] | None = None
+
+    @property
+    def share(self) -> float:
+        """Return the signed share of the component's value."""
+        product = 1.0
+        for weight, total in self.shares:
+            product *= weight / total
+        return product
+
+
+class ExplainedTrace:
+    """The terms of a response's reward, and the effect of every verdict."""
+
+    def __init__(self, trace: Trace, decision: Decision) -> None:
+        self.trace, self.decision = trace, decision
+        self.by_question: dict[str, list[RecordedVerdict]] = {}
+        for verdict in trace.verdicts:
+            self.by_question.setdefault(verdict.question, []).append(verdict)
+        specs = {spec.name: spec for spec in decision.specs}
+        self.verdicts = list(self._explain_verdicts(decision))
+        self._explained_by_question: dict[str, list[ExplainedVerdict]] = {}
+        for one in self.verdicts:
+            self._explained_by_question.setdefault(one.verdict.question, []).append(one)
+        self.terms = [ExplainedTerm(self, term, specs.get(term.name)) for term in trace.reward.terms]
+
+    def of_questions(self, questions: Iterable[str]) -> list[ExplainedVerdict]:
+        """Return the verdicts of these questions, in their order."""
+        return [one for question in questions for one in self._explained_by_question.get(question, ())]
+
+    def with_effect(self, effect: Effect) -> list[ExplainedVerdict]:
+        """Return the verdicts with an effect, in the order of the trace."""
+        return [one for one in self.verdicts if one.effect == effect]
+
+    def score(self, verdict: RecordedVerdict) -> float | None:
+        """Return the score from this response's side; None if there is no score."""
+        if verdict.score is None or verdict.about == self.trace.response_id:
+            return verdict.score
+        return 1.0 - verdict.score
+
+    def _explain_verdicts(self, decision: Decision) -> Iterator[ExplainedVerdict]:
+        confidences = _lowest_confidence(decision.specs) | _lowest_confidence(decision.counting_specs)
+        directions = _question_directions(decision)
+        samples = {question: 1 + max(one.sample for one in group) for question, group in self.by_question.items()}
+        for verdict in self.trace.verdicts:
+            question, score = verdict.question, self.score(verdict)
+            confidence, direction = confidences.get(question, 0.0), directions.get(question, 0)
+            effect = self._effect(verdict, confidence, direction)
+            is_pair = len(verdict.responses) == 2 and verdict.about == verdict.responses[0]
+            opponent = verdict.responses[verdict.about == self.trace.response_id] if is_pair else None
+            yield ExplainedVerdict(verdict, score, opponent, samples[question], confidence, effect, direction)
+
+    def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
+        if verdict.status != "ok":
+            return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
+        if verdict.gated_by in WORST_CASE_REASONS:
+            return "gated"
+        if is_discarded(verdict, required_confidence):
+            return "discarded"
+        score = self.score(verdict) or 0.0
+        loss = 0.0 if direction == 0 else 1.0 - score if direction > 0 else score
+        return "deduction" if loss > 0.0 else "none"
+
+
+class ExplainedTerm:
+    """A term of the reward with its component, the inputs without a verdict that counts, its parts and contrasts."""
+
+    def __init__(self, explained: ExplainedTrace, term: Term, spec: ComponentSpec | None) -> None:
+        self.term, self.spec = term, spec
+        self._explained = explained
+        self._inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
+        self._params: Mapping[str, Any] = {} if spec is None else spec.params
+        self._combiner = "" if spec is None else spec.combiner
+        self.parts = explained.trace.reward.parts.get(term.name, {})
+        self.unjudged = frozenset(filter(self._is_unjudged, self._inputs))
+
+    @property
+    def is_judged(self) -> bool:
+        """Return True if a verdict of any input counts."""
+        return self.spec is None or len(self.unjudged) < len(self.spec.inputs)
+
+    @property
+    def questions(self) -> list[str]:
+        """Return the questions of all inputs, each once."""
+        return list(dict.fromkeys(question for one in self._inputs.values() for question in one.questions))
+
+    @property
+    def verdicts(self) -> list[ExplainedVerdict]:
+        """Return the verdicts of all questions."""
+        return self._explained.of_questions(self.questions)
+
+    @property
+    def diagnostics(self) -> Mapping[str, float]:
+        """Return the numbers about the component that have no effect."""
+        return self._explained.trace.reward.diagnostics.get(self.term.name, {})
+
+    @property
+    def has_edges(self) -> bool:
+        """Return True for a rubric with a graph that keeps a share λ of unsupported credit."""
+        return bool(self._combiner == "gear" and self._params.get("parents"))
+
+    def _is_unjudged(self, name: str) -> bool:
+        """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
+        one = self._inputs[name]
+        verdicts = self._verdicts(one.questions)
+        return bool(verdicts) and all(
+            v.status in ("abstained", "failed") or is_discarded(v, one.min_confidence) for v in verdicts
+        )
+
+    def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
+        return [verdict for question in questions for verdict in self._explained.by_question.get(question, ())]
+
+    @cached_property
+    def leaves(self) -> list[Leaf]:
+        """Return the summands of the component; empty if it is not a sum of its inputs."""
+        if self.spec is None or self.term.value is None or not (self._combiner in _SUMS or len(self._inputs) == 1):
+            return []
+        values = self.parts or dict.fromkeys(self._inputs, self.term.value)
+        present = [name for name in values if name in self._inputs and self._applies(name)]
+        signs = {name: -1.0 if self._is_penalty(name) else 1.0 for name in present}
+        total = _as_total(sum(self._inputs[name].input_weight for name in present if signs[name] > 0))
+        leaves = [
+            leaf
+            for name in present
+            if total > 0
+            for leaf in self._input_leaves(name, values[name], (signs[name] * self._inputs[name].input_weight, total))
+        ]
+        value = sum(leaf.share * leaf.value for leaf in leaves)
+        best = sum(leaf.share for leaf in leaves if leaf.share > 0)
+        is_sum = isclose(value, self.term.value, abs_tol=1e-9) and isclose(best, 1.0, abs_tol=1e-9)
+        # of a penalty, a part that lowers it has no place among its points
+        return leaves if is_sum and (self.term.weight >= 0 or -1.0 not in signs.values()) else []
+
+    def _is_penalty(self, name: str) -> bool:
+        """Return True if an input is a criterion of negative weight."""
+        return self._combiner in ("flat", *_GRAPH_COMBINERS) and self._inputs[name].weights[0] < 0
+
+    def _applies(self, name: str) -> bool:
+        one = self._inputs[name]
+        return any(v.status != "not_applicable" or one.if_skipped == "zero" for v in self._verdicts(one.questions))
+
+    def _input_leaves(self, name: str, value: float, share: Share) -> list[Leaf]:
+        """Return the questions of an input if their mean is its value, else the whole input."""
+        one, verdicts = self._inputs[name], self._explained.of_questions(self._inputs[name].questions)
+        columns = [
+            (question, abs(weight) * (len(cells) if one.reduce is None else 1), _fold(cells, one.reduce))
+            for question, weight in zip(one.questions, one.weights, strict=True)
+            if (cells := self._cells(one, question, weight))
+        ]
+        total = _as_total(sum(weight for _, weight, _ in columns))
+        own = sum(weight * folded for _, weight, folded in columns) / total if total else value
+        parents = self._parents.get(name, {})
+        if not isclose(own, value, abs_tol=1e-9):
+            reduced = own if parents else None
+            return [Leaf((share,), value, verdicts, name, reduced, parents, self._cap(name, value))]
+        if len(columns) < 2:
+            return [Leaf((share,), value, verdicts, name)]
+        return [
+            Leaf((share, (weight, total)), folded, self._explained.of_questions([question]), question)
+            for question, weight, folded in columns
+        ]
+
+    def _cells(self, one: ComponentInput, question: str, weight: float) -> list[float]:
+        """Return the values of a question's verdicts as they count; a missing one is filled by the decision's rule."""
+        direction = 1 if self.spec is None else self.spec.direction
+        worst = 1.0 if weight * direction < 0 else 0.0
+        fill = 0.0 if self._explained.decision.rule == "gear" else worst
+        cells = []
+        for verdict in self._verdicts([question]):
+            if verdict.status == "not_applicable":
+                cells += [0.0] if one.if_skipped == "zero" else []
+            elif verdict.gated_by in WORST_CASE_REASONS:
+                cells.append(worst)
+            else:
+                score = None if is_discarded(verdict, one.min_confidence) else self._explained.score(verdict)
+                cells.append(fill if score is None else score)
+        if one.reduce != "majority" or len(cells) < 2:
+            return cells
+        ((most, votes),) = Counter(cells).most_common(1)
+        return [most if 2 * votes > len(cells) else fill]
+
+    @cached_property
+    def _parents(self) -> Mapping[str, Mapping[str, tuple[float | None, float | None]]]:
+        """Return the prerequisites of criteria by name, with value and λ; a rubric's edges name criteria by index."""
+        parents: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+        if self._combiner in _GRAPH_COMBINERS:
+            names, params = list(self._inputs), self._params
+            retention = params.get("retention", ()) if self._combiner == "gear" else [None] * len(params["parents"])
+            edges = zip(params.get("parents", ()), params.get("children", ()), retention, strict=True)
+            for parent, child, kept in sorted(edges, key=lambda edge: edge[:2]):
+                value = None if names[parent] in self.unjudged else self.parts.get(names[parent])
+                parents.setdefault(names[child], {})[names[parent]] = value, kept
+        return parents
+
+    def _cap(self, name: str, value: float) -> tuple[float, float] | None:
+        """Return the cap and the share of hard constraints met, if û is held there because one is not met."""
+        needs = [self._inputs[name].questions[place] for place in self._params.get("hard", {}).get(name, ())]
+        scores = [verdict.score for verdict in self._verdicts(needs) if verdict.score is not None]
+        if not scores or min(scores) >= 1 or not isclose(value, self._params["cap"] * fmean(scores), abs_tol=1e-9):
+            return None
+        return self._params["cap"], fmean(scores)
+
+    @cached_property
+    def contrasts(self) -> list[tuple[str, float | None]]:
+        """Return each contrast that was compared, and the response's score minus its own; None if not judged."""
+        if self._combiner != "contrast":
+            return []
+        trace = self._explained.trace
+        edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
+        compared = {name for v in self._verdicts(self.questions) for name in v.responses}
+        margins, contrasts = self.diagnostics, []
+        for pair, name in enumerate(sorted(compared & edits.keys()), start=1):
+            edit = edits[name]
+            description = edit.get("says", edit.get("kind", "an edit")) if isinstance(edit, Mapping) else "an edit"
+            contrasts.append((f"{name} ({description})", margins.get(f"pair {pair}")))
+        return contrasts
+
+
+def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
+    """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
+    confidence = 1.0 if verdict.confidence is None else verdict.confidence
+    return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_REASONS and confidence < required_confidence
+
+
+def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:
+    """Return for every question the lowest confidence that an input of these specs requires."""
+    lowest: dict[str, float] = {}
+    for one in (one for spec in specs for one in spec.inputs.values()):
+        for question in one.questions:
+            lowest[question] = min(lowest.get(question, 1.0), one.min_confidence)
+    return lowest
+
+
+def _question_directions(decision: Decision) -> dict[str, int]:
+    """Return for every question that counts 1 if a higher score means more reward, -1 if it means less.
+
+    Questions of a contrast have no direction, nor those of a consensus: the effect of a verdict there depends on how
+    its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
+    """
+    directions: dict[str, int] = {}
+    for spec in decision.counting_specs:
+        for name, one in spec.inputs.items():
+            if spec.combiner in ("contrast", "consensus") or (spec.combiner, name) == ("adaptive", "weight"):
+                continue
+            for question, weight in zip(one.questions, one.weights, strict=True):
+                directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
+    return directions
+
+
+def _as_total(weight: float) -> float:
+    """Return a total weight; 1 if it is only not 1 because of rounding."""
+    return 1.0 if isclose(weight, 1.0, abs_tol=1e-9) else weight
+
+
+def _fold(cells: Sequence[float], reduce: str | None) -> float:
+    return {"min": min, "max": max}.get(reduce or "mean", fmean)(cells)

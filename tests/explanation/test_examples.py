@@ -1,0 +1,221 @@
+"""Every line of `explain` follows from the numbers printed in it, and every what-if from deciding again."""
+
+import re
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from math import prod
+from pathlib import Path
+
+import pytest
+
+from jurygraph.cli.commands.show import explain_response
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.explanation import Explanation
+from jurygraph.runs.integrity.verification import load_run_combiners
+from jurygraph.runs.run import Run
+from jurygraph.schema import RecordedVerdict, Trace
+from tests.cli.conftest import Command, project, run
+from tests.models.server import Server
+from tests.test_panel_example import NAME, judge
+
+__all__ = ["judge", "project", "run"]
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CONFIGS = {
+    "maths": ("maths/tasks.jsonl", "maths/jury.yaml"),
+    "macrm": ("maths/tasks.jsonl", "maths/macrm.yaml"),
+    "trip": ("group_trip/tasks.jsonl.gz", "group_trip/jury.yaml"),
+    "rubric": ("rubric/tasks.jsonl.gz", "rubric/read.yaml"),
+    "monitor": ("monitor/tasks.jsonl.gz", "monitor/jury.yaml"),
+    "panel": ("panel/tasks.jsonl", "panel/jury.yaml"),
+    "reviewers": ("reviewers/tasks.jsonl.gz", "reviewers/jury.yaml"),
+}
+N = r"-?\d+(?:\.\d+)?"
+POINTS = re.compile(
+    rf"(?P<indent> *)(?P<word>Lost|Gained) (?P<points>{N}): (?P<penalty>penalty )?(?P<names>.+?)(?:, each)? "
+    rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N}) \((?P<on_scale>{N})\)|(?P<value>{N})(?: of 1)?), "
+    rf"weight (?P<weight>{N}(?:/{N})?(?: × {N}(?:/{N})?)*)(?=[.; ])"
+)
+PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))?((?: × {N} \([^()]+ λ {N}\))+)")
+FACTOR = re.compile(rf" × ({N}) \((?:[^()]* at ({N})|[^()]*, not judged), λ ({N})\)")
+CAP = re.compile(rf"; at most ({N}) × ({N}), the share")
+GATE = re.compile(rf"gate: .* → ({N}) (?:- ({N}) × ({N}) of .*|× \(1 - ({N})\)) = ({N})")
+SCALE = re.compile(rf"Scale: ({N}) × ({N}) = ({N})\.")
+HALF = 0.5e-4  # of the last decimal that is printed
+
+
+def ends(number: str) -> tuple[float, float]:
+    """Return the least and the greatest number that is printed like this; the weights here have few decimals."""
+    return float(number) - HALF, float(number) + HALF
+
+
+def product_ends(factors: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    low, high = 1.0, 1.0
+    for factor in factors:
+        corners = [first * second for first in (low, high) for second in factor]
+        low, high = min(corners), max(corners)
+    return low, high
+
+
+def require_within(found: str, low: float, high: float, units: float, line: str) -> None:
+    assert low - units * 1.01e-4 <= float(found) <= high + units * 1.01e-4, line
+
+
+def weight_ends(text: str) -> list[tuple[float, float]]:
+    factors = []
+    for part in text.split(" × "):
+        number, _, total = part.partition("/")
+        low, high = ends(number)
+        factors.append((low, high) if not total else tuple(sorted((low / float(total), high / float(total)))))
+    return factors
+
+
+def check_points(line: str) -> tuple[str, Decimal]:
+    """Recompute the points of a line; return its indentation and what it lost."""
+    found = POINTS.match(line)
+    assert found, line
+    if found["native"]:
+        native, low, high = (float(found[name]) for name in ("native", "low", "high"))
+        assert (native - low) / (high - low) == pytest.approx(float(found["on_scale"]), abs=HALF), line
+    value = ends(found["on_scale"] or found["value"])
+    factors = weight_ends(found["weight"])
+    is_penalty = prod(high + low for low, high in factors) < 0
+    assert is_penalty == bool(found["penalty"]), line
+    if found["word"] == "Lost" and not is_penalty:
+        value = (1.0 - value[1], 1.0 - value[0])
+    low, high = product_ends([*factors, value])
+    units = 1 if ", each " not in line else int(found["weight"].rpartition(" × ")[2])
+    require_within(found["points"], *((-high, -low) if is_penalty else (low, high)), units, line)
+    return found["indent"], Decimal(found["points"]) if found["word"] == "Lost" else Decimal(0)
+
+
+def check_notes(line: str) -> None:
+    """Recompute what a line says of how its numbers follow from others."""
+    for value, own, text in PRODUCT.findall(line):
+        factors = FACTOR.findall(text)
+        assert text.count(" × ") == len(factors), line
+        require_within(value, *product_ends([ends(own), *(ends(factor) for factor, _, _ in factors)]), 0.5, line)
+        for factor, parent, kept in factors:
+            if parent:
+                assert float(factor) == pytest.approx(float(parent) + (1 - float(parent)) * float(kept), abs=2e-4)
+            else:
+                assert factor in (kept, "1"), line
+    for cap, share in CAP.findall(line):
+        found = POINTS.match(line)
+        require_within(found["value"] if found else "", *product_ends([ends(cap), ends(share)]), 0.5, line)
+    for before, rate, points, repetition, after in GATE.findall(line):
+        lost = float(rate) * float(points) if rate else float(before) * float(repetition)
+        assert float(after) == pytest.approx(float(before) - lost, abs=2e-4), line
+    for before, factor, after in SCALE.findall(line):
+        assert float(after) == pytest.approx(float(before) * float(factor), abs=1e-4 * float(factor)), line
+
+
+def check_lines(explanation: Explanation) -> None:
+    """Recompute every line from what is printed, and require that printed sums add up exactly."""
+    term_lost, lost, parts = Decimal(0), [], []
+    for line in [*explanation.sentences(), "end"]:
+        if not line.startswith("  "):  # the parts of a term end here
+            assert not parts or sum(parts) == term_lost, line
+            parts = []
+        if line.strip().startswith(("Lost ", "Gained ")):
+            indent, points = check_points(line)
+            if indent:
+                parts.append(points)
+            else:
+                term_lost = points
+                lost.append(points)
+        check_notes(line)
+        if line.startswith(("Sum: ", "The sum would be ")):
+            left, _, right = line.rstrip(".").rpartition(" = ")
+            best, *summands = re.findall(rf"(?:- )?{N}", left)
+            assert [Decimal(one.removeprefix("- ")) for one in summands] == [one for one in lost if one], line
+            assert Decimal(best) - sum(lost) == Decimal(right), line
+    assert lost == sorted(lost, reverse=True)
+
+
+def check_changes(explanation: Explanation, run: Run) -> None:
+    """Decide again for every verdict at 0 and at 1, and require that what-if gives the best of them, once each."""
+    trace = explanation.trace
+    group = [scored.trace for scored in run.group_of(trace.task_id)]
+    decision, questions = run.decision_of(trace.task_id), run.survey_shape_of(trace.task_id).questions
+    names, combiners = [one.response_id for one in group], load_run_combiners(run)
+    verdicts = [v for one in group for v in one.verdicts if v.about == one.response_id]
+
+    def value_with(replaced: Sequence[RecordedVerdict], score: float) -> float:
+        update = {"score": score, "met": score > 0, "status": "ok", "failure": None, "confidence": None}
+        revised = [v.model_copy(update=update) if v in replaced else v for v in verdicts]
+        reward = compute_rewards(decision, questions, names, revised, combiners)[names.index(trace.response_id)]
+        return float("-inf") if reward.value is None else reward.value
+
+    found = explanation.what_if()
+    values = sorted(float("-inf") if one.value is None else one.value for one in found if one.kind == "verdict")
+    expected = [
+        max(value_with(group_of_samples, 0.0), value_with(group_of_samples, 1.0))
+        for group_of_samples in verdict_groups(trace)
+    ]
+    assert values == sorted(expected)
+    for change in (one for one in found if one.kind == "reward gate"):
+        others = tuple(gate for gate in decision.gates if f"{gate.kind} gate" != change.name)
+        opened = decision.model_copy(update={"gates": others})
+        rewards = compute_rewards(opened, questions, names, verdicts, combiners)
+        assert change.value == rewards[names.index(trace.response_id)].value
+    assert {one.name for one in found if one.kind == "reward gate"} == {f"{gate.kind} gate" for gate in decision.gates}
+
+
+def verdict_groups(trace: Trace) -> Iterator[list[RecordedVerdict]]:
+    groups: dict[tuple[object, ...], list[RecordedVerdict]] = {}
+    for v in trace.verdicts:
+        if v.status != "not_applicable" and v.gated_by != "no-variant":
+            groups.setdefault((v.question, v.about, v.responses), []).append(v)
+    yield from groups.values()
+
+
+def explanations(run: Run) -> Iterator[Explanation]:
+    for trace in run.traces():
+        yield explain_response(run, trace.response_id)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CONFIGS)
+def test_lines_and_changes_of_an_example(name: str, tmp_path: Path, run: Command, judge: Server) -> None:
+    tasks, config = CONFIGS[name]
+    model = ["--model", f"openai-compatible:{judge.url}#{NAME}"] if name == "panel" else []
+    done = run(
+        "score", EXAMPLES / tasks, "--config", EXAMPLES / config, "--out", tmp_path / "run", "--limit", 2, *model
+    )
+    assert done.code == (1 if name == "reviewers" else 0), done.err
+    with Run.open(tmp_path / "run") as stored:
+        for place, explanation in enumerate(explanations(stored)):
+            check_lines(explanation)
+            if place < 3:
+                check_changes(explanation, stored)
+
+
+GATED = """
+evaluators: [manners.polite, manners.shaky]
+reward: {polite: 0.7, shaky: -0.3}
+gates:
+  - {kind: format, component: polite, below: 0.2}
+  - {kind: precision, component: polite, below: 0.5, auxiliary: [shaky], fraction: 0.5}
+  - {kind: repetition, component: shaky, above: 0.9}
+scale: 3
+clip: [-0.5, 1.5]
+"""
+
+
+def test_lines_and_changes_under_gates_scale_and_clip(project: Path, run: Command) -> None:
+    (project / "jury.yaml").write_text(GATED, encoding="utf-8")
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+    with Run.open(project / "run") as stored:
+        for explanation in explanations(stored):
+            check_lines(explanation)
+            check_changes(explanation, stored)
+            assert sum("gate: " in line for line in explanation.sentences()) == 3
+
+
+def test_a_line_that_is_off_is_noticed() -> None:
+    right = "Lost 0.5: accuracy 0 of 1, weight 0.5 (the final answer 23 is not 26)."
+    assert check_points(right) == ("", Decimal("0.5"))
+    for wrong in (right.replace("Lost 0.5", "Lost 0.5003"), right.replace("weight 0.5", "weight 0.4")):
+        with pytest.raises(AssertionError):
+            check_points(wrong)

@@ -1,0 +1,120 @@
+"""`trace.explain()` and `jurygraph.explain` in Python, and the changes that would matter."""
+
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.explanation import Explanation
+
+CONFIG: dict[str, Any] = {
+    "evaluators": ["maths.format", "maths.steps", "maths.repetition"],
+    "reward": {"format": 1.0, "steps": 0.5, "repetition": -0.2},
+}
+TASK = jg.Task(id="sum", query="What is 17 + 25?", reference="42")
+RESPONSES = [
+    jg.Response(id="kind", text="<think>17 + 25 = 42</think>\n<answer>42</answer>"),
+    jg.Response(id="blunt\x1b[2J", text="It is 43\nIt is 43\nIt is 43"),
+]
+
+
+def score(**config: Any) -> dict[str, jg.Trace]:
+    with jg.Jury.from_config(CONFIG | config) as jury:
+        return {trace.response_id: trace for trace in jury.score(TASK, RESPONSES)}
+
+
+def test_a_trace_explains_itself() -> None:
+    trace = score()["kind"]
+    explanation = trace.explain()
+    assert isinstance(explanation, Explanation)
+    assert str(explanation).splitlines()[0] == f"Response kind to task sum gets {trace.reward.value:.4f}."
+    assert {line.component: line.value for line in explanation.lines} == {
+        term.name: term.value for term in trace.reward.terms
+    }
+    assert explanation.points.total == pytest.approx(trace.reward.value, abs=1e-4)
+    assert len(explanation.what_if()) == 3
+    assert repr(explanation) == f"<Explanation of 'kind': reward {trace.reward.value}, 3 terms>"
+
+
+def test_text_of_a_response_cannot_control_the_terminal() -> None:
+    explanation = score()["blunt\x1b[2J"].explain()
+    assert "\x1b" not in str(explanation) + repr(explanation)
+    assert "blunt\\u001b[2J" in str(explanation)
+
+
+def test_a_trace_without_its_plan_needs_a_decision() -> None:
+    trace = score()["kind"]
+    assert trace.plan is not None
+    stored = jg.Trace.model_validate_json(trace.model_dump_json())
+    with pytest.raises(jg.InputError, match="the trace of response 'kind' has no plan; give `decision`"):
+        jg.explain(stored)
+    explanation = jg.explain(stored, trace.plan.decision)
+    assert explanation.sentences() == trace.explain().sentences()
+    with pytest.raises(jg.InputError, match="the questions of the trace are not known"):
+        explanation.what_if()
+
+
+def test_a_reward_that_depends_on_other_responses_needs_their_traces() -> None:
+    traces = score(evaluators=["maths.format", "optimizer.diversity"], reward={"format": 1.0, "diversity": 0.5})
+    trace = traces["kind"]
+    with pytest.raises(jg.InputError, match="depends on the other responses of its group; give the traces"):
+        trace.explain().what_if()
+    changes = trace.explain(group=list(traces.values())).what_if()
+    assert {change.kind for change in changes} == {"verdict"}
+
+
+def test_verdicts_that_do_not_give_the_reward_are_refused() -> None:
+    trace = score()["kind"]
+    changed = trace.model_copy(update={"reward": trace.reward.model_copy(update={"value": 9.0})})
+    with pytest.raises(jg.TraceMismatch, match="has reward 9, and its verdicts give"):
+        changed.explain().what_if()
+
+
+def test_a_gate_that_is_passed_is_a_change() -> None:
+    gate = {"kind": "format", "component": "format", "below": 0.5}
+    trace = score(gates=[gate])["blunt\x1b[2J"]
+    changes = {change.name: change for change in trace.explain().what_if()}
+    opened = changes["format gate"]
+    assert trace.reward.value == 0.0
+    assert opened.condition == "the format gate were passed (format ≥ 0.5)"
+    total = sum(term.contribution or 0.0 for term in trace.reward.terms)
+    assert opened.value == pytest.approx(total)
+    assert changes["steps"].gain == 0.0
+    assert not changes["steps"].matters
+
+
+@jg.evaluator(layer="model")
+def warm(task: jg.TaskView, response: jg.Response) -> float:
+    return 0.5
+
+
+@jg.evaluator(layer="model")
+def rude(task: jg.TaskView, response: jg.Response) -> float:
+    return 0.5
+
+
+def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
+    config = {"evaluators": [f"{__name__}.warm", f"{__name__}.rude"], "reward": {"warm": 1.0, "rude": -0.5}}
+    with jg.Jury.from_config(config) as jury:
+        (trace,) = jury.score(TASK, [jg.Response(id="empty", text=" ")])
+    explanation = trace.explain()
+    assert trace.reward.value == -0.5
+    (change,) = explanation.what_if()
+    assert (change.kind, change.name, change.value, change.gain) == ("response gate", "empty-response", 1.0, 1.5)
+    assert "Response gate empty-response: the worst score for 2 verdicts, rude, warm" in str(explanation)
+    assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response)." in str(explanation)
+
+
+@jg.evaluator(scope="pair", pairs="unordered", layer="check")
+def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
+    return 0.5
+
+
+def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
+    config = {"evaluators": [f"{__name__}.longer"], "reward": {"longer": 1.0}}
+    with jg.Jury.from_config(config) as jury:
+        traces = jury.score(TASK, [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")])
+    for trace, other in zip(traces, "ba", strict=True):
+        (change,) = trace.explain(group=traces).what_if()
+        assert (change.name, change.condition) == (f"longer against {other}", f"longer against {other} were 1")
+        assert (trace.reward.value, change.value) == (0.5, 1.0)
