@@ -195,7 +195,7 @@ class _SpecBuilder:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         record, by_member = self.records[evaluator_name], self.questions[evaluator_name]
         counts = self.weight[component] != 0 or component in {gate.component for gate in self.config.gates}
-        settings = InputConfig(verdicts_of=evaluator_name, if_skipped=None if counts else "missing")
+        settings = InputConfig(verdicts_of=evaluator_name, if_skipped=None if counts else "left-out")
         spec_input = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
         where = f"write components: {{{component}: {{inputs: {{{component}: {spec_input}}}}}}}"
         has_shares = bool(record.shares) and record.audience != "reviewer"
@@ -341,7 +341,7 @@ def _build_input(
     if settings.if_skipped is None and any(q.when for q in ordered):
         raise PlanError(
             f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
-            "it then counts as `missing` or as `zero`"
+            "it is then `left-out`, or counts as `zero`"
         )
     return ComponentInput(
         questions=tuple(q.id for q in ordered),
@@ -349,7 +349,7 @@ def _build_input(
         reduce=settings.reduce,
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
-        if_skipped=settings.if_skipped or "missing",
+        if_skipped=settings.if_skipped or "left-out",
     )
 
 

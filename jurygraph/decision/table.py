@@ -153,7 +153,8 @@ def _build_columns(
 def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
     """Return the value that more than half of the requested votes have, as one column.
 
-    Where no vote was requested, the outcome is NOT_APPLICABLE after staged screening, and ABSENT without any verdict.
+    Where no vote was requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any
+    verdict.
     """
     has_verdict = has_score(columns.outcome)
     is_requested = has_verdict | lacks_score(columns.outcome)

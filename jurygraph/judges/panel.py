@@ -197,7 +197,7 @@ class ConsensusOfJudges(Combiner):
             raise PlanError(f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are confusions, levels")
         for key, frozen_input in inputs.items():
             if frozen_input.if_skipped == "zero":
-                raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `if_skipped: missing`")
+                raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`")
             if frozen_input.input_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
                 raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
         confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])

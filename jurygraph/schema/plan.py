@@ -15,7 +15,7 @@ Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduction = Literal["mean", "min", "max", "majority"]
-SkippedRule = Literal["missing", "zero"]
+SkippedRule = Literal["left-out", "zero"]
 SUBMITTED = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 
@@ -94,7 +94,7 @@ class ComponentInput(FrozenModel):
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
     `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
     verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well. `if_skipped` says if a
-    verdict skipped by staged screening counts as missing or as zero.
+    verdict that a `when` skipped is left out of numerator and denominator (`left-out`), or counts 0 (`zero`).
     """
 
     questions: tuple[LongId, ...]
@@ -102,7 +102,7 @@ class ComponentInput(FrozenModel):
     reduce: Reduction | None = "mean"
     min_confidence: Unit = Field(default=0.0, exclude_if=lambda minimum: minimum == 0.0)
     input_weight: Positive = 1.0
-    if_skipped: SkippedRule = "missing"
+    if_skipped: SkippedRule = "left-out"
 
 
 class ComponentSpec(FrozenModel):

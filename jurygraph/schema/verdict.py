@@ -87,8 +87,10 @@ class Step(FrozenModel):
 class Verdict(FrozenModel):
     """One judgement as an evaluator returns it: a score in [0, 1], or the reason why there is none.
 
-    `score` is a number exactly if `status` is `ok`. `native` is the judge's own value, on `scale`. `call` is the id of
-    the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or dropped.
+    `score` is a number exactly if `status` is `ok`. jurygraph alone sets `not_applicable`, for a question that its
+    `when` skipped or that has nothing to compare with; an evaluator that cannot tell abstains. `native` is the judge's
+    own value, on `scale`. `call` is the id of the model call whose reply became the verdict. `examples` are those
+    chosen for the judge, shown or dropped.
     """
 
     score: Unit | None = None

@@ -335,7 +335,7 @@ def test_drop_criterion_does_nothing_where_all_were_judged() -> None:
 
 def test_a_fully_judged_response_gets_a_reward_next_to_an_unjudged_one() -> None:
     """The parent does not apply to `a`, which is no reason to doubt a's reward because b's was not judged."""
-    config = {"evaluators": [MET], "rubric": {"if_skipped": "missing"}}
+    config = {"evaluators": [MET], "rubric": {"if_skipped": "left-out"}}
     about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
     screened = RecordedVerdict(status="not_applicable", gated_by="gate")
     mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}

@@ -239,7 +239,7 @@ def test_a_criterion_without_a_question_is_refused() -> None:
 
 
 @pytest.mark.parametrize("counts", ["weight", "gate", "own"])
-def test_if_skipped_must_be_missing_or_zero_for_screened_questions(counts: str) -> None:
+def test_if_skipped_must_be_left_out_or_zero_for_screened_questions(counts: str) -> None:
     late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
     config: dict[str, Any] = {"evaluators": [evaluator_use("tone"), late], "reward": {"tone": 1.0}}
     if counts == "weight":
@@ -249,7 +249,7 @@ def test_if_skipped_must_be_missing_or_zero_for_screened_questions(counts: str) 
     else:
         config |= {"components": {"own": {"inputs": {"x": "late"}}}, "reward": {"own": 1.0}}
     with pytest.raises(
-        PlanError, match=r"if_skipped.*: question 'late' may be left out by its `when`: say whether .*missing.*zero"
+        PlanError, match=r"if_skipped.*: question 'late' may be left out by its `when`: say whether .*left-out.*zero"
     ):
         make_plan(config, task())
 
@@ -260,8 +260,8 @@ def test_if_skipped_is_required_for_screened_criteria() -> None:
         make_plan({"evaluators": [late]}, task(criterion("a"), criterion("b")))
 
 
-@pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
-def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> None:
+@pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
+def test_a_question_that_is_left_out_leaves_the_mean_and_a_zero_does_not(gated: str, value: float) -> None:
     late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
     inputs = {"x": "tone", "y": {"verdicts_of": "late", "if_skipped": gated}}
     config = {
@@ -274,7 +274,7 @@ def test_missing_leaves_the_mean_and_zero_does_not(gated: str, value: float) -> 
     assert reward.counts.not_applicable == 1
 
 
-@pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
+@pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
 def test_a_gated_criterion_counts_as_the_rubric_says(gated: str, value: float) -> None:
     met = evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
     config = {"evaluators": [met], "rubric": {"if_skipped": gated}}
@@ -656,14 +656,14 @@ def test_a_decision_holds_the_whole_recipe() -> None:
     ]
     assert found == [
         ("own.a", ("tone",), (1.0,), "mean", 0.0, 2.0, "zero"),
-        ("own.b", ("taste@r1",), (1.0,), "max", 0.75, 1.0, "missing"),
-        ("own.c", ("taste@r1", "taste@r2"), (1.0, 1.0), "mean", 0.5, 1.0, "missing"),
-        ("rated.big", ("rated/big/a", "rated/big/b"), (2.5, 2.5), "mean", 0.0, 5.0, "missing"),
-        ("rated.small", ("rated/small",), (1.0,), "mean", 0.0, 1.0, "missing"),
-        ("rubric.bad", ("also@bad", "met@bad"), (-1.0, -1.0), "mean", 0.0, 3.0, "missing"),
-        ("rubric.good", ("also@good", "met@good"), (1.0, 1.0), "mean", 0.0, 2.0, "missing"),
-        ("stakeholders.ann", ("kind/mood@ann", "kind/quiet@ann"), (1.0, 1.0), "mean", 0.0, 1.0, "missing"),
-        ("taste.r1", ("taste@r1",), (1.0,), "majority", 0.75, 1.0, "missing"),
-        ("taste.r2", ("taste@r2",), (1.0,), "majority", 0.75, 1.0, "missing"),
-        ("tone.tone", ("tone",), (1.0,), "mean", 0.0, 1.0, "missing"),
+        ("own.b", ("taste@r1",), (1.0,), "max", 0.75, 1.0, "left-out"),
+        ("own.c", ("taste@r1", "taste@r2"), (1.0, 1.0), "mean", 0.5, 1.0, "left-out"),
+        ("rated.big", ("rated/big/a", "rated/big/b"), (2.5, 2.5), "mean", 0.0, 5.0, "left-out"),
+        ("rated.small", ("rated/small",), (1.0,), "mean", 0.0, 1.0, "left-out"),
+        ("rubric.bad", ("also@bad", "met@bad"), (-1.0, -1.0), "mean", 0.0, 3.0, "left-out"),
+        ("rubric.good", ("also@good", "met@good"), (1.0, 1.0), "mean", 0.0, 2.0, "left-out"),
+        ("stakeholders.ann", ("kind/mood@ann", "kind/quiet@ann"), (1.0, 1.0), "mean", 0.0, 1.0, "left-out"),
+        ("taste.r1", ("taste@r1",), (1.0,), "majority", 0.75, 1.0, "left-out"),
+        ("taste.r2", ("taste@r2",), (1.0,), "majority", 0.75, 1.0, "left-out"),
+        ("tone.tone", ("tone",), (1.0,), "mean", 0.0, 1.0, "left-out"),
     ]

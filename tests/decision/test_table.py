@@ -126,7 +126,7 @@ def test_without_reduce_every_column_counts_for_itself() -> None:
     assert (cells.value.tolist(), cells.weight.tolist()) == ([[0.8, 0.2]], [1.0, 1.0])
 
 
-@pytest.mark.parametrize(("gated", "is_live"), [("missing", False), ("zero", True)])
+@pytest.mark.parametrize(("gated", "is_live"), [("left-out", False), ("zero", True)])
 def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> None:
     screened = RecordedVerdict(status="not_applicable", gated_by="g")
     table = build_table([make_question()], ["a"], [make_verdict("a", screened)])
@@ -136,7 +136,7 @@ def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> No
     assert (cells.applicable.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
 
 
-@pytest.mark.parametrize(("gated", "judged_and_requested"), [("missing", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
+@pytest.mark.parametrize(("gated", "judged_and_requested"), [("left-out", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
 def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
     gated: Any, judged_and_requested: tuple[list[float], list[float]]
 ) -> None:

@@ -129,7 +129,7 @@ FOLDS = ("mean", "min", "max")
 REDUCE = [None, *FOLDS, "majority"]
 SETTINGS = [
     {"weights": (weight,), "if_skipped": gated, "min_confidence": confident}
-    for weight, gated, confident in itertools.product((2.0, -2.0), ("missing", "zero"), (0.0, 0.5))
+    for weight, gated, confident in itertools.product((2.0, -2.0), ("left-out", "zero"), (0.0, 0.5))
 ]
 
 

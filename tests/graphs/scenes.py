@@ -117,7 +117,7 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
     if not alone:
         evaluators.append(evaluator_use("rank", scope="pair", pairs=draw(st.sampled_from(["ordered", "unordered"]))))
         evaluators.append(evaluator_use("place", scope="group"))
-    gated = st.sampled_from(["missing", "zero"])
+    gated = st.sampled_from(["left-out", "zero"])
     reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
     confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
     inputs = {

@@ -127,7 +127,11 @@ def test_an_answer_becomes_a_plain_verdict(
             "response",
             r"jurygraph records verdicts: return a Verdict\(.*\), not a RecordedVerdict",
         ),
-        ("not applicable", "response", "not_applicable is for staged screening alone: abstain instead"),
+        (
+            "not applicable",
+            "response",
+            r"not_applicable is set where a `when` skips the question: return Verdict.abstain\(...\) instead",
+        ),
         ("ok and failed", "response", "a verdict that is ok has no failure"),
         ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
         ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),

@@ -324,7 +324,7 @@ def test_material_that_a_model_would_need_changes_nothing(measure: Any) -> None:
 
 
 def staged_config(
-    threshold: float, op: str = ">=", gated: str = "missing", on: str = "score", **late: Any
+    threshold: float, op: str = ">=", gated: str = "left-out", on: str = "score", **late: Any
 ) -> dict[str, Any]:
     """Return a config with a model question, `late`, behind the first question."""
     use = {**model_evaluator("late", **late), "when": {"question": "first", "threshold": threshold, "op": op, "on": on}}

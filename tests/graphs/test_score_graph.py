@@ -137,7 +137,7 @@ GATED = {
         {**evaluator_use("third"), "when": {"question": "second", "op": "<", "threshold": 0.5}},
     ],
     "components": {
-        "chain": {"inputs": {"1": "first", "2": {"verdicts_of": "second", "if_skipped": "missing"}}},
+        "chain": {"inputs": {"1": "first", "2": {"verdicts_of": "second", "if_skipped": "left-out"}}},
         "end": {"inputs": {"3": {"verdicts_of": "third", "if_skipped": "zero"}}},
     },
     "reward": {"chain": 1.0, "end": 1.0},
@@ -183,7 +183,7 @@ def test_a_gate_that_needs_a_missing_model_does_not_remove_a_penalty() -> None:
             {**evaluator_use("harm"), "when": {"question": "gate", "threshold": 0.5}},
             evaluator_use("tone"),
         ],
-        "components": {"harmful": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "missing"}}}},
+        "components": {"harmful": {"inputs": {"h": {"verdicts_of": "harm", "if_skipped": "left-out"}}}},
         "reward": {"tone": 1.0, "harmful": -0.1},
     }
     (trace,) = score_responses(config, task(), response("a", tone=1.0, harm=1.0))

@@ -233,7 +233,7 @@ def test_gated_must_be_configured_for_screened_verdicts() -> None:
         screened_plan("ann")
 
 
-@pytest.mark.parametrize(("gated", "value"), [("missing", 0.25), ("zero", 0.125)])
+@pytest.mark.parametrize(("gated", "value"), [("left-out", 0.25), ("zero", 0.125)])
 def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: float) -> None:
     reward = compute_reward(
         screened_plan("ann", if_skipped=gated),
@@ -245,7 +245,7 @@ def test_an_omitted_verdict_is_missing_or_zero_as_configured(gated: str, value: 
 
 
 def test_a_reviewer_without_verdicts_is_not_part_of_the_panel() -> None:
-    of = screened_plan("ann", "bob", if_skipped="missing")
+    of = screened_plan("ann", "bob", if_skipped="left-out")
     verdicts = {
         question_id("ann", "depth"): [make_verdict(0.5)],
         question_id("ann", "reach"): [make_verdict(1.0)],

@@ -337,7 +337,7 @@ inputs = strategy(
     reduce=optional(one_of("mean", "min", "max", "majority")),
     min_confidence=units,
     input_weight=positives,
-    if_skipped=one_of("missing", "zero"),
+    if_skipped=one_of("left-out", "zero"),
 )
 specs = strategy(
     schema.ComponentSpec,
@@ -428,7 +428,7 @@ input_configs = strategy(
     reduce=optional(one_of("mean", "min", "max", "majority")),
     min_confidence=units,
     input_weight=positives,
-    if_skipped=optional(one_of("missing", "zero")),
+    if_skipped=optional(one_of("left-out", "zero")),
 )
 component_configs = strategy(schema.ComponentConfig, combiner=ids, inputs=by_name(input_configs, 1), params=objects)
 shares = st.floats(0.0, 1.0, exclude_min=True, exclude_max=True)
@@ -457,13 +457,13 @@ rubric_configs = strategy(
     schema.RubricConfig,
     aggregation=one_of("flat", "gear", "hard-local", "hard-transitive"),
     kappa=positives,
-    if_skipped=optional(one_of("missing", "zero")),
+    if_skipped=optional(one_of("left-out", "zero")),
 )
 panel_configs = strategy(
     schema.PanelConfig,
     min_confidence=units,
     reduce=one_of("mean", "min", "max", "majority"),
-    if_skipped=optional(one_of("missing", "zero")),
+    if_skipped=optional(one_of("left-out", "zero")),
 )
 annotation_configs = strategy(schema.AnnotationConfig, domain=names, votes=st.integers(1, 15), batch=st.integers(1, 64))
 failure_configs = strategy(

@@ -47,7 +47,7 @@ class Contrast(Combiner):
         for contrast in twos.values():
             if inputs[contrast].if_skipped == "zero":
                 raise PlanError(
-                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: missing`"
+                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `if_skipped: left-out`"
                 )
         pairs = {name: [inputs[name].questions[0], inputs[contrast].questions[0]] for name, contrast in twos.items()}
         return {"twos": twos, "asked": pairs}

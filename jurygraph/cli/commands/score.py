@@ -174,7 +174,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
     with open_jury(
         path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
     ) as jury:
-        # imported after the jury has disabled tracing, because imports may read the environment
+        # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import ReusedRun
         from jurygraph.runs.workflows.scoring_session import ScoringSession
         from jurygraph.sources import open_tasks

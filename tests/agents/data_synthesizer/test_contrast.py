@@ -198,7 +198,7 @@ SCREENED: dict[str, Any] = {
             "combiner": "contrast",
             "inputs": {
                 "judge": "judge",
-                "judge-of-versions": {"verdicts_of": "second", "if_skipped": "missing"},
+                "judge-of-versions": {"verdicts_of": "second", "if_skipped": "left-out"},
                 "other": "other",
                 "other-of-versions": "third",
             },
@@ -220,7 +220,7 @@ def test_unjudged_contrasts_may_not_count_as_zero() -> None:
         "judge-of-versions": {"verdicts_of": "second", "if_skipped": "zero"},
     }
     config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
-    with pytest.raises(PlanError, match="would be credit; write `if_skipped: missing`"):
+    with pytest.raises(PlanError, match="would be credit; write `if_skipped: left-out`"):
         score_responses(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))
 
 

@@ -48,7 +48,7 @@ def rows(text: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines()]
 
 
-def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored_folder: Path, run: Command) -> None:
+def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored: Path, run: Command) -> None:
     shown = run("show", scored)
     assert shown.out.splitlines() == [
         "response  agent  status    reward  coverage    judge  polite    shaky",
@@ -62,7 +62,7 @@ def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored_folder: Pat
     assert "not shown, because of weight 0: component.coverage; --all shows them" in shown.err
 
 
-def test_the_table_and_the_trace_agree(scored_folder: Path, run: Command) -> None:
+def test_the_table_and_the_trace_agree(scored: Path, run: Command) -> None:
     table = {row[0]: row for row in rows(run("show", scored, "--columns", "polite,judge,shaky").out)[2:-1]}
     for trace in Run.open(scored).traces():
         lines = run("show", scored, "--response", trace.response_id).out.splitlines()
@@ -89,7 +89,7 @@ def test_the_table_and_the_trace_agree(scored_folder: Path, run: Command) -> Non
     ],
 )
 def test_the_table_and_json_give_the_same_responses(
-    scored_folder: Path, run: Command, options: tuple[str, ...], expected: list[str]
+    scored: Path, run: Command, options: tuple[str, ...], expected: list[str]
 ) -> None:
     shown = rows(run("show", scored, "--columns", "reward", *options).out)
     assert [row[0] for row in shown[2:]] == expected
@@ -97,7 +97,7 @@ def test_the_table_and_json_give_the_same_responses(
     assert [trace["response_id"] for trace in traces] == expected
 
 
-def test_columns_are_those_named_texts_first(scored_folder: Path, run: Command) -> None:
+def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None:
     shown = run("show", scored, "--columns", "component.coverage, reward,agent", "--limit", 1).out
     assert rows(shown)[0] == ["response", "agent", "component.coverage", "reward"]
     assert rows(shown)[2] == ["door/a", "alice", "0.5000", "1.1000"]
@@ -122,7 +122,7 @@ def test_columns_are_those_named_texts_first(scored_folder: Path, run: Command) 
     ],
 )
 def test_options_that_make_no_sense_are_refused(
-    scored_folder: Path, run: Command, options: tuple[str, ...], message: str
+    scored: Path, run: Command, options: tuple[str, ...], message: str
 ) -> None:
     ended = run("show", scored, *options)
     assert (ended.code, ended.out) == (2, "")

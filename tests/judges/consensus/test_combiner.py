@@ -233,6 +233,6 @@ class TestFreezing:
     def test_an_input_skipped_to_zero_is_refused(self) -> None:
         given = {"a": ComponentInput(questions=("a",), weights=(1.0,), if_skipped="zero")}
         with pytest.raises(
-            PlanError, match="input 'a': a judge that was left out has no vote; write `if_skipped: missing`"
+            PlanError, match="input 'a': a judge that was left out has no vote; write `if_skipped: left-out`"
         ):
             COMBINER.freeze(given, {})

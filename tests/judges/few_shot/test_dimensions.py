@@ -160,7 +160,7 @@ def test_an_invalid_dimension_is_refused_by_name(stated: Any, said: str) -> None
 # Screening
 
 TASK = task("ann")
-SCREENED: Mapping[str, Any] = {"panel": {"if_skipped": "missing"}}
+SCREENED: Mapping[str, Any] = {"panel": {"if_skipped": "left-out"}}
 STAGES = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
     "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},

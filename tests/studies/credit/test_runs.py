@@ -311,7 +311,7 @@ def test_a_criterion_that_does_not_apply_is_removed_from_the_total_weight(tmp_pa
         "evaluators": [
             evaluator_use("met", audience="criterion", whens={"b": {"question": "met@a", "threshold": 0.5}})
         ],
-        "rubric": {"if_skipped": "missing"},
+        "rubric": {"if_skipped": "left-out"},
     }
     edges = [("a", "b", "weak"), ("a", "c", "strong")]
     scripts = [{"a": 0.0, "b": 1.0, "c": 1.0}, {"a": 1.0, "b": 1.0, "c": 1.0}]
