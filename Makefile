@@ -7,6 +7,8 @@ EVERY_CORE := -n logical --maxprocesses 8 --dist loadfile
 # What `make mutants` draws: so many mutants of each room, others with another seed.
 SEED   ?= 0
 SAMPLE ?= 100
+# The benchmarks that `make bench` runs; none named is all of them.
+BENCH  ?=
 
 .PHONY: demo test test-slow lint bench mutants clean
 
@@ -38,7 +40,7 @@ test-slow: $(VENV)/.dev
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'slow or hypothesis' $(EVERY_CORE)
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(BENCH)
 
 # In no other target: it runs the tests of the deterministic core once for every mutant of a seeded sample.
 mutants: $(VENV)/.dev

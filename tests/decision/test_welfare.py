@@ -23,7 +23,7 @@ def test_decompr_table_4() -> None:
 
 def test_the_weights_of_the_others_are_scaled_up_where_a_stakeholder_does_not_apply() -> None:
     cells = {
-        "a": matrix(1.0, input_weight=0.5, live=False),
+        "a": matrix(1.0, input_weight=0.5, applicable=False),
         "b": matrix(0.2, input_weight=0.25),
         "c": matrix(0.6, input_weight=0.25),
     }
@@ -31,7 +31,7 @@ def test_the_weights_of_the_others_are_scaled_up_where_a_stakeholder_does_not_ap
 
 
 def test_where_no_stakeholder_applies_there_is_no_component() -> None:
-    cells = {"a": matrix(1.0, input_weight=0.5, live=False), "b": matrix(1.0, input_weight=0.5, live=False)}
+    cells = {"a": matrix(1.0, input_weight=0.5, applicable=False), "b": matrix(1.0, input_weight=0.5, applicable=False)}
     assert run_combiner("stakeholders", cells).present.tolist() == [False]
 
 
@@ -79,7 +79,7 @@ def test_a_violated_wish_caps_nothing() -> None:
 
 
 def test_a_hard_constraint_that_does_not_apply_violates_nothing() -> None:
-    cells = {"a": matrix([1.0, 0.0, 0.5], live=[True, False, True])}
+    cells = {"a": matrix([1.0, 0.0, 0.5], applicable=[True, False, True])}
     assert value_of("stakeholders", cells, **CAPPED) == 0.75
 
 
@@ -100,7 +100,7 @@ def test_nash_is_the_product_of_the_utilities() -> None:
 
 
 def test_a_stakeholder_without_questions_does_not_change_welfare() -> None:
-    cells = {"a": matrix(0.0, input_weight=0.5, live=False), "b": matrix(0.6, input_weight=0.5)}
+    cells = {"a": matrix(0.0, input_weight=0.5, applicable=False), "b": matrix(0.6, input_weight=0.5)}
     assert value_of("nash", cells) == 0.6
     assert value_of("egalitarian", cells, floor=0.5) == pytest.approx(0.6)
 

@@ -203,7 +203,7 @@ class TestARepair:
         with run_server(lambda body, number: reply_with(too_few) if number == 1 else judge_reply(body)) as server:
             scored(server.url, "Dear all")
         told = server.requests[1].body["messages"][-1]["content"]
-        assert "field criterion_1.reason: is missing; every verdict needs it." in told
+        assert "field criterion_1.reason: is missing; every binary answer needs it." in told
 
     @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:
