@@ -154,8 +154,8 @@ class Jury(Displayed):
         """Return the plan for a task, made without any response. Parts that it lacks are those of `task_defaults`.
 
         The constraints of a stakeholder with only a profile in text are taken from `profiles`, or else read by the
-        model. Raises PlanError; InputError if `profiles` belong to another task; ModelError or BudgetExceeded if the
-        model gave no answer.
+        model. Raises PlanError; ConfigError if no deriver gives material that is needed; InputError if `profiles`
+        belong to another task; ModelError or BudgetExceeded if the model gave no answer.
         """
         self._require_open()
         _require("task", task, Task, _TASK_HINT)

@@ -1,7 +1,8 @@
 """Open the jury of a config for a command."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ def open_jury(
     A dry run records nothing, and uses the cache only if it exists already. Raises ConfigError that names the file, the
     line and the key.
     """
-    from jurygraph.sources import line_of_key, read_config
+    from jurygraph.sources import read_config
 
     config = read_config(path, model)
     config = _resolve_domain(config if revise is None else revise(config), path.parent)
@@ -41,10 +42,22 @@ def open_jury(
 
         calls = {"record": None, "cache": config.calls.cache and default_folder().is_dir()}
         config = config.model_copy(update={"calls": config.calls.model_copy(update=calls)})
-    try:
+    with locate_config_errors(path, model):
         jury = Jury(config, max_cost=max_cost, max_calls=max_calls, code_folder=path.resolve().parent)
-        add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
-        return jury
+    add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
+    return jury
+
+
+@contextmanager
+def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]:
+    """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
+
+    With `model` given on the command line, the key `model` has no line.
+    """
+    from jurygraph.sources import line_of_key
+
+    try:
+        yield
     except ConfigError as error:
         key, _, reason = str(error).partition(": ")
         line = None if key == "model" and model is not None else line_of_key(path, key)

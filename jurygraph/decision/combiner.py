@@ -22,9 +22,10 @@ class ScoreMatrix(Displayed):
 
     `value` [R,Q] in [0,1], where a cell without a verdict is filled by the failure rule; `met` [R,Q], whether it counts
     as met, by the judge's own answer if it gave one, filled in the same way; `judged` [R,Q], false for a filled cell
-    and for a score that a response gate set; `applicable` [R,Q], false if the question was skipped by its `when` or had
-    nothing to compare with, which takes the cell out of numerator and denominator; `weight` [Q], the signed weights of
-    the questions; `input_weight`, always positive, is the weight of the whole input among the component's inputs.
+    and for a score that a response gate set; `applicable` [R,Q], false if the question was skipped by its `when`, had
+    nothing to compare with, or is not applicable by its evaluator, which takes the cell out of numerator and
+    denominator; `weight` [Q], the signed weights of the questions; `input_weight`, always positive, is the weight of
+    the whole input among the component's inputs.
     """
 
     value: Floats

@@ -1,12 +1,13 @@
 """Compute the stakeholder weights of DecompR from the task alone."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from jurygraph import aggregation
-from jurygraph.errors import PlanError
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.messages import nearest_name
 from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
 from jurygraph.schema.profile import ReadTension
 from jurygraph.schema.task import sort_by_id
@@ -44,8 +45,10 @@ def weigh_stakeholders(
     terms: dict[str, Any] = {}
     if config.method == "fixed":
         if missing := [name for name in names if name not in config.fixed]:
+            near = nearest_name(missing[0], sorted(config.fixed.keys() - set(names)))
+            hint = f"rename {near!r} there" if near else "add one"
             raise PlanError(
-                f"task {task.id!r}: weights.fixed names no weight for stakeholder {missing[0]!r}; add one, or set "
+                f"task {task.id!r}: weights.fixed names no weight for stakeholder {missing[0]!r}; {hint}, or set "
                 "weights.method to uniform or calibrated"
             )
         total = float(aggregation.total([config.fixed[name] for name in names]))
@@ -58,6 +61,15 @@ def weigh_stakeholders(
             "set a higher weights.temperature, or weights.fixed that lie closer together"
         )
     return weights, terms
+
+
+def refuse_unknown_stakeholders(names: Iterable[str], known: Collection[str]) -> None:
+    """Raise ConfigError for the first of these names in `weights.fixed` that is not a `known` stakeholder."""
+    for name in names:
+        if name not in known:
+            near = nearest_name(name, sorted(known))
+            hint = f"did you mean {near!r}?" if near else "leave it out, or add the stakeholder to a task"
+            raise ConfigError(f"weights.fixed.{name}: no task has a stakeholder {name!r}; {hint}")
 
 
 def _calibrated_weights(

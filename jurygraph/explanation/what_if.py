@@ -76,7 +76,7 @@ class Redecision:
     def _verdict_changes(self, explained: ExplainedTrace) -> Iterator[Change]:
         groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
         for one in explained.verdicts:
-            if one.verdict.status != "not_applicable" and one.verdict.gated_by != NO_VARIANT:  # else nothing was shown
+            if one.verdict.status != "not_applicable" and one.verdict.gated_by != NO_VARIANT:  # else none to change
                 groups[_key(one.verdict)].append(one)
         for key, verdicts in groups.items():
             first = verdicts[0]

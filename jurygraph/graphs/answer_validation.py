@@ -160,10 +160,8 @@ def _parse_verdict(answer: Any) -> Verdict:
     if not isinstance(answer, Verdict):
         raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     checked = _revalidate(answer)
-    if checked.status == "not_applicable":
-        raise _Malformed("not_applicable is set where a `when` skips the question: return Verdict.abstain(...) instead")
-    if checked.status == "ok" and checked.failure is not None:
-        raise _Malformed("a verdict that is ok has no failure")
+    if checked.status in ("ok", "not_applicable") and checked.failure is not None:
+        raise _Malformed(f"a verdict that is {checked.status} has no failure")
     return checked
 
 

@@ -5,7 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import as_plan_error
-from jurygraph.errors import PlanError
+from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.routing import DATA, required_material
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
@@ -70,7 +70,8 @@ def _without_weights(person: Stakeholder) -> Stakeholder:
 def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
     """Return the derivations in the order of the names of their material.
 
-    Raises PlanError where two derivers give material of the same name, or one gives `submitted`.
+    Raises PlanError where two derivers give material of the same name, or one gives `submitted`, and ConfigError where
+    no deriver gives the material that one needs.
     """
     derivations: dict[str, Derivation] = {}
     available = {deriver.gives for deriver in derivers.values()}
@@ -88,6 +89,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             needs=_with_data(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available),
             params=dict(deriver.params_for(view)),
         )
+        _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
     return tuple(derivations[gives] for gives in sorted(derivations))
 
 
@@ -106,7 +108,8 @@ def list_questions(
     evaluator's.
 
     `available` are the names of the material that derivers produce. A standby question is left out where another
-    question covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
+    question covers the same member and subject. Raises PlanError for a question that is repeated or invalid, and
+    ConfigError with the key of an evaluator that needs other material.
     """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():
@@ -130,7 +133,19 @@ def list_questions(
     member_by_view = {view.digest: view.member for view in views}
     covered = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != member_by_view[q.view]}
     left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}
-    return tuple(questions[name] for name in sorted(questions.keys() - left_out))
+    listed = tuple(questions[name] for name in sorted(questions.keys() - left_out))
+    for question in listed:
+        key = f"evaluators[{list(uses).index(question.evaluator)}]"
+        _require_material(key, question.id, required_material(question), available)
+    return listed
+
+
+def _require_material(key: str, user: str, needs: Iterable[str], available: Collection[str]) -> None:
+    for name in needs:
+        if name not in available:
+            suggestion = nearest_name(name, sorted(available))
+            hint = f"did you mean {suggestion!r}?" if suggestion else "list one that does under `derivers`"
+            raise ConfigError(f"{key}: {user!r} needs material {name!r}, which no deriver gives; {hint}")
 
 
 def _check_question(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
@@ -159,7 +174,7 @@ def build_survey(
     """Return the survey: its waves follow from `needs`, `material` and `when`; `gates` are kept if any question can be
     gated.
 
-    Raises PlanError where questions or material wait for each other, or for something that does not exist.
+    Raises PlanError where questions or material wait for each other, or for a question that does not exist.
     """
     dependencies = _dependencies(derivations, questions)
     level: dict[str, int] = {}
@@ -188,22 +203,17 @@ def build_survey(
 
 
 def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Question]) -> dict[str, list[str]]:
-    """Return the nodes that each material and question waits for. Raises PlanError for a node that does not exist."""
+    """Return the nodes that each material and question waits for. Raises PlanError for an unknown question."""
     dependencies = {f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations}
+    ids = dict.fromkeys(question.id for question in questions)
     for question in questions:
-        gate = [] if question.when is None else [f"question:{question.when.question}"]
-        dependencies[f"question:{question.id}"] = [f"material:{name}" for name in required_material(question)] + gate
-    for node, required in dependencies.items():
-        for source in required:
-            if source not in dependencies:
-                kind, _, name = source.partition(":")
-                same_kind = [each.partition(":")[2] for each in dependencies if each.startswith(f"{kind}:")]
-                suggestion = nearest_name(name, same_kind)
-                problem = f"waits for question {name!r}, which no evaluator asks"
-                hint = "there are " + ", ".join(same_kind)
-                if kind == "material":
-                    problem = f"needs material {name!r}, which no deriver gives"
-                    hint = "list one that does under `derivers`"
-                hint = f"did you mean {suggestion!r}?" if suggestion else hint
-                raise PlanError(f"{node.partition(':')[2]!r} {problem}; {hint}")
+        required = [f"material:{name}" for name in required_material(question)]
+        if question.when is not None:
+            name = question.when.question
+            if name not in ids:
+                suggestion = nearest_name(name, ids)
+                hint = f"did you mean {suggestion!r}?" if suggestion else "there are " + ", ".join(ids)
+                raise PlanError(f"{question.id!r} waits for question {name!r}, which no evaluator asks; {hint}")
+            required.append(f"question:{name}")
+        dependencies[f"question:{question.id}"] = required
     return dependencies

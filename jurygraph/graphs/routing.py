@@ -257,12 +257,14 @@ class _WorkCollector:
     def _screening_verdict(self, when: Condition, response: Response) -> RecordedVerdict | None:
         """Return None if the question is to be judged, else the verdict that replaces its judgement."""
         verdicts = list(self._verdicts_on(when.question, response))
-        reason = f"{when.question} was itself not asked"
-        if not any(v.status == "not_applicable" for v in verdicts):
-            values = [v.score if when.on == "score" else v.native for v in verdicts if v.status == "ok"]
+        applicable = [verdict for verdict in verdicts if verdict.status != "not_applicable"]
+        is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
+        reason = f"{when.question} {'was itself not asked' if is_skipped else 'is itself not applicable'}"
+        if applicable or not verdicts:
+            values = [v.score if when.on == "score" else v.native for v in applicable if v.status == "ok"]
             numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
             if not values or len(numbers) < len(values):
-                return _verdict_without_screening(when, verdicts)
+                return _verdict_without_screening(when, applicable)
             value = _reduce(numbers, when)
             if _PASSES[when.op](value, when.threshold):
                 return None

@@ -25,7 +25,7 @@ from jurygraph.aggregation.consensus import Consensus
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError
-from jurygraph.messages import first_validation_error
+from jurygraph.messages import did_you_mean, first_validation_error
 from jurygraph.schema import ComponentInput
 from jurygraph.schema.rating import Confusions, Label
 
@@ -206,9 +206,9 @@ class ConsensusOfJudges(Combiner):
             return {"levels": levels}
         for key in inputs:
             if key not in confusions.annotators:
-                names = ", ".join(sorted(confusions.annotators)[:20])
-                problem = f"params.confusions say nothing of input {key!r}"
-                raise PlanError(f"{problem}; name inputs as the annotators: {names}")
+                names = sorted(confusions.annotators)
+                hint = did_you_mean(key, names) or f"name inputs as the annotators: {', '.join(names[:20])}"
+                raise PlanError(f"params.confusions say nothing of input {key!r}; {hint}")
         matrices = {key: [list(row) for row in confusions.annotators[key]] for key in inputs}
         return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 

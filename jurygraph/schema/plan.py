@@ -94,7 +94,7 @@ class ComponentInput(FrozenModel):
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
     `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
     verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well. `if_skipped` says if a
-    verdict that a `when` skipped is left out of numerator and denominator (`left-out`), or counts 0 (`zero`).
+    question that is not applicable is left out of numerator and denominator (`left-out`), or counts 0 (`zero`).
     """
 
     questions: tuple[LongId, ...]

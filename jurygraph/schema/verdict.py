@@ -87,10 +87,10 @@ class Step(FrozenModel):
 class Verdict(FrozenModel):
     """One judgement as an evaluator returns it: a score in [0, 1], or the reason why there is none.
 
-    `score` is a number exactly if `status` is `ok`. jurygraph alone sets `not_applicable`, for a question that its
-    `when` skipped or that has nothing to compare with; an evaluator that cannot tell abstains. `native` is the judge's
-    own value, on `scale`. `call` is the id of the model call whose reply became the verdict. `examples` are those
-    chosen for the judge, shown or dropped.
+    `score` is a number exactly if `status` is `ok`. A question is `not_applicable` if its evaluator returns that, if
+    its `when` skipped it, or if there is nothing to compare with. `native` is the judge's own value, on `scale`. `call`
+    is the id of the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or
+    dropped.
     """
 
     score: Unit | None = None
@@ -121,8 +121,13 @@ class Verdict(FrozenModel):
 
     @classmethod
     def abstain(cls, reason: str) -> Self:
-        """Return a verdict of a judge that cannot decide."""
+        """Return a verdict of a judge that cannot decide: the question counts as unjudged."""
         return cls(status="abstained", reason=reason)
+
+    @classmethod
+    def not_applicable(cls, reason: str) -> Self:
+        """Return a verdict on a question that has no meaning here: it counts like one that a `when` skipped."""
+        return cls(status="not_applicable", reason=reason)
 
     @classmethod
     def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> Self:

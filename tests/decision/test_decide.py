@@ -226,6 +226,30 @@ def test_inapplicable_verdicts_are_left_out_of_numerator_denominator_and_coverag
     assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
 
 
+@pytest.mark.parametrize("aggregation", ["flat", "gear", "hard-local", "hard-transitive"])
+@EACH
+@given(st.lists(st.sampled_from([0.0, 0.3, 1.0, None]), min_size=4, max_size=4))
+def test_inapplicable_criteria_give_no_more_than_the_judged_ones_alone(
+    aggregation: str, scores: list[float | None]
+) -> None:
+    edges = [("a", "b", "strong"), ("b", "c", "activation"), ("b", "bad", "weak")]
+    about = task(criterion("a"), criterion("b", 2.0), criterion("c", 0.5), criterion("bad", -1.0), edges=edges)
+    plan = make_plan({"evaluators": [MET], "rubric": {"aggregation": aggregation}}, about)
+
+    def reward(missing: Verdict) -> Reward:
+        given = zip(("a", "b", "c", "bad"), scores, strict=True)
+        answers = {(f"met@{name}", "r"): missing if score is None else score for name, score in given}
+        return decide_rewards(plan, answers, "r")["r"]
+
+    left_out, unjudged = reward(Verdict.not_applicable("no table")), reward(ABSTENTION)
+    if all(score is None for score in scores):
+        assert (left_out.status, left_out.value, left_out.coverage) == ("failed", None, 0.0)
+    else:
+        assert (left_out.status, left_out.coverage) == ("ok", 1.0)
+        assert left_out.value == unjudged.partial
+        assert left_out.range == (left_out.value, left_out.value)
+
+
 @pytest.mark.parametrize(
     ("gate", "range_"),
     [

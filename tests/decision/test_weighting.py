@@ -51,6 +51,8 @@ def test_a_text_only_profile_cannot_be_calibrated_and_the_error_names_the_remedy
 def test_fixed_weights_must_cover_every_stakeholder() -> None:
     with pytest.raises(PlanError, match=r"'task'.*no weight for stakeholder 'bob'; add one, or set"):
         weights_of({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
+    with pytest.raises(PlanError, match=r"no weight for stakeholder 'bob'; rename 'bobb' there, or set"):
+        weights_of({"method": "fixed", "fixed": {"ann": 1.0, "bobb": 1.0}}, stakeholders=PEOPLE)
 
 
 def test_a_stakeholder_that_would_weigh_nothing_is_refused() -> None:

@@ -51,7 +51,10 @@ ANSWERS: dict[str, Any] = {
     "surrogate in a call": Verdict(score=1.0, call="\ud800"),
     "surrogate in evidence": Verdict.model_construct(status="ok", score=1.0, evidence=({"quote": "\ud800"},)),
     "off the scale": Verdict.model_construct(status="ok", score=7.0),
-    "not applicable": Verdict(status="not_applicable"),
+    "not applicable and failed": Verdict.not_applicable("m").model_copy(
+        update={"failure": Verdict.fail("k", "m").failure}
+    ),
+    "not applicable and scored": Verdict.not_applicable("m").model_copy(update={"score": 1.0}),
     "recorded": RecordedVerdict(score=1.0, gated_by="group-of-one"),
     "ok and failed": Verdict(score=1.0, failure=Verdict.fail("k", "m").failure),
     "list for a group": Endless([1.0]),
@@ -127,11 +130,8 @@ def test_an_answer_becomes_a_plain_verdict(
             "response",
             r"jurygraph records verdicts: return a Verdict\(.*\), not a RecordedVerdict",
         ),
-        (
-            "not applicable",
-            "response",
-            r"not_applicable is set where a `when` skips the question: return Verdict.abstain\(...\) instead",
-        ),
+        ("not applicable and failed", "response", "a verdict that is not_applicable has no failure"),
+        ("not applicable and scored", "response", "Value error, a verdict has a score exactly when it is ok"),
         ("ok and failed", "response", "a verdict that is ok has no failure"),
         ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
         ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),
@@ -153,6 +153,7 @@ def test_an_invalid_answer_is_malformed_with_a_reason(
     [
         (Verdict.abstain("cannot tell"), "abstained", "cannot tell"),
         (Verdict.fail("refused", "a filter refused"), "failed", "a filter refused"),
+        (Verdict.not_applicable("no table is needed"), "not_applicable", "no table is needed"),
         (ZeroDivisionError("boo"), "failed", "boo"),
     ],
 )

@@ -185,7 +185,6 @@ GIVEN: dict[str, Any] = {
     "a string": "0.5",
     "a list": [0.5],
     "complex": 1j,
-    "screened": Verdict(status="not_applicable"),
     "recorded": RecordedVerdict(score=0.5),
     "copied": Verdict(score=0.5).model_copy(update={"score": 1.5}),
     "copied to text": Verdict(score=0.5).model_copy(update={"score": "0.5"}),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.errors import PlanError
+from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.planning import view_task
 from jurygraph.schema import Question, Stakeholder, TaskView
 from tests.graphs.scripted import (
@@ -96,13 +96,19 @@ def test_an_unknown_gate_names_the_nearest_question() -> None:
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"material": "mesure"}])
 def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
-    config = {"evaluators": [evaluator_use("first", **how)], "derivers": ["tests.graphs.scripted:Measure"]}
-    assert "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?" in refusal_message(config)
+    uses = [evaluator_use("zero"), evaluator_use("first", **how)]
+    config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Measure"], "reward": {"first": 1.0}}
+    with pytest.raises(ConfigError) as error:
+        make_plan(config, task())
+    problem = "'first' needs material 'mesure', which no deriver gives; did you mean 'measure'?"
+    assert str(error.value) == f"evaluators[1]: {problem}"
 
 
 def test_a_deriver_that_needs_the_unknown_is_refused() -> None:
-    message = refusal_message({"evaluators": [evaluator_use("first")], "derivers": ["tests.graphs.scripted:Half"]})
-    assert "'half' needs material 'measure', which no deriver gives; list one that does under `derivers`" in message
+    with pytest.raises(ConfigError) as error:
+        make_plan({"evaluators": [evaluator_use("first")], "derivers": ["tests.graphs.scripted:Half"]}, task())
+    problem = "'half' needs material 'measure', which no deriver gives; list one that does under `derivers`"
+    assert str(error.value) == f"derivers: {problem}"
 
 
 def test_two_derivers_of_one_material_are_refused() -> None:

@@ -238,6 +238,47 @@ def test_the_median_of_its_samples_is_the_middle_one_or_the_mean_of_the_two(
     assert (find_verdict(trace, "then").status == "ok") == is_requested
 
 
+NOT_APPLICABLE = {"status": "not_applicable", "reason": "no table is needed"}
+
+
+def test_a_question_that_does_not_apply_leaves_what_the_judged_ones_give() -> None:
+    uses = [evaluator_use("tone"), evaluator_use("table")]
+    config = {"evaluators": uses, "reward": {"tone": 1.0, "table": 0.5}}
+    (trace,) = score_responses(config, task(), response("a", tone=0.25, table=NOT_APPLICABLE))
+    verdict = find_verdict(trace, "table")
+    assert (verdict.status, verdict.reason) == ("not_applicable", "no table is needed")
+    assert (verdict.gated_by, verdict.responses) == (None, ("a",))
+    assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.25, "ok", 1.0)
+    assert trace.reward.range == (0.25, 0.25)
+    assert trace.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 1}
+
+
+def test_a_response_to_which_no_question_applies_has_no_reward() -> None:
+    (trace,) = score_responses(
+        {"evaluators": [evaluator_use("table")], "failure": {"min_coverage": 0.0}},
+        task(),
+        response("a", table=NOT_APPLICABLE),
+    )
+    assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (None, "failed", 0.0)
+
+
+def test_a_question_that_waits_for_one_that_does_not_apply_is_skipped() -> None:
+    late = {**evaluator_use("late"), "when": {"question": "table", "threshold": 0.5}}
+    config = {"evaluators": [evaluator_use("table"), late, evaluator_use("tone")], "reward": {"tone": 1.0}}
+    (trace,) = score_responses(config, task(), response("a", tone=0.25, late=1.0, table=NOT_APPLICABLE))
+    verdict = find_verdict(trace, "late")
+    assert (verdict.status, verdict.gated_by) == ("not_applicable", "table")
+    assert verdict.reason == "table is itself not applicable"
+
+
+@pytest.mark.parametrize(("score", "status"), [(1.0, "ok"), (0.0, "not_applicable"), ("response", "failed")])
+def test_a_gate_is_decided_by_its_samples_that_apply(score: float | str, status: str) -> None:
+    late = {**evaluator_use("late"), "when": {"question": "table", "threshold": 0.5}}
+    config = {"evaluators": [{**evaluator_use("table"), "samples": 2}, late], "reward": {"table": 1.0}}
+    (trace,) = score_responses(config, task(), response("a", late=1.0, table=[NOT_APPLICABLE, score]))
+    assert find_verdict(trace, "late").status == status
+
+
 def test_both_of_an_unordered_pair_can_pass_a_gate_on_it() -> None:
     config = {
         "evaluators": [

@@ -32,6 +32,11 @@ def test_an_abstained_verdict_gives_its_reason_and_no_score() -> None:
     assert (abstained.status, abstained.score, abstained.reason) == ("abstained", None, "the reference is missing")
 
 
+def test_a_verdict_that_is_not_applicable_gives_its_reason_and_no_score() -> None:
+    left_out = Verdict.not_applicable("no table is needed")
+    assert (left_out.status, left_out.score, left_out.reason) == ("not_applicable", None, "no table is needed")
+
+
 @pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), float("inf"), "0.5", True, None])
 def test_a_score_is_a_number_from_0_to_1(score: Any) -> None:
     with pytest.raises(ValidationError):

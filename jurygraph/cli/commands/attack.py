@@ -11,14 +11,14 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.interrupts import run_interruptible
-from jurygraph.cli.jury_loading import open_jury
+from jurygraph.cli.jury_loading import locate_config_errors, open_jury
 from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName, option
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
-from jurygraph.errors import BudgetExceeded, ConfigError
+from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.canary import Proportion
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
@@ -73,7 +73,7 @@ def attack(
     example = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
     thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
-        study = _create_study(jury, config, suite, tasks, allow_files_outside)
+        study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
         doing, arms = ("estimating", largest_arms(study.arms.values())) if dry_run else ("attacking", study.arms)
         with asyncio.Runner() as runner, progress(doing, len(arms) * study.responses, "responses") as advance:
             if dry_run:
@@ -95,15 +95,15 @@ def attack(
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
 
 
-def _create_study(jury: "Jury", config: Path, suite: Suite, tasks: str | None, files_outside: bool) -> "AttackStudy":
+def _create_study(
+    jury: "Jury", config: Path, model: str | None, suite: Suite, tasks: str | None, files_outside: bool
+) -> "AttackStudy":
     """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
     from jurygraph.studies.attack.study import AttackStudy
 
     attacked = load_attack_tasks() if tasks is None else _read_tasks(tasks, files_outside)
-    try:
+    with locate_config_errors(config, model):
         return AttackStudy(jury, attacked, load_attacks(suite))
-    except ConfigError as error:
-        raise ConfigError(f"{config.name}: {error}") from None
 
 
 def _run_study(

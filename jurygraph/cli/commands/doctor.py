@@ -9,16 +9,19 @@ from collections.abc import Iterator
 from contextlib import redirect_stdout
 from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.jury_loading import disable_tracing, jury_notes, open_jury
+from jurygraph.cli.jury_loading import disable_tracing, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import AsJson, option
 from jurygraph.cli.render.text import escape_line, print_report
 from jurygraph.errors import JurygraphError
-from jurygraph.schema import Config, Constraint, Criterion, Response, Rubric, Stakeholder, Task
+from jurygraph.schema import Constraint, Criterion, Response, Rubric, Stakeholder, Task
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
 
 _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
@@ -105,10 +108,10 @@ def _check_maths_worker() -> Check:
 
 def _check_config(path: Path) -> Iterator[Check]:
     try:
-        with open_jury(path) as jury:
+        with open_jury(path) as jury, locate_config_errors(path):
             for evaluator in jury.evaluators.values():
                 evaluator.open()
-            jury.prepare(_example_task(jury.config))
+            jury.prepare(_example_task(jury))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
             notes = jury_notes(jury)
     except (JurygraphError, OSError) as error:
@@ -118,16 +121,21 @@ def _check_config(path: Path) -> Iterator[Check]:
     yield from (Check("history", None, note) for note in notes)
 
 
-def _example_task(config: Config) -> Task:
-    """Return an example task that has everything a recipe may use."""
+def _example_task(jury: "Jury") -> Task:
+    """Return an example task that has everything a recipe may use, with a reviewer whom all histories have."""
+    from jurygraph.judges.few_shot.constructors import ReviewerJudge  # imported lazily: only needed with a config
+
+    judges = (one for one in jury.evaluators.values() if isinstance(one, ReviewerJudge))
+    known = [set(judge.known_reviewers) for judge in judges if judge.known_reviewers]
+    reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
     criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
-    people = tuple(config.weights.fixed) or ("ann", "ben")
+    people = tuple(jury.config.weights.fixed) or ("ann", "ben")
     return Task(
         id="example",
         query="What is one half?",
         reference="1/2",
         stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in people),
         rubric=Rubric(criteria=criteria),
-        reviewers=("reviewer",),
+        reviewers=tuple(reviewers[:1]),
     )

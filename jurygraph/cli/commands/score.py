@@ -12,7 +12,7 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.interrupts import run_interruptible
-from jurygraph.cli.jury_loading import find_config, jury_notes, open_jury
+from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
     ConfigFile,
@@ -171,9 +171,10 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
     """Open the jury, the files and the run; print notes of evaluators, and what is taken from other files and runs."""
     path = options.config or find_config(options.tasks)
     revise = partial(_as_evaluation, options.rewards_from) if options.rewards_from else None
-    with open_jury(
+    jury = open_jury(
         path, options.model, options.dry_run, revise, max_cost=options.max_cost, max_calls=options.max_calls
-    ) as jury:
+    )
+    with jury, locate_config_errors(path, options.model):
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
         from jurygraph.runs.workflows.branch import ReusedRun
         from jurygraph.runs.workflows.scoring_session import ScoringSession

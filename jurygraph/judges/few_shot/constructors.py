@@ -8,12 +8,13 @@ from typing import Any, ClassVar, get_args
 from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
-from jurygraph.judges.few_shot.history import Example, ReviewerHistory
+from jurygraph.judges.few_shot.history import Example, ReviewerHistory, join_names
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
 from jurygraph.judges.few_shot.shown_examples import ShownExamples, as_shots, choose_examples, example_use
+from jurygraph.messages import did_you_mean
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.task import query_text
@@ -29,7 +30,8 @@ class ReviewerJudge(Evaluator):
     """Predict the score that each of the task's reviewers would give a response, on each dimension.
 
     The plan freezes which examples may be shown, and their order; both kinds of judges with examples use equally many,
-    with equal seeds. For a reviewer without examples the judge abstains rather than guesses.
+    with equal seeds. For a reviewer without examples the judge abstains rather than guesses; one who is not in the
+    history is refused.
 
     Args:
         dimensions: what is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set such as `ideas`.
@@ -102,7 +104,16 @@ class ReviewerJudge(Evaluator):
         """Notes on ratings that cannot be shown, and on reviewers with few or constant ratings."""
         return () if self._history is None else self._history.notes(self._shots)
 
+    @property
+    def known_reviewers(self) -> Sequence[str]:
+        """The reviewers in the history, sorted; empty without one, as any reviewer can be predicted then."""
+        return () if self._history is None else self._history.reviewers
+
     def questions(self, view: TaskView) -> Sequence[Question]:
+        history = self._history
+        if history is not None and view.member not in history.reviewers:
+            hint = did_you_mean(str(view.member), history.reviewers) or f"it has {join_names(history.reviewers)}"
+            raise PlanError(f"task {view.id!r}: reviewer {view.member!r} is not in {history.name}; {hint}")
         return [self._question(view, name, dimension) for name, dimension in self._dimensions.items()]
 
     def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:

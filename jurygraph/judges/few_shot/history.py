@@ -157,7 +157,7 @@ class ReviewerHistory:
         self.examples = tuple(sorted(examples, key=lambda example: (example.reviewer, example.key, example.dimension)))
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
-        self._name, self._scales, self._unread_columns = ratings.name, scales, ratings.unread
+        self.name, self._scales, self._unread_columns = ratings.name, scales, ratings.unread
         self._named_dimensions = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
         self._by_dimension: dict[tuple[str, str | None], dict[str, list[Example]]] = {}
         """The examples by dimension, and by dimension and domain; then by reviewer, in order."""
@@ -215,7 +215,7 @@ class ReviewerHistory:
     def _describe(self, shots: int) -> Iterator[str]:
         total = len(self.examples) + sum(omitted.number for omitted in self.left_out)
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
-        yield f"Of {_format_count(total, 'rating')} in {self._name}, {len(self.examples)} can be shown, by {reviewers}."
+        yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         for column, hint in self._unread_columns.items():
             yield f"Not read: column {quote(column)}{f'; {hint}' if hint else '.'}"
         for kind, number, first in self.left_out:

@@ -83,8 +83,7 @@ def _is_reusable(verdict: RecordedVerdict) -> bool:
     if not verdict.responses or is_erased(verdict):
         return False
     failure = verdict.failure
-    is_repeated = failure is not None and (failure.cause == "infrastructure" or failure.kind == "time-limit")
-    return verdict.status in ("ok", "abstained", "failed") and not is_repeated
+    return failure is None or (failure.cause != "infrastructure" and failure.kind != "time-limit")
 
 
 def model_of(jury: Jury) -> ModelIdentity | None:

@@ -21,9 +21,9 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.decision.decide import pause_garbage_collection
-from jurygraph.decision.recipe import build_decision, check_recipe
+from jurygraph.decision.recipe import STAKEHOLDERS, build_decision, check_recipe
 from jurygraph.decision.table import build_table
-from jurygraph.decision.weighting import weigh_stakeholders
+from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, level_values, nearest_level, to_confusions
 from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
@@ -77,6 +77,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
             decision_for = task_decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.last_base_record)
             by_task = {group.key: decision_for(group.key) for group in groups}
+            _refuse_new_names(run.config, config, by_task.values())
             rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
             values: list[tuple[float | None, float | None]] = []
             drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
@@ -95,6 +96,14 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         failed_before=before.count(None),
         failed_after=after.count(None),
     )
+
+
+def _refuse_new_names(before: Config, config: Config, decisions: Iterable[Decision]) -> None:
+    """Raise ConfigError for a new name in `weights.fixed` that is not a stakeholder of any task of the run."""
+    names = config.weights.fixed.keys() - before.weights.fixed.keys()
+    specs = [spec for decision in decisions for spec in decision.specs if spec.name == STAKEHOLDERS]
+    if specs:
+        refuse_unknown_stakeholders(sorted(names), {member for spec in specs for member in spec.inputs})
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from jurygraph.concurrency import gather_in_order
+from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Group, Jury
@@ -145,6 +146,7 @@ class ScoringSession:
 
         `report` receives the number of responses of each group.
         """
+        self._refuse_unknown_stakeholders()
         gateway, run, expected = self.jury.gateway, self._run, Forecast()
         estimator = None if gateway is None else Estimator(gateway, None if run is None else CallStore(run.ledger))
         try:
@@ -199,10 +201,12 @@ class ScoringSession:
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
 
-        Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line.
+        Raises `PlanError`, and for an unreadable profile `ModelError` or `BudgetExceeded`, each with file and line;
+        `ConfigError` if `weights.fixed` names a stakeholder that no task of the file has.
         """
         if self.is_finished:
             return
+        self._refuse_unknown_stakeholders()
         run = self._run = self._run or WritableRun.create(self.folder, self._build_header(), uuid.uuid4().hex)
         assert isinstance(run, WritableRun), "a closed run is finished"
         gateway = self.jury.gateway
@@ -221,6 +225,14 @@ class ScoringSession:
             raise
         if calls is not None:
             calls.discard()
+
+    def _refuse_unknown_stakeholders(self) -> None:
+        names, known = self.jury.config.weights.fixed.keys(), set[str]()
+        if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):
+            pairs = self._source.pairs()
+            while not names <= known and (pair := next(pairs, None)) is not None:
+                known.update(person.id for person in pair[0].stakeholders)
+            refuse_unknown_stakeholders(names, known)
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._pairs_until_stopped(run.tasks_planned))

@@ -134,7 +134,7 @@ def count_outcomes(responses: Iterable[Verdicts]) -> Outcome:
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
     for outcome, kind in sorted(chain.from_iterable(classified)):
         kinds[outcome][kind] += 1
-    counted = [[outcome for outcome, _ in one if outcome not in ("lost", "not asked")] for one in classified]
+    counted = [[outcome for outcome, _ in one if outcome not in ("lost", "not applicable")] for one in classified]
     judged = list(filter(None, counted))
     return Outcome(
         verdicts=Proportion.from_counts(kinds["passed"].total(), sum(map(len, judged))),
@@ -143,14 +143,14 @@ def count_outcomes(responses: Iterable[Verdicts]) -> Outcome:
         failed=dict(kinds["failed"]),
         abstained=kinds["abstained"].total(),
         infrastructure_failures=dict(kinds["lost"]),
-        not_applicable=kinds["not asked"].total(),
+        not_applicable=kinds["not applicable"].total(),
     )
 
 
 def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     """Return the outcome of a verdict, and its kind."""
     if verdict.status == "not_applicable":
-        return "not asked", ""
+        return "not applicable", ""
     if verdict.failure is not None:
         return "lost" if verdict.failure.cause == "infrastructure" else "failed", verdict.failure.kind
     if verdict.score is None:

@@ -191,7 +191,7 @@ def test_a_task_without_facts_is_refused() -> None:
 def test_without_the_deriver_nothing_is_planned() -> None:
     with (
         Jury.from_config({"evaluators": ["facts.confirmed"]}) as made,
-        pytest.raises(PlanError, match="needs material 'claims', which no deriver gives"),
+        pytest.raises(ConfigError, match="needs material 'claims', which no deriver gives"),
     ):
         made.prepare(task())
 

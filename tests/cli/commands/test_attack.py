@@ -182,7 +182,7 @@ def test_a_config_without_a_model_is_refused(project: Project):
 def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
     ended = Project(tmp_path, run, server.url, evaluators=["maths.length"]).attack()
     assert ended.code == 2
-    assert "jury.yaml: evaluators: none is of layer model or residual" in ended.err
+    assert "jury.yaml, line 1, key evaluators: none is of layer model or residual" in ended.err
 
 
 def test_an_invalid_task_is_refused_with_its_line(project: Project):

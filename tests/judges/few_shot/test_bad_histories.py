@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from jurygraph import Jury
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.runs.run import Run
 from tests.cli.conftest import Command, run_process
 from tests.judges.few_shot.reviewers import (
@@ -100,7 +100,6 @@ BAD: Mapping[str, Bad] = {
         ],
         2,
     ),
-    "nobody of that name": Bad([], ["Of 5 ratings in history.jsonl, 5 can be shown, by 1 reviewer."], 0),
     "of another dimension": Bad(
         [{**one, "dimension": "depth"} for one in FOUR],
         ["Left out: 4 ratings of a dimension that is not asked about; the first is history.jsonl, line 6."],
@@ -138,7 +137,7 @@ def test_errors_are_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path, kind: str) -> None:
-    stated = judge_use(kind, history=file_of(tmp_path, "nobody of that name"), shots=3)
+    stated = judge_use(kind, history=file_of(tmp_path, "nothing on the scale"), shots=3)
     (trace,), bodies = score_with(by_examples(), stated, task("ann"))
     (verdict,) = trace.verdicts
     assert bodies == []
@@ -147,8 +146,20 @@ def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path,
     assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (None, 0.0, 1)
 
 
-def test_an_unknown_reviewer_does_not_affect_known_ones(tmp_path: Path) -> None:
-    stated = judge_use("personalized", history=write_history(tmp_path, [*FOUR, *BOB]), shots=3)
+@pytest.mark.parametrize(("name", "hint"), [("anne", "did you mean ann?"), ("zoe", "it has ann, bob")])
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_a_reviewer_who_is_not_in_the_history_is_refused(tmp_path: Path, kind: str, name: str, hint: str) -> None:
+    use = judge_use(kind, history=write_history(tmp_path, [*FOUR, *BOB]))
+    with Jury.from_config({"evaluators": [use]}) as jury, pytest.raises(PlanError) as refused:
+        jury.prepare(task("ann", name))
+    assert str(refused.value) == f"task 't': reviewer '{name}' is not in history.jsonl; {hint}"
+    with Jury.from_config({"evaluators": [judge_use(kind, shots=0)]}) as jury:  # without a history, anybody is known
+        assert len(jury.prepare(task("ann", name)).survey.questions) == 2
+
+
+def test_a_reviewer_without_usable_ratings_does_not_affect_the_others(tmp_path: Path) -> None:
+    said = [*FOUR, *BOB, *rows({"zoe": (50, 90)})]
+    stated = judge_use("personalized", history=write_history(tmp_path, said), shots=3)
     traces, bodies = score_with(by_examples(min), stated, task("ann", "bob", "zoe"), failure={"min_coverage": 0.5})
     found = {one.reviewer: one.status for one in verdicts(traces).values()}
     assert found == {"ann": "ok", "bob": "ok", "zoe": "abstained"}

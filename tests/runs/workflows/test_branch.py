@@ -91,6 +91,17 @@ def test_a_condition_that_now_holds_requests_its_question(plain: Path, tmp_path:
     assert {about for _, (about,), _ in requests} == {trace.response_id for trace in held_back}
 
 
+def test_a_verdict_that_is_not_applicable_is_reused(tmp_path: Path) -> None:
+    given = make_tasks()
+    for line in given:
+        line["responses"][0]["data"]["same"] = {"status": "not_applicable", "reason": "no number is needed"}
+    tasks = write_tasks(tmp_path, given)
+    score(tmp_path / "old", tasks)
+    assert requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, SIMPLE_CONFIG) == []
+    reasons = {v.reason for t in Run.open(tmp_path / "new").traces() for v in t.verdicts if v.question == "same"}
+    assert "no number is needed" in reasons
+
+
 def test_a_changed_response_is_requested_with_its_pairs_and_group(rich: Path, tmp_path: Path) -> None:
     given = make_tasks()
     given[1]["responses"][0]["text"] = "another text altogether"

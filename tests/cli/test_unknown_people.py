@@ -1,0 +1,74 @@
+"""Stakeholders and reviewers that no task or no history has are refused, with the nearest name and the place."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command
+from tests.judges.few_shot.reviewers import judge_use, rows, write_history
+
+EVALUATOR = """\
+import jurygraph as jg
+
+
+@jg.evaluator(audience="stakeholder")
+def content(task, response):
+    return 0.5
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "served.py").write_text(EVALUATOR)
+    write_tasks(tmp_path, ("first", {"stakeholders": ["ann", "ben"]}), ("second", {"stakeholders": ["cyd"]}))
+    weigh(tmp_path, ann=2.0, ben=1.0, cyd=1.0)
+    return tmp_path
+
+
+def write_tasks(folder: Path, *tasks: tuple[str, dict[str, list[str]]]) -> None:
+    lines = []
+    for name, people in tasks:
+        line: dict[str, Any] = {"id": name, "query": "Write.", "responses": [{"id": f"{name}/a", "text": "So be it."}]}
+        line |= {"stakeholders": [{"id": person} for person in people.get("stakeholders", ())]}
+        lines.append(json.dumps(line | {"reviewers": people.get("reviewers", [])}) + "\n")
+    (folder / "tasks.jsonl").write_text("".join(lines))
+
+
+def weigh(folder: Path, **fixed: float) -> None:
+    weights = {"method": "fixed", "fixed": fixed}
+    (folder / "jury.yaml").write_text(f"evaluators: [served.content]\n\nweights: {json.dumps(weights)}\n")
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",), ("--limit", "1")])
+def test_a_weight_of_a_stakeholder_that_no_task_has_is_refused(project: Path, run: Command, more: Any) -> None:
+    weigh(project, ann=1.0, ben=1.0, cyd=1.0, benn=1.0)
+    refused = run("score", "tasks.jsonl", "--out", "run", *more)
+    problem = "no task has a stakeholder 'benn'; did you mean 'ben'?"
+    assert (refused.code, (project / "run").exists()) == (2, False)
+    assert f"jury.yaml, line 3, key weights.fixed.benn: {problem}" in refused.err
+
+
+def test_a_run_of_some_tasks_knows_the_stakeholders_of_all(project: Path, run: Command) -> None:
+    assert run("score", "tasks.jsonl", "--out", "run", "--limit", "1").code == 0
+
+
+def test_another_weight_for_a_stakeholder_that_the_run_does_not_have_is_refused(project: Path, run: Command) -> None:
+    assert run("score", "tasks.jsonl", "--out", "run").code == 0
+    refused = run("rescore", "run", "--out", "run2", "--set", "weights.fixed.anne=3")
+    assert (refused.code, (project / "run2").exists()) == (2, False)
+    assert "weights.fixed.anne: no task has a stakeholder 'anne'; did you mean 'ann'?" in refused.err
+    assert run("rescore", "run", "--out", "run2", "--set", "weights.fixed.ann=3").code == 0
+
+
+def test_a_reviewer_who_is_not_in_the_history_is_refused(project: Path, run: Command) -> None:
+    history = write_history(project, rows({"ann": (1, 2, 3), "ben": (3, 4, 5)}))
+    (project / "jury.yaml").write_text(json.dumps({"evaluators": [judge_use("personalized", history=history)]}))
+    write_tasks(project, ("first", {"reviewers": ["ann"]}), ("second", {"reviewers": ["ben", "benn"]}))
+    refused = run("score", "tasks.jsonl", "--out", "run")
+    assert (refused.code, (project / "run").exists()) == (2, False)
+    problem = "task 'second': reviewer 'benn' is not in history.jsonl; did you mean ben?"
+    assert f"tasks.jsonl, line 2: {problem}" in refused.err
+    assert run("doctor", "--config", "jury.yaml").code == 0
