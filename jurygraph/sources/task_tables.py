@@ -91,9 +91,9 @@ class _TableLines(TextFile):
         self._file.write(entry.model_dump_json(exclude_defaults=True).encode() + b"\n")
         self._numbers.append(number)
 
-    def finish(self, mark: FileDigest, unit: str) -> None:
+    def finish(self, digest: FileDigest, unit: str) -> None:
         """End writing; name and digest are those of the table, and messages count its lines or rows, the `unit`."""
-        self.name, self.mark, self.unit = mark.name, mark, unit
+        self.name, self.file_digest, self.unit = digest.name, digest, unit
         self._file.flush()
         self._state = file_state(self._file)
 
@@ -118,11 +118,11 @@ def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFi
             tasks, responses = (files.enter_context(closing(_TableLines())) for _ in range(2))
             before = _state(path)
             unit = _write_rows(path, columns, tasks, responses)
-            mark = digest_saved_dataset(path) if path.is_dir() else FileDigest(name=path.name, sha256=sha256_of(path))
+            digest = digest_saved_dataset(path) if path.is_dir() else FileDigest(name=path.name, sha256=sha256_of(path))
             if _state(path) != before:
                 raise InputError(f"{path}: changed while it was read; leave it as it is and score again")
             for file in (tasks, responses):
-                file.finish(mark, unit)
+                file.finish(digest, unit)
         yield tasks, responses
 
 
