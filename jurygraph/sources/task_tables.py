@@ -88,7 +88,7 @@ class _TableLines(TextFile):
 
     def finish(self, mark: FileDigest, unit: str) -> None:
         """End writing; name and digest are those of the table, and messages count its lines or rows, the `unit`."""
-        self.name, self.mark, self.unit = mark.name, mark, unit
+        self.name, self.file_digest, self.unit = mark.name, mark, unit
         self._file.flush()
         self._state = file_state(self._file)
 
