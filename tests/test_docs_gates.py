@@ -45,6 +45,11 @@ def response_gate() -> None:
         verdict = find_verdict(trace, "judge@other")
         assert (verdict.score, verdict.gated_by, find_verdict(trace, "check").score) == (worst, "empty-response", 1.0)
         assert explained(trace, "Response gate empty-response")
+    penalty = evaluator_use("penalty", layer="model")
+    trace = score(
+        penalty, evaluator_use("check"), text=" ", check=1.0, config={"reward": {"penalty": -0.5, "check": 1}}
+    )
+    assert (trace.reward.value, trace.reward.components["penalty"]) == (0.5, 1.0)
 
 
 def format_gate() -> None:
