@@ -80,9 +80,12 @@ def main() -> None:
     panel()
     print(
         "\nThree things to try (after `source .venv/bin/activate`):"
-        f"\n  jurygraph explain demo-run/maths --response {wrong}"
+        f"\n  jurygraph explain demo-run/maths --response {wrong} --what-if"
+        "\n      what would have raised this reward"
         "\n  jurygraph rescore demo-run/maths --out demo-run/other --set reward.steps=2"
-        "\n  jurygraph init my-jury        a small project of your own; README.md goes on from there"
+        "\n      the same verdicts under another weight; nothing is judged again"
+        "\n  jurygraph init my-jury"
+        "\n      a small project of your own; README.md goes on from there"
     )
 
 
@@ -99,9 +102,8 @@ def maths() -> str:
     other = f"{example.run}-without-steps"
     example.jurygraph("rescore", example.run, "--out", other, "--set", "reward.steps=0")
     example.jurygraph("compare", example.run, other, "--flips", "0")
-    example.print_finding(
-        f"{wrong}: {find_line(explained, 'calculation .* is wrong')}", find_line(verified, "recomputed")
-    )
+    patterns = ("gets", "^Lost .*: accuracy", "calculation .* is wrong")
+    example.print_finding(*(find_line(explained, each) for each in patterns), find_line(verified, "recomputed"))
     return wrong
 
 
@@ -111,7 +113,7 @@ def trip() -> None:
     example.score("group_trip/tasks.jsonl.gz", "--config", "examples/group_trip/jury.yaml")
     script = ["examples/group_trip/faults.py", example.run]
     faults = example.execute(["python", *script], [sys.executable, *script])
-    fault = re.split(r"  +", find_line(faults, "cuisine-dropped").strip())
+    fault = re.split(r"  +", find_line(faults, "cuisine-dropped"))
     example.print_finding(f"the reward names who pays for a fault: {fault[0]}: {fault[-1]}")
 
 
@@ -143,14 +145,13 @@ def panel() -> None:
     explained = example.jurygraph("explain", example.run, "--response", "sandhaven/inventive")
     verified = example.jurygraph("verify", example.run, "--deep")
     example.jurygraph("rescore", example.run, "--out", f"{example.run}-uniform", "--set", "weights.method=uniform")
-    example.print_finding(
-        f"sandhaven/inventive: {find_line(explained, 'step 2 of 5')}", find_line(verified, "recomputed")
-    )
+    patterns = ("gets", "step 2 of 5")
+    example.print_finding(*(find_line(explained, each) for each in patterns), find_line(verified, "recomputed"))
 
 
 def find_line(output: str, pattern: str) -> str:
-    """Return the first line in which the pattern occurs."""
-    return next(line for line in output.splitlines() if re.search(pattern, line))
+    """Return the first line in which the pattern occurs, without its indent."""
+    return next(line.strip() for line in output.splitlines() if re.search(pattern, line))
 
 
 def read_table(output: str, first_word: str) -> list[str]:

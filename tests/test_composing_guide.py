@@ -224,15 +224,6 @@ def test_the_tests_of_the_page_pass(saved: Path) -> None:
     assert "4 passed" in done.stdout, done.stdout
 
 
-def test_the_links_of_the_page_hold() -> None:
-    headings = {
-        re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
-        for heading in re.findall(r"^#+ (.*)$", PAGE, flags=re.MULTILINE)
-    }
-    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
-        assert target[1:] in headings if target.startswith("#") else (ROOT / "docs" / target).exists(), target
-
-
 class Mistake(NamedTuple):
     """What somebody gets wrong: in a file of the page this stands for that; then what is scored says the message."""
 

@@ -102,6 +102,7 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     "Evaluator": lambda text: named(jg.Evaluator, text),
     "EvaluatorInput": evaluator_input,
     "Evidence": lambda text: jg.Evidence(quote=text),
+    "Explanation": lambda text: jg.explain(trace(text), jg.Decision(specs=())),
     "Failure": lambda text: jg.Failure(cause="response", kind=text[:500], message=text),
     "Group": lambda text: jg.Group(jg.Task(id=text[:500], query=text), [jg.Response(id=text[:500], text=text)] * 99),
     "Item": lambda text: jg.Item(text, jg.Scale(0, 1), (text,), ((text, text),)),
@@ -197,7 +198,12 @@ def test_juries_planners_judges_and_runs_print_shortly_open_or_closed(
 
 def test_every_public_class_is_tried() -> None:
     classes = {name for name in jg.__all__ if isinstance(getattr(jg, name), type)}
-    assert classes == MAKE.keys() | {"Jury", "Planner", "Run"}
+    testing = {
+        name
+        for name, value in vars(jg.testing).items()
+        if isinstance(value, type) and value.__module__ == "jurygraph.testing"
+    }
+    assert classes | testing == MAKE.keys() | {"Jury", "Planner", "Run", "ScriptedJudge"}
 
 
 def test_a_trace_shows_its_reward_and_its_terms() -> None:

@@ -200,6 +200,20 @@ def test_what_is_left_out_stands_on_its_page(name: str) -> None:
 
 
 @pytest.mark.slow
+def test_the_figures_on_disagreement_are_those_of_the_command(tmp_path: Path) -> None:
+    maths = ROOT / "examples" / "maths"
+    run([COMMAND, "score", str(maths / "tasks.jsonl"), "--config", str(maths / "jury.yaml"), "--out", "run"], tmp_path)
+    (shown,) = blocks(PAGES["disagreement.md"], "text")
+    command, _, figures = shown.removeprefix("$ ").partition("\n")
+    done = subprocess.run(words(command), cwd=tmp_path, capture_output=True, text=True, check=True)
+    rest = " ".join(f"{done.stdout} {done.stderr}".split())
+    for piece in figures.split("\n…\n"):
+        text = " ".join(piece.split())
+        assert text in rest
+        rest = rest.partition(text)[2]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PREPARED)
 def test_the_commands_of_a_page_run_as_typed(name: str, tmp_path: Path) -> None:
     PREPARED[name](tmp_path)

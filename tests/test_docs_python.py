@@ -27,9 +27,15 @@ def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
         with redirect_stdout(printed):
             exec(compile(code, "docs/python.md", "exec"), names)
         assert printed.getvalue() == shown, code
-    assert len(snippets) == 8
+    assert len(snippets) == 9
 
 
 def test_the_reference_lists_every_public_name_once() -> None:
     _, _, reference = PAGE.partition("## API reference")
+    testing = {
+        name
+        for name, value in vars(jg.testing).items()
+        if isinstance(value, type) and value.__module__ == "jurygraph.testing"
+    }
+    assert testing <= set(re.findall(r"\w+", reference))
     assert sorted(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE)) == sorted(jg.__all__)

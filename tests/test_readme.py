@@ -21,6 +21,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 TOUR = (ROOT / "docs" / "tour.md").read_text(encoding="utf-8")
 ASKING = "--config judge.yaml"
 """What the commands have in them that ask the README's own judge."""
+DEMO = "make demo"
+SHOWN = dict(re.findall(r"^<!-- from: ([^\n]*) -->\n```text\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE))
+"""What the README shows of the output of a command."""
 
 
 def blocks(page: str, *languages: str) -> list[str]:
@@ -58,9 +61,10 @@ def pieces(shown: str) -> Iterator[list[str]]:
 
 def test_what_the_readme_shows_is_what_comes_out(written: Path) -> None:
     told = {line: run(words(line), written) for line in commands(README) if ASKING not in line}
-    shown = re.findall(r"^<!-- from: ([^\n]*) -->\n```text\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
-    assert len(shown) == len(blocks(README, "text")) == 2
-    for line, text in shown:
+    assert len(SHOWN) == len(blocks(README, "text")) == 2
+    for line, text in SHOWN.items():
+        if line == DEMO:  # below
+            continue
         rest = " ".join(told[line].split())  # the README wraps its lines
         for piece in filter(None, map(" ".join, pieces(text))):
             assert piece in rest, line
@@ -68,9 +72,18 @@ def test_what_the_readme_shows_is_what_comes_out(written: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    script = "from examples import demo; demo.OUT.mkdir(); demo.maths()"
+    printed = run([sys.executable, "-c", script], tmp_path)
+    finding = " ".join(printed[printed.index("→") :].split())
+    assert finding.startswith(" ".join(SHOWN[DEMO].split()))
+
+
+@pytest.mark.slow
 def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> None:
     typed = [line for line in [*commands(README), *commands(TOUR)] if ASKING not in line]
-    assert len(typed) == 35
+    assert len(typed) == 38
     for example in ("maths", "consensus"):
         shutil.copytree(ROOT / "examples" / example, written / "examples" / example)
     for line in typed:

@@ -1,11 +1,12 @@
 """Explanation of a reward: the points of every term and part, in order of cost, and the changes that would matter."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiner import Combiners
+from jurygraph.display import Displayed, format_value, html_table
 from jurygraph.errors import InputError
 from jurygraph.explanation.points import Line, Points, count_points
 from jurygraph.explanation.sentences import to_sentences, what_if_sentences
@@ -15,7 +16,7 @@ from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import Config, Decision, Question, Trace
 
 
-class Explanation:
+class Explanation(Displayed):
     """The explanation of one response's reward; `str` of it is readable text.
 
         explanation = trace.explain()
@@ -89,9 +90,14 @@ class Explanation:
     def __str__(self) -> str:
         return "\n".join(map(escape_hidden, self.sentences()))
 
-    def __repr__(self) -> str:
-        value = self.trace.reward.value
-        return f"<Explanation of {self.trace.response_id[:60]!r}: reward {value}, {len(self.lines)} terms>"
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        reward = self.trace.reward
+        return [("response", self.trace.response_id), ("reward", reward.value), ("terms", len(reward.terms))]
+
+    def _repr_html_(self) -> str:
+        caption = f"Response {self.trace.response_id}: reward {format_value(self.trace.reward.value)}"
+        rows = [(", ".join(line.names), line.points, line.lost, line.reason) for line in self.lines]
+        return html_table(caption, ("component", "points", "lost", "reason"), rows)
 
     def _named_combiners(self) -> Combiners:
         return {spec.combiner: load_combiner(spec.combiner) for spec in self.explained.decision.specs}

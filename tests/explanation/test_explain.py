@@ -33,7 +33,7 @@ def test_a_trace_explains_itself() -> None:
     }
     assert explanation.points.total == pytest.approx(trace.reward.value, abs=1e-4)
     assert len(explanation.what_if()) == 3
-    assert repr(explanation) == f"<Explanation of 'kind': reward {trace.reward.value}, 3 terms>"
+    assert repr(explanation) == f"Explanation(response='kind', reward={trace.reward.value:.4g}, terms=3)"
 
 
 def test_text_of_a_response_cannot_control_the_terminal() -> None:

@@ -30,7 +30,8 @@ def compare(
 
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
     replaced by 0. --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`;
-    a missing value meets none. `--json` prints every statistic and every flip.
+    a missing value meets none. Two judges of one reviewer (aggregate, personalized, zero-shot) are compared within a
+    run that has both, else across the runs. `--json` prints every statistic and every flip.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
 
@@ -60,6 +61,7 @@ def _comparison_lines(comparison: Comparison, most_flips: int) -> Iterator[str]:
     agents = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
     yield from table_section(["agent", "n", "mean A", "mean B", "B - A"], agents)
     yield from _question_table(comparison)
+    yield from _constructor_table(comparison)
     changes = [[row.response_id, row.a, row.b, row.delta] for row in comparison.changes]
     yield from table_section(["largest changes", "A", "B", "B - A"], changes)
     yield from _flip_table(comparison, most_flips)
@@ -88,6 +90,15 @@ def _question_table(comparison: Comparison) -> Iterator[str]:
         rows.append([row.question, *changes, row.only_a, row.only_b])
     header = ["question", "in both", "to met", "to unmet", "McNemar p", "largest |B - A|", "A only", "B only"]
     return table_section(header, rows)
+
+
+def _constructor_table(comparison: Comparison) -> Iterator[str]:
+    rows = []
+    for one in comparison.constructors:
+        judges = f"{one.first} ({one.runs[0]})", f"{one.second} ({one.runs[1]})"
+        rows.append([one.reviewer, one.dimension, *judges, one.n, one.mean_first, one.mean_second, one.mean_distance])
+    header = ["reviewer", "dimension", "first", "second", "n", "mean first", "mean second", "mean |difference|"]
+    yield from table_section(header, rows, left=4)
 
 
 def _flip_table(comparison: Comparison, most: int) -> Iterator[str]:

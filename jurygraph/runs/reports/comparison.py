@@ -3,9 +3,10 @@
 import math
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import combinations, groupby
 from statistics import fmean
 from typing import NamedTuple
 
@@ -70,6 +71,24 @@ class Flip:
     met: bool
 
 
+@dataclass(frozen=True, slots=True)
+class ConstructorPair:
+    """The scores that two judges of one reviewer, such as `aggregate` and `personalized`, gave the same responses.
+
+    `runs` are their runs, `n` is the number of pairs of verdicts, and `mean_distance` the mean of |second - first|.
+    """
+
+    reviewer: str
+    dimension: str
+    first: str
+    second: str
+    runs: tuple[str, str]
+    n: int
+    mean_first: float
+    mean_second: float
+    mean_distance: float
+
+
 class RewardChange(FrozenModel):
     """The reward of a response in both runs."""
 
@@ -83,12 +102,14 @@ class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
     `pass_threshold` is the reward from which a response passes. `flipped_verdicts` has all flips by question and
-    response, `changes` the 20 largest changes of a reward, `notes` other differences and limits of the statistics.
+    response, `constructors` any two judges of one reviewer, `changes` the 20 largest changes of a reward, `notes` other
+    differences and limits of the statistics.
     """
 
     pass_threshold: Number
     agents: tuple[AgentDelta, ...]
     questions: tuple[QuestionFlips, ...]
+    constructors: tuple[ConstructorPair, ...]
     flipped_verdicts: tuple[Flip, ...]
     changes: tuple[RewardChange, ...]
     notes: tuple[str, ...]
@@ -123,7 +144,8 @@ def compare(
     if not math.isfinite(passing):
         raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
     slots: dict[_Slot, int] = {}
-    sides = _Side("A", slots), _Side("B", slots)
+    judges: set[_Judge] = set()
+    sides = _Side("A", slots, judges), _Side("B", slots, judges)
     for side, traces in zip(sides, (a, b), strict=True):
         side.add_all(traces)
     ids = _pair_ids(*sides)
@@ -145,6 +167,7 @@ def compare(
         pass_threshold=passing,
         agents=tuple(_by_agent(sides[0], ids, rewards)),
         questions=tuple(verdicts.by_question()),
+        constructors=tuple(verdicts.constructor_pairs(judges)),
         flipped_verdicts=tuple(sorted(verdicts.flips())),
         changes=tuple(_largest_changes(rewards)),
         notes=tuple(_notes(*sides, ids, rewards)),
@@ -153,6 +176,9 @@ def compare(
 
 _Slot = tuple[str, tuple[str, ...] | None, int]
 """Key of a verdict among those on a response: question, responses shown (None for the response alone), sample."""
+
+_Judge = tuple[str, str, str, str]
+"""Reviewer, dimension, evaluator (such as `personalized`) and question of a prediction."""
 
 
 class _Response(NamedTuple):
@@ -168,6 +194,7 @@ class _Side:
 
     name: str
     slots: dict[_Slot, int]
+    judges: set[_Judge]
     responses: dict[str, _Response] = field(default_factory=dict)
     tasks: dict[str, tuple[str, str]] = field(default_factory=dict)
     owners: "array[int]" = field(default_factory=lambda: array("q"))
@@ -196,6 +223,8 @@ class _Side:
                 self.slot_numbers.append(slot)
                 self.scores.append(verdict.score)
                 self.met.append(verdict.score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
+                if verdict.reviewer is not None:
+                    self.judges.add((verdict.reviewer, verdict.subject, verdict.evaluator, verdict.question))
 
     def judged_verdicts(self, ids: Sequence[str]) -> tuple[Ints, Floats, Bools]:
         """Return keys (place of the response, then slot), scores and decisions of the verdicts on these responses."""
@@ -309,6 +338,7 @@ class _Verdicts:
     def __init__(self, a: _Side, b: _Side, ids: Sequence[str]) -> None:
         (keys_a, scores_a, met_a), (keys_b, scores_b, met_b) = a.judged_verdicts(ids), b.judged_verdicts(ids)
         self.slots, self._ids = list(a.slots), ids
+        self._scores = {"A": (keys_a, scores_a), "B": (keys_b, scores_b)}
         self.keys, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
         self.before, self.after = scores_a[in_a], scores_b[in_b]
         self.to_met, self.to_unmet = met_b[in_b] & ~met_a[in_a], met_a[in_a] & ~met_b[in_b]
@@ -330,6 +360,28 @@ class _Verdicts:
                 p, delta = _mcnemar(to_unmet, to_met), delta if both else None
                 yield QuestionFlips(name, both, to_met, to_unmet, p, delta, *only)
 
+    def constructor_pairs(self, judges: set[_Judge]) -> Iterator[ConstructorPair]:
+        """Yield every two judges of a reviewer and dimension: within each run that has both, else across the runs."""
+        is_same = all(map(np.array_equal, self._scores["A"], self._scores["B"]))
+        scores = {run: self._scores_by_question(run) for run in "AB" if judges}
+        for _, group in groupby(sorted(judges), key=lambda judge: judge[:2]):
+            for pair in combinations(group, 2):
+                within = [row for run in ("A" if is_same else "AB") for row in _compare_judges(pair, scores, run, run)]
+                across = (row for order in (pair, pair[::-1]) for row in _compare_judges(order, scores, "A", "B"))
+                yield from within or across
+
+    def _scores_by_question(self, run: str) -> dict[str, tuple[Ints, Floats]]:
+        """Return keys and scores of a run by question; the keys of one sample are the same for all questions."""
+        keys, scores = self._scores[run]
+        names = {name: place for place, name in enumerate(sorted({slot[0] for slot in self.slots}))}
+        first = {slot[1:]: place for place, slot in reversed([*enumerate(self.slots)])}
+        question, sample = np.array([(names[slot[0]], first[slot[1:]]) for slot in self.slots]).T
+        slots = keys % len(self.slots)
+        order = np.argsort(question[slots], kind="stable")
+        ends = np.searchsorted(question[slots][order], np.arange(1, len(names)))
+        columns = (np.split(column[order], ends) for column in (keys - slots + sample[slots], scores))
+        return dict(zip(names, zip(*columns, strict=True), strict=True))
+
     def flips(self) -> Iterator[Flip]:
         """Yield every verdict whose decision flipped."""
         columns = (column[self.flipped].tolist() for column in (self.keys, self.before, self.after, self.to_met))
@@ -338,6 +390,18 @@ class _Verdicts:
             question, shown, sample = self.slots[slot]
             response = self._ids[place]
             yield Flip(question, response, (response,) if shown is None else shown, sample, before, after, met)
+
+
+def _compare_judges(
+    judges: Sequence[_Judge], scores: Mapping[str, Mapping[str, tuple[Ints, Floats]]], *runs: str
+) -> Iterator[ConstructorPair]:
+    """Yield the pair of two judges, each in its run, if they judged one sample or more in common."""
+    (keys, a), (other_keys, b) = (scores[run][question] for (*_, question), run in zip(judges, runs, strict=True))
+    _, rows, other_rows = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
+    a, b = a[rows], b[other_rows]
+    if len(rows):
+        names, means = (*judges[0][:3], judges[1][2]), (fmean(a), fmean(b), fmean(np.abs(b - a)))
+        yield ConstructorPair(*names, (runs[0], runs[1]), len(rows), *means)
 
 
 def _largest_changes(rewards: _Rewards) -> Iterator[RewardChange]:

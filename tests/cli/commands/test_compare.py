@@ -32,6 +32,11 @@ def duel_verdict(score: float) -> RecordedVerdict:
     return RecordedVerdict(question="duel", about="salt/a", responses=("salt/a", "salt/b"), score=score)
 
 
+def predicted_verdict(evaluator: str, score: float) -> RecordedVerdict:
+    identity = {"question": f"{evaluator}/appeal@ann", "evaluator": evaluator, "subject": "appeal", "reviewer": "ann"}
+    return RecordedVerdict(**identity, about="door/a", responses=("door/a",), score=score)
+
+
 RUNS = {
     "before": [
         make_trace("door", "door/a", 0.5, "alice", polite_verdict("door/a", 1.0)),
@@ -44,6 +49,14 @@ RUNS = {
         make_trace("door", "door/b", 0.25, "bob", polite_verdict("door/b", 0.0)),
         make_trace("salt", "salt/a", 0.5, "alice", polite_verdict("salt/a", 0.75), duel_verdict(1.0)),
         make_trace("salt", "salt/b", None, None, duel_verdict(1.0)),
+    ],
+    "aggregate": [
+        make_trace("door", "door/a", 0.5, None, predicted_verdict("aggregate", 0.25)),
+        make_trace("door", "door/b", 0.5, None),
+    ],
+    "personalized": [
+        make_trace("door", "door/a", 0.5, None, predicted_verdict("personalized", 1.0)),
+        make_trace("door", "door/b", 0.5, None),
     ],
     "hostile": [make_trace("t\n", "r\x1b[31m", 0.5, "\u202eeve", polite_verdict("r\x1b[31m", 0.0))],
     "hostile too": [make_trace("t\n", "r\x1b[31m", 0.0, "\u202eeve", polite_verdict("r\x1b[31m", 1.0))],
@@ -129,6 +142,23 @@ def test_without_changes_there_are_no_tables_of_changes(run: Command):
     shown = run("compare", "before", "before").out
     assert "sample" not in shown
     assert "largest changes" not in shown
+
+
+@pytest.mark.usefixtures("stored_runs")
+def test_the_judges_of_one_reviewer_are_next_to_each_other(run: Command):
+    table = run("compare", "aggregate", "personalized").out.split("\n\n")[3]
+    assert table.rstrip().splitlines() == [
+        "reviewer  dimension  first          second            n  mean first  mean second  mean |difference|",
+        "────────  ─────────  ─────────────  ────────────────  ─  ──────────  ───────────  ─────────────────",
+        "ann       appeal     aggregate (A)  personalized (B)  1      0.2500       1.0000             0.7500",
+    ]
+    (pair,) = json.loads(run("compare", "aggregate", "personalized", "--json").out)["constructors"]
+    assert (pair["first"], pair["second"], pair["runs"], pair["mean_distance"]) == (
+        "aggregate",
+        "personalized",
+        ["A", "B"],
+        0.75,
+    )
 
 
 @pytest.mark.usefixtures("stored_runs")
