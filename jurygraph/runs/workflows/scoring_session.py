@@ -145,8 +145,8 @@ class ScoringSession:
 
         `report` receives the number of responses of each group.
         """
-        gateway, run, expected = self.jury.gateway, self._run, Forecast()
-        estimator = None if gateway is None else Estimator(gateway, None if run is None else CallStore(run.ledger))
+        gateway, expected = self.jury.gateway, Forecast()
+        estimator = None if gateway is None else Estimator(gateway, self._known_calls)
         try:
             with _rare_garbage_collection():
                 for task, group in self._source.pairs(self.tasks_done, self.limit):
@@ -172,15 +172,15 @@ class ScoringSession:
         with self._locate_errors(task):
             plan, first = await self._planner.aestimate_plan(task, self._profile_line(task), sink)
         if estimator is not None:
-            estimator.add(first)
+            lacks_reply = estimator.add(first)
             # without a role for each criterion, an annotator does not know the candidate pairs of criteria
             lacks_roles = task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
-            self.tasks_needing_model += plan is None or (bool(first) and lacks_roles)
+            self.tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
         return plan
 
     @cached_property
     def _known_calls(self) -> CallStore:
-        """The calls that may have read profiles: of this run, of the branch and of a planning that was stopped."""
+        """The recorded calls: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
         path = self.folder / PLANNING
         ledgers = [run.ledger if run else None for run in runs] + [Ledger.open(path) if path.exists() else None]
@@ -282,7 +282,10 @@ class ScoringSession:
             raise
 
     async def score(self, report: ProgressCallback) -> None:
-        """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns."""
+        """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns.
+
+        Raises `BudgetExceeded` and `ModelAccessError`; finished groups are kept, and the next session does the rest.
+        """
         if self.is_finished:
             return
         run = self._run
