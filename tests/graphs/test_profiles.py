@@ -14,7 +14,7 @@ from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
 from tests.graphs.scenes import decide
 from tests.graphs.scripted import evaluator_use, make_plan
-from tests.models.server import run_server
+from tests.models.server import run_server, status
 
 TENSIONS = [tension(1, 2, "high")]
 BY_HAND: dict[str, Any] = {
@@ -211,6 +211,15 @@ class TestBeforeAnythingIsSent:
         with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
             plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), profiles_line()))
             assert (plan, first) == (jury.prepare(trip(ANN, BEN), profiles_line()), [])
+
+
+def test_a_refused_key_stops_planning() -> None:
+    with (
+        run_server(lambda body, number: status(401)) as server,
+        jg.Jury.from_config(settings(server.url)) as jury,
+        pytest.raises(jg.ModelAccessError, match=r"could not be read: .*401: planted 401; .*check JURYGRAPH_API_KEY"),
+    ):
+        jury.prepare(trip(ANN, BEN))
 
 
 def test_a_task_is_scored_by_a_profile_alone() -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from jurygraph.concurrency import gather_in_order
-from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Group, Jury
 from jurygraph.models.request import CallSink, Request
@@ -301,9 +301,13 @@ class ScoringSession:
                     self._store_group(run, writer, started.popleft(), traces, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
-        except BudgetExceeded:
+        except (BudgetExceeded, ModelAccessError) as error:
             if gateway is not None:
                 await gateway.wait_for_pending()
+            resume = "run the same command again to continue"
+            if isinstance(error, ModelAccessError):
+                resume = "run the same command again once that is mended; another model needs another --out"
+            error.args = (f"{error}; finished groups are kept; {resume}",)
             raise
         finally:
             if gateway is not None:
@@ -390,8 +394,7 @@ def _refuse_over_budget(traces: Sequence[Trace]) -> None:
     """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         if verdict.failure is not None and verdict.failure.kind == "budget":
-            hint = "finished groups are kept; run the same command again to continue"
-            raise BudgetExceeded(f"{verdict.failure.message}; {hint}")
+            raise BudgetExceeded(verdict.failure.message)
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:
