@@ -54,6 +54,7 @@ __all__ = [
     "JurygraphError",
     "Material",
     "Message",
+    "ModelAccessError",
     "ModelError",
     "PartialCredit",
     "Plan",

@@ -7,6 +7,7 @@
     │   └── GraphError        a rubric graph that cannot be aggregated
     │       └── GraphCycleError   ... because its edges form a cycle, which is named
     ├── ModelError            a model could not be reached or did not answer
+    │   └── ModelAccessError  the server refuses the key, or does not have the model
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
     └── TimeLimitExceeded     code that reads a response ran past its time limit
@@ -50,6 +51,10 @@ class GraphCycleError(GraphError):
 
 class ModelError(JurygraphError):
     """A model could not be reached or did not answer."""
+
+
+class ModelAccessError(ModelError):
+    """The server refuses the key (401, 402, 403), or does not have the model (404): every request would fail."""
 
 
 class BudgetExceeded(JurygraphError):

@@ -19,12 +19,13 @@ from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed, format_line
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError, InputError, ModelAccessError
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.messages import name_type
+from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
 from jurygraph.schema.purpose import purpose_of
@@ -178,7 +179,7 @@ class Jury(Displayed):
 
         A response may be its text alone: the third of task `a` is then `a/3`. Verdicts and material in `reused_results`
         are reused. Raises InputError for an empty group, where two responses have the same id, for values of a wrong
-        type, and for a closed jury.
+        type, and for a closed jury; ModelAccessError if a server refuses the key or does not have the model.
         """
         group = _read_group(Group(task, responses, plan, reused_results))  # type: ignore[arg-type]
         return await start_isolated(partial(self._score_group, group, sink), self.config.langsmith)
@@ -239,6 +240,7 @@ class Jury(Displayed):
             context = self.context.with_model(self.gateway, sink)
             output = await self._score.ainvoke(start, context=context, config=limit, version="v2")
         traces = {trace.response_id: trace for trace in output.value["traces"]}
+        _refuse_without_access(traces.values(), group.reused_results)
         return [self._complete_trace(traces[response.id], response) for response in group.responses]
 
     def _complete_trace(self, trace: Trace, response: Response) -> Trace:
@@ -356,6 +358,20 @@ def _read_group(group: Group, where: str = "") -> Group:
         _require(f"{where}responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
         responses.append(response)
     return group._replace(responses=responses)
+
+
+def _refuse_without_access(traces: Iterable[Trace], reused: ReusedResults) -> None:
+    """Raise ModelAccessError for a new failure that the questions of other groups would have, too."""
+    known = {verdict.failure for verdict in reused.verdicts.values()}
+    known |= {material.failure for material in reused.material.values()}
+    for trace in traces:
+        failures = [
+            *(verdict.failure for verdict in trace.verdicts),
+            *(material.failure for material in trace.material),
+        ]
+        for failure in failures:
+            if failure is not None and failure.kind in ACCESS_KINDS and failure not in known:
+                raise ModelAccessError(failure.message)
 
 
 def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> None:

@@ -29,8 +29,7 @@ class Planner(Displayed):
         with Jury.from_config("jury.yaml") as jury:
             rubric = Planner(jury).annotate(task)
 
-    The `estimate` methods send nothing: replies that a `sink` or the cache has are used, and the other requests are
-    returned.
+    The `estimate` methods send nothing and return the requests, also those with a reply in a `sink` or the cache.
     """
 
     def __init__(self, jury: Jury) -> None:
@@ -66,14 +65,16 @@ class Planner(Displayed):
     async def aestimate_annotation(
         self, task: Task, reviewed: Rubric | None = None
     ) -> "tuple[Rubric | None, list[Request]]":
-        """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests. Raises
-        PlanError and ConfigError."""
+        """Return the rubric as `aannotate` does if the cache has all replies, else None; and the requests so far.
+
+        Raises PlanError and ConfigError.
+        """
         return await self._dry_run(lambda gateway: self._annotate_with(gateway, task, reviewed), None)
 
     async def aestimate_plan(
         self, task: Task, profiles: "ProfilesLine | None" = None, sink: "CallSink | None" = None
     ) -> "tuple[Plan | None, list[Request]]":
-        """Return the plan as far as it needs no new reply of a model, and the first requests that it would send.
+        """Return the plan as far as it needs no new reply of a model, and the requests up to there.
 
         Where a model must read profiles first, there is no plan. Where it must annotate a rubric, the plan has no
         graph, which changes no question. Raises PlanError.
@@ -131,14 +132,14 @@ class Planner(Displayed):
     async def _dry_run(
         self, make: "Callable[[Gateway | None], Awaitable[T]]", sink: "CallSink | None"
     ) -> "tuple[T | None, list[Request]]":
-        """Return the result of `make` with known replies; if a reply is missing, None and the first requests."""
+        """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
         if self._jury.gateway is None:
             return await make(None), []
         backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink, uses_known_replies=True)
         try:
-            return await make(gateway), []
+            return await make(gateway), list(backend.requests.values())
         except ModelError:
-            if not backend.requests:
+            if not backend.lacks_reply:
                 raise
             return None, list(backend.requests.values())
         finally:

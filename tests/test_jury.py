@@ -20,7 +20,7 @@ from jurygraph.jury import MAX_CONCURRENT_GROUPS, MAX_WAITING_GROUPS
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
 from tests.models import judge_scripts
-from tests.models.server import Answer, run_server
+from tests.models.server import Answer, run_server, status
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [evaluator_use("tone")]}
@@ -500,6 +500,35 @@ def test_two_runs_give_the_same_traces() -> None:
         ) as made:
             runs.append(made.score(task(), [response(n, tone=0.1, rank=i / 3) for i, n in enumerate("abc")]))
     assert [trace.digest for trace in runs[0]] == [trace.digest for trace in runs[1]]
+
+
+class TestRefusedAccess:
+    """A server that refuses the key, or does not have the model."""
+
+    @pytest.mark.parametrize("code", [401, 404])
+    def test_scoring_raises_an_error_that_can_be_caught_by_its_name(self, code: int) -> None:
+        rubric = judge_scripts.rubric("kind")
+        with run_server(lambda body, number: status(code)) as server, judge_scripts.jury(server.url) as made:
+            with pytest.raises(
+                jg.ModelAccessError, match=rf"{server.url}: {code}: .* model 'tiny'.* check .*JURYGRAPH_"
+            ):
+                made.score(rubric, ["Dear Ann,"])
+            with pytest.raises(jg.ModelAccessError):
+                list(made.score_many([(rubric, ["Dear Ben,"])]))
+        assert issubclass(jg.ModelAccessError, jg.ModelError)
+
+    def test_groups_before_the_refusal_are_yielded_and_no_further_question_is_sent(self) -> None:
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return status(401) if number > 10 else judge_scripts.judge_reply(body)
+
+        groups = [(judge_scripts.rubric("kind", name=f"t{n}"), [f"Dear number {n},"]) for n in range(100)]
+        found: list[list[Trace]] = []
+        with run_server(script) as server, judge_scripts.jury(server.url, concurrency=2, cache=False) as made:
+            with pytest.raises(jg.ModelAccessError):
+                found.extend(made.score_many(groups))  # keeps what was yielded before the error
+            assert 10 < server.count <= 12
+        assert 0 < len(found) <= 10
+        assert all(trace.reward.status == "ok" for traces in found for trace in traces)
 
 
 def test_a_mistyped_key_of_the_config_names_the_nearest() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 from pydantic import Field
 
 from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
-from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.errors import InputError, PlanError
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
@@ -155,8 +155,7 @@ async def _read(
     try:
         judged = await client.judge(request, model, find_flaw)
     except Fault as fault:
-        message = f"{subject} could not be read: {fault}"
-        raise (BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)) from fault
+        raise fault.to_error(f"{subject} could not be read: {fault}") from fault
     return f"{request.model}, prompt {request.prompt} {request.prompt_version}", *parse(judged.value)
 
 

@@ -1,11 +1,12 @@
 """The interface of a backend, by which the gateway reaches a model."""
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from jurygraph.models.faults import MAX_ERROR_BYTES, RETRYABLE, Fault
+from jurygraph.models.faults import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
@@ -31,7 +32,7 @@ class Backend(ABC):
 
     `provider` names the backend (`litellm`, `openai-compatible`, `gguf`), `endpoint` the server or a digest of what
     answers, `model` the model as the server names it; together they identify what answers a request. `secrets` are
-    values that must never be written anywhere.
+    values that must never be written anywhere. `key_variable` is the environment variable with the key, if it is known.
     """
 
     provider: str
@@ -39,6 +40,7 @@ class Backend(ABC):
     model: str
     capabilities: Capabilities
     secrets: Sequence[str] = ()
+    key_variable: str | None = None
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -57,4 +59,17 @@ class Backend(ABC):
         message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
         now, is_throttled = datetime.now(UTC), kind == "rate-limit"
         wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None
-        return Fault(kind, f"{self.label}: {message[:_MAX_MESSAGE]}", wait)
+        message = message[:_MAX_MESSAGE]
+        if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
+            message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
+        return Fault(kind, f"{self.label}: {message}", wait)
+
+    def _access_advice(self, kind: str) -> str:
+        """Return what the server refuses, and the variable to check."""
+        server = "the server" if self.endpoint == self.label else self.endpoint or "the provider"
+        key = self.key_variable or "the key"
+        if self.key_variable is not None and not os.environ.get(self.key_variable):
+            key += ", which is not set"
+        if kind == "unauthorised":
+            return f"{server} does not accept the key for model {self.model!r}: check {key}"
+        return f"{server} does not offer model {self.model!r} to this key: check the name and {key}"

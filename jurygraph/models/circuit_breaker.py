@@ -1,10 +1,11 @@
-"""A circuit breaker that waits: during an outage of the model server requests pause, and one at a time probes it.
+"""A circuit breaker: during an outage of the model server requests pause, and one at a time probes it.
 
 closed     requests pass; `after` consecutive faults that suggest an outage open the circuit
 open       requests wait; one at a time is sent as a probe, after 0.5, 1, 2, … and at most 30 seconds
-given up   `wait` seconds after the circuit opened: requests fail at once, except for an occasional probe
+given up   `wait` seconds after the circuit opened, or once the server refused the key or the model: requests fail at
+           once, except for an occasional probe
 
-Any answer of the server closes the circuit, also a refusal. Libraries for circuit breakers reject requests while the
+Any other answer of the server closes the circuit. Libraries for circuit breakers reject requests while the
 circuit is open instead of holding them, so none fits.
 """
 
@@ -14,7 +15,7 @@ from collections import deque
 from functools import partial
 from typing import Self
 
-from jurygraph.models.faults import Fault, wait_for_turn
+from jurygraph.models.faults import ACCESS_KINDS, Fault, wait_for_turn
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +25,8 @@ OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
 _LOCAL_KINDS = frozenset({"deadline", "budget"})  # faults of this process, which are no evidence about the server
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
+_REFUSED_PAUSE = 10.0
+"""Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
 
 
 class CircuitBreaker:
@@ -50,6 +53,7 @@ class CircuitBreaker:
     def _reset(self) -> None:
         self._failures = 0
         self._since = 0.0
+        self._refusal: Fault | None = None
         self._open = self._given_up = self._probing = self._announced = False
         self._pause = FIRST_PAUSE
         self._probe_at = self._limit = 0.0
@@ -59,7 +63,7 @@ class CircuitBreaker:
 
         The request that has waited longest probes next. Without `may_repeat` the error of an outage is raised, except
         for a probe. Raises `Fault` of kind `deadline` if `until`, a time of the running loop, comes first, and of kind
-        `outage` once the wait was given up.
+        `outage` once the wait was given up, or of the kind of the server's refusal.
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the state and the waiting requests of an earlier loop ended with it
@@ -104,6 +108,11 @@ class CircuitBreaker:
         if error is not None and not _is_evidence(error, attempt.until):
             self._schedule_probe()
             return False
+        if isinstance(error, Fault) and error.kind in ACCESS_KINDS:
+            self._refuse(error)
+            return False
+        if self._refusal is not None and not attempt.is_probe:
+            return False  # it was sent before the refusal
         if not isinstance(error, Fault) or error.kind not in OUTAGE_KINDS:
             self._close()
             return False
@@ -160,6 +169,13 @@ class CircuitBreaker:
         log.warning("the model server has not answered for %.0f s: requests fail until it answers", seconds_down)
         self._end_waits(fail=True)
 
+    def _refuse(self, fault: Fault) -> None:
+        """Fail all waiting requests, and later ones until the server accepts a probe."""
+        self._open = self._given_up = True
+        self._refusal = fault
+        self._probe_at = _now() + _REFUSED_PAUSE
+        self._end_waits(fail=True)
+
     def _close(self) -> None:
         if self._announced:
             log.warning("the model server answers again, after %.0f s", _now() - self._since)
@@ -174,6 +190,8 @@ class CircuitBreaker:
                 turn.set_exception(self._outage_fault()) if fail else turn.set_result(False)
 
     def _outage_fault(self) -> Fault:
+        if self._refusal is not None:
+            return Fault(self._refusal.kind, str(self._refusal))
         advice = "check the server and repeat the request; calls.outage.wait sets the maximum wait"
         return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {advice}")
 

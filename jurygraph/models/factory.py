@@ -96,7 +96,8 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
 
             key = os.environ.get(config.key) or None
             url_and_model = split_url_and_model(rest, "qwen")
-            return OpenAICompatible(*url_and_model, key, config.form or "native", connections=config.concurrency)
+            form, connections = config.form or "native", config.concurrency
+            return OpenAICompatible(*url_and_model, key, form, connections=connections, key_variable=config.key)
         if kind == "gguf":
             from jurygraph.models.backends.gguf import Gguf
 

@@ -29,7 +29,7 @@ from typing import NamedTuple, TypeVar
 
 from pydantic_core import from_json
 
-from jurygraph.errors import ModelError
+from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, ModelError
 from jurygraph.schema import Cause, Failure
 
 T = TypeVar("T")
@@ -37,6 +37,9 @@ T = TypeVar("T")
 RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
 RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
 """Kinds that the judged response may have provoked."""
+
+ACCESS_KINDS = frozenset({"unauthorised", "unknown-model"})
+"""Kinds that every other request would end with, too: they stop a run."""
 
 OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
@@ -57,6 +60,10 @@ _OVERFLOW_MESSAGES = re.compile(
     re.IGNORECASE,
 )
 """Messages of OpenAI, vLLM, SGLang, llama.cpp and llama-cpp-python about a request longer than the context."""
+
+_UNKNOWN_MODEL_CODES = {"model_not_found"}
+_FILTERED = re.compile(r"\b(?:flagged|moderation|content policy)\b", re.IGNORECASE)
+"""OpenRouter's messages, with a 403, about a prompt that a filter refused."""
 
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 
@@ -124,6 +131,12 @@ class Fault(ModelError):
         """The fault in the form of a verdict's failure."""
         return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])
 
+    def to_error(self, message: str) -> JurygraphError:
+        """Return the public error for planning that cannot go on after this fault."""
+        if self.kind == "budget":
+            return BudgetExceeded(message)
+        return (ModelAccessError if self.kind in ACCESS_KINDS else ModelError)(message)
+
 
 class ServerError(NamedTuple):
     """A server's error: codes, message, and the status if the body has one: llama.cpp and OpenRouter may send a 200."""
@@ -153,6 +166,10 @@ def error_kind(status: int, error: ServerError) -> str:
     """Return the kind of fault for a status and an error."""
     if error.codes & OUT_OF_FUNDS:
         return "unauthorised"
+    if error.codes & _UNKNOWN_MODEL_CODES:
+        return "unknown-model"
+    if status == 403 and (error.codes & _REFUSAL_CODES or _FILTERED.search(error.message)):
+        return "refused"
     kind = kind_of_status(status)
     if kind != "rejected":
         return kind

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any
+from typing import Any, Literal
 
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Price, cost, highest_cost, reply_limit
@@ -94,11 +94,11 @@ class Gateway:
         task.add_done_callback(forget)
         return await asyncio.shield(task)
 
-    def has_reply(self, request: Request, sink: CallSink | None = None) -> bool:
-        """Return whether the reply is in the sink or the cache, so that nothing is sent."""
+    def reply_source(self, request: Request, sink: CallSink | None = None) -> Literal["sink", "cache"] | None:
+        """Return where the reply is stored, so that nothing is sent; None if the model would be asked."""
         if sink is not None and sink.find(request.digest) is not None:
-            return True
-        return self.cache is not None and self.cache.get(request.digest) is not None
+            return "sink"
+        return "cache" if self.cache is not None and self.cache.get(request.digest) is not None else None
 
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
@@ -257,8 +257,8 @@ class Gateway:
 class RecordingBackend(Backend):
     """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
 
-    `requests` are the requests without a reply so far, by digest; none is sent. With `uses_known_replies`, those in the
-    sink or in the gateway's cache have a reply.
+    `requests` are all requests so far, by digest; none is sent. With `uses_known_replies`, those in the sink or in the
+    gateway's cache have a reply; `lacks_reply` is True once one has none.
     """
 
     def __init__(self, gateway: Gateway, sink: CallSink | None, uses_known_replies: bool) -> None:
@@ -266,13 +266,15 @@ class RecordingBackend(Backend):
         self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
         self.capabilities = other.capabilities
         self.requests: dict[str, Request] = {}
+        self.lacks_reply = False
         self._gateway, self._sink, self._uses_known_replies = gateway, sink, uses_known_replies
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return a stored reply; record the request and raise `Fault` of kind `unrecorded` if there is none."""
-        if self._uses_known_replies and self._gateway.has_reply(request, self._sink):
-            return (await self._gateway.ask(request, sink=self._sink)).reply
+        """Record the request; return its stored reply, or raise `Fault` of kind `unrecorded` if there is none."""
         self.requests[request.digest] = request
+        if self._uses_known_replies and self._gateway.reply_source(request, self._sink) is not None:
+            return (await self._gateway.ask(request, sink=self._sink)).reply
+        self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
 
 

@@ -334,9 +334,9 @@ class TestBill:
 
 
 FAULTS: dict[str, tuple[Answer, str]] = {
-    "wrong key": (status(401), "unauthorised, for example: {url}: 401: planted 401"),
+    "bad request": (status(400), "rejected, for example: {url}: 400: planted 400"),
     "broken server": (status(500), "server, for example: {url}: 500: planted 500"),
-    "wrong model": (status(404), "unknown-model, for example: {url}: 404: planted 404"),
+    "busy server": (status(429), "rate-limit, for example: {url}: 429: planted 429"),
 }
 
 
@@ -365,7 +365,7 @@ class TestFailures:
 
         def script(body: dict[str, Any], number: int) -> Answer:
             return (
-                score_by_length(body, number) if mended or "ann" not in body["messages"][1]["content"] else status(401)
+                score_by_length(body, number) if mended or "ann" not in body["messages"][1]["content"] else status(400)
             )
 
         folder = project.folder
@@ -388,7 +388,7 @@ class TestFailures:
         return ended.err.partition("failed for infrastructure reasons:  ")[2].splitlines()[0]
 
     def test_only_the_three_most_frequent_failures_are_printed(self, project: Project, tmp_path: Path):
-        kinds = {"ann": status(401), "bob": status(404), "cas": status(400, body="two\nlines " + "x" * 500)}
+        kinds = {"ann": status(500), "bob": status(429), "cas": status(400, body="two\nlines " + "x" * 500)}
 
         def script(body: dict[str, Any], number: int) -> Answer:
             shown = body["messages"][1]["content"]
@@ -397,12 +397,12 @@ class TestFailures:
             return next(answer for name, answer in kinds.items() if name in shown)
 
         with run_server(script) as server:
-            project.write_config(server.url)
+            project.write_config(server.url, attempts=1)
             printed = [line for line in project.score("run").err.splitlines() if "failed verdicts" in line]
             written_forms = json.loads(project.score("run", "--json").out)["failures"]
         assert [line.partition(",")[0] for line in printed] == [
-            "failed verdicts: 5 of kind unauthorised",
-            "failed verdicts: 5 of kind unknown-model",
+            "failed verdicts: 5 of kind server",
+            "failed verdicts: 5 of kind rate-limit",
             "failed verdicts: 4 of kind rejected",
         ]
         assert max(map(len, printed)) < 240
@@ -426,6 +426,119 @@ class TestFailures:
         project.write_config("http://127.0.0.1:9/v1", attempts=1)
         ended = run("score", project.folder / "tasks.jsonl", "--out", ".")
         assert f"--branch . --out {project.folder / 'here-2'}\n" in ended.err
+
+
+REFUSALS: dict[str, tuple[Answer, str]] = {
+    "wrong key": (status(401), "does not accept the key for model '{model}': check {variable}"),
+    "forbidden": (status(403), "does not accept the key for model '{model}': check {variable}"),
+    "wrong model": (status(404), "does not offer model '{model}' to this key: check the name and {variable}"),
+    "model not found": (
+        status(400, body={"error": {"code": "model_not_found", "message": "planted 400"}}),
+        "does not offer model '{model}' to this key: check the name and {variable}",
+    ),
+}
+
+NAMES = {
+    "native": {"model": "tiny", "variable": "JURYGRAPH_API_KEY"},
+    "litellm": {"model": "openai/tiny", "variable": "OPENAI_API_KEY"},
+}
+
+
+class TestRefusedAccess:
+    """A server that refuses the key, or does not have the model, would refuse every question."""
+
+    KEY = "sk-canary-0123456789abcdef"
+    TASKS = 12
+    ANSWERED = 9
+    """Requests that are answered before the server refuses; each task needs two."""
+
+    @pytest.fixture
+    def project(self, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Project:
+        monkeypatch.setenv("JURYGRAPH_API_KEY", self.KEY)
+        return Project(tmp_path, run, {f"t{number}": f"Dear number {number}," for number in range(self.TASKS)})
+
+    @pytest.mark.parametrize(
+        ("case", "backend"),
+        [*((case, "native") for case in REFUSALS), ("wrong key", "litellm"), ("wrong model", "litellm")],
+    )
+    def test_the_run_stops_at_the_first_refusal_and_is_resumed_once_it_is_mended(
+        self, project: Project, run: Command, case: str, backend: str, monkeypatch: pytest.MonkeyPatch
+    ):
+        answer, problem = REFUSALS[case]
+        refuses = True
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return answer if refuses and number > self.ANSWERED else score_by_length(body, number)
+
+        more = ("--model", "openai/tiny") if backend == "litellm" else ()
+        with run_server(script) as server:
+            project.write_config(server.url, concurrency=3)
+            monkeypatch.setenv("OPENAI_API_KEY", self.KEY)
+            monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+            stopped = project.score("run", *more)
+            assert (stopped.code, stopped.out) == (3, "")
+            assert self.ANSWERED < server.count <= self.ANSWERED + 3  # those in flight
+            assert stopped.err.count(server.url) == 1
+            advice = problem.format(**NAMES[backend])
+            assert f" {advice}; finished groups are kept; run the same" in stopped.err
+            assert self.KEY not in stopped.err
+            kept = project.rewards("run")
+            assert 0 < len(kept) <= self.ANSWERED // 2
+            assert all(reward["status"] == "ok" for reward in kept.values())
+            before, refuses = server.count, False
+            assert project.score("run", *more).code == 0
+            assert server.count - before == 2 * self.TASKS - self.ANSWERED  # nothing that was answered is sent again
+            assert project.score("unbroken", *more).code == 0
+        assert project.rewards("run") == project.rewards("unbroken")
+        assert kept.items() <= project.rewards("run").items()
+        assert run("verify", project.folder / "run", "--deep").code == 0
+
+    def test_a_key_that_is_not_set_is_reported_as_such(self, project: Project, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.delenv("JURYGRAPH_API_KEY")
+        with run_server(lambda body, number: status(401)) as server:
+            project.write_config(server.url, concurrency=1)
+            assert "check JURYGRAPH_API_KEY, which is not set; " in project.score("run").err
+        assert server.count == 1
+
+    def test_a_prompt_that_a_filter_refuses_does_not_stop_the_run(self, project: Project):
+        error = {"code": 403, "message": "Your chosen model requires moderation and your input was flagged"}
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            is_flagged = "number 7," in body["messages"][1]["content"]
+            return status(403, body={"error": error}) if is_flagged else score_by_length(body, number)
+
+        with run_server(script) as server:
+            project.write_config(server.url)
+            ended = project.score("run")
+        assert ended.code == 1, ended.err
+        assert "failed verdicts: 5 of kind refused" in ended.err
+        assert [name for name, reward in project.rewards("run").items() if reward["value"] is None] == ["t7/a"]
+
+
+class TestDryRun:
+    """`--dry-run` reports the requests that are answered without being sent."""
+
+    @staticmethod
+    def known(project: Project, name: str) -> tuple[int, int, int, str]:
+        """Return the expected calls, the requests with a reply in the cache and in the run, and the printed line."""
+        model = json.loads(project.score(name, "--dry-run", "--json").out)["model"]
+        lines = project.score(name, "--dry-run").out.splitlines()
+        (line,) = (line for line in lines if line.startswith("answered without a request: "))
+        return model["expected"]["calls"], model["from_cache"], model["from_run"], line.partition(": ")[2]
+
+    def test_replies_in_the_cache_are_counted(self, project: Project, server: Server):
+        project.write_config(server.url, cache=True)
+        assert self.known(project, "run") == (CALLS, 0, 0, "0 from the cache")
+        project.score("one", "--limit", 1)
+        assert self.known(project, "run") == (CALLS - 2, 2, 0, "2 from the cache")
+        assert server.count == 2
+
+    def test_calls_recorded_in_an_unfinished_run_are_counted(self, project: Project, server: Server):
+        project.write_config(server.url, concurrency=1)
+        assert project.score("run", "--max-calls", 3).code == 4
+        recorded = "0 from the cache, 1 from recorded calls"
+        assert self.known(project, "run") == (CALLS - 3, 0, 1, recorded)
+        assert self.known(project, "other") == (CALLS, 0, 0, "0 from the cache")
 
 
 def test_a_recording_gives_the_same_scores_without_the_server(project: Project, tmp_path: Path, run: Command):
@@ -498,8 +611,6 @@ def valid_reply(body: dict[str, Any]) -> str:
 
 CASES: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "wrong request": error_reply(400),
-    "wrong key": error_reply(401),
-    "wrong model": error_reply(404),
     "broken server": error_reply(500),
     "too many requests": error_reply(429, **{"Retry-After": quote(ECHO)}),
     "redirect": redirect_reply,
@@ -512,12 +623,24 @@ CASES: dict[str, Callable[[dict[str, Any]], Answer]] = {
     "served": lambda body: reply_with(valid_reply(body), served=echo_all_keys()),
     "tokens": lambda body: reply_with(valid_reply(body), logprobs=[(ECHO, -0.1, {ECHO: -0.1, "no": -2.0})]),
 }
+STOPPING_CASES = {"wrong key": error_reply(401), "wrong model": error_reply(404)}
+"""Cases that end a run."""
+
+
+def stop_run(folder: Path, run: Command, url: str) -> str:
+    """Score in a new folder until the case of its name ends the run; return what is printed."""
+    folder.mkdir()
+    project = Project(folder, run, {folder.name: f"case {folder.name}!"})
+    project.write_config(url)
+    stopped = project.score("run")
+    assert (stopped.code, stopped.out) == (3, "")
+    return stopped.err
 
 
 def test_no_key_is_disclosed_whatever_a_server_replies(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     def script(body: dict[str, Any], number: int) -> Answer:
         shown = body["messages"][1]["content"]
-        return next(answer for name, answer in CASES.items() if f"case {name}!" in shown)(body)
+        return next(answer for name, answer in (CASES | STOPPING_CASES).items() if f"case {name}!" in shown)(body)
 
     for name, value in CANARIES.items():
         monkeypatch.setenv(name, value)
@@ -534,11 +657,11 @@ def test_no_key_is_disclosed_whatever_a_server_replies(tmp_path: Path, run: Comm
             text=True,
             check=False,
         )
+        printed = [done.stdout, done.stderr, *(stop_run(folder / name, run, server.url) for name in STOPPING_CASES)]
         assert {request.headers["authorization"] for request in server.requests} == {
             f"Bearer {CANARIES['JURYGRAPH_API_KEY']}"
         }
     assert done.returncode in (0, 1), done.stderr
-    printed = [done.stdout, done.stderr]
     ran = folder / "run"
     for form in ("jsonl", "csv", "parquet", "audit-bundle"):
         printed += run("export", ran, "--to", form, "-o", folder / f"run.{form}")[1:]

@@ -153,6 +153,7 @@ class TestForecastOfAModel:
     def test_json_has_the_same_estimate(self, estimate: Callable[..., CommandResult]):
         loads = json.loads(estimate("{prices: {tiny: {input: 1, output: 2}}}", "--json").out)["model"]
         assert [loads[name]["calls"] for name in ("low", "expected", "worst")] == [6, 6, 12]
+        assert (loads.pop("from_cache"), loads.pop("from_run")) == (0, 0)
         for load in loads.values():
             assert load["cost"] == pytest.approx((load["tokens_in"] + 2 * load["tokens_out"]) / 1e6)
 

@@ -14,7 +14,7 @@ from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parser_script, settings, tension, trip
 from tests.graphs.scenes import decide
 from tests.graphs.scripted import evaluator_use, make_plan
-from tests.models.server import run_server
+from tests.models.server import run_server, status
 
 TENSIONS = [tension(1, 2, "high")]
 BY_HAND: dict[str, Any] = {
@@ -189,7 +189,7 @@ class TestBeforeAnythingIsSent:
             assert asyncio.run(jg.Planner(jury).aestimate_requests(trip(ANN, BEN), group)) == first
             assert server.count == 0
 
-    def test_a_dry_run_lists_no_request_for_known_profiles(
+    def test_a_dry_run_sends_no_request_for_known_profiles(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
     ) -> None:
         monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
@@ -198,16 +198,28 @@ class TestBeforeAnythingIsSent:
             with jg.Jury.from_config(config) as jury:
                 made = jury.prepare(trip(ANN, BEN))
             with jg.Jury.from_config(config) as jury:
-                plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
+                plan, requests = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN)))
                 assert server.count == 3
-                assert (plan is not None and plan.digest, first) == (made.digest, [])
-                _, (request,) = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
+                assert (plan is not None and plan.digest, len(requests)) == (made.digest, 3)
+                assert jury.gateway is not None
+                assert {jury.gateway.reply_source(request) for request in requests} == {"cache"}
+                _, requests = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, ZOE)))
+                (request,) = (one for one in requests if jury.gateway.reply_source(one) is None)
                 assert ZOE in request.messages[1].content
 
     def test_a_dry_run_without_a_model_returns_the_plan(self) -> None:
         with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
             plan, first = asyncio.run(jg.Planner(jury).aestimate_plan(trip(ANN, BEN), profiles_line()))
             assert (plan, first) == (jury.prepare(trip(ANN, BEN), profiles_line()), [])
+
+
+def test_a_refused_key_stops_planning() -> None:
+    with (
+        run_server(lambda body, number: status(401)) as server,
+        jg.Jury.from_config(settings(server.url)) as jury,
+        pytest.raises(jg.ModelAccessError, match=r"could not be read: .*401: planted 401; .*check JURYGRAPH_API_KEY"),
+    ):
+        jury.prepare(trip(ANN, BEN))
 
 
 def test_a_task_is_scored_by_a_profile_alone() -> None:

@@ -207,6 +207,38 @@ class TestWaiting:
         ]
 
 
+@pytest.mark.parametrize("kind", ["unauthorised", "unknown-model"])
+class TestRefusal:
+    """A server that refuses the key or the model."""
+
+    @pytest.mark.parametrize("concurrency", [1, 4])
+    def test_after_a_refusal_no_further_request_is_sent(self, kind: str, concurrency: int) -> None:
+        server = Server((0.0, FOREVER), fault=lambda: Fault(kind, "planted"))
+        results = run(ask_all(gateway_to(server, concurrency), 100))
+        assert [(one.kind, str(one)) for one in results if isinstance(one, Fault)] == [(kind, "planted")] * 100
+        assert len(server.sent) == concurrency
+
+    def test_answers_before_the_refusal_remain(self, kind: str) -> None:
+        server = Server((1.0, FOREVER), fault=lambda: Fault(kind, "planted"))
+        results = run(ask_all(gateway_to(server, 4), 100))
+        answered = sum(isinstance(one, AnsweredCall) for one in results)
+        assert (len(server.sent), answered > 0) == (answered + 4, True)
+
+    def test_one_probe_in_ten_seconds_notices_that_the_server_accepts_again(self, kind: str) -> None:
+        async def later() -> list[set[str]]:
+            gateway, found = gateway_to(server), []
+            for seconds in (0.0, 5.0, 6.0, 11.0):
+                await asyncio.sleep(seconds)
+                found.append(kinds(await ask_all(gateway, 20)))
+            return found
+
+        server = Server((0.0, 15.0), fault=lambda: Fault(kind, "planted"))
+        assert run(later()) == [{kind}, {kind}, {kind}, set()]
+        spans = ((0, 5), (5, 11), (11, 22), (22, 30))
+        sent = [sum(first <= time < last for time in server.sent) for first, last in spans]
+        assert sent == [20, 0, 1, 20]
+
+
 class TestOpening:
     def test_only_consecutive_failures_open_the_circuit(self) -> None:
         async def alternate() -> CircuitBreaker:
@@ -222,7 +254,7 @@ class TestOpening:
 
         assert run(alternate()).outages == 0
 
-    @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "unauthorised", "unknown-model", "too-large"}))
+    @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "too-large"}))
     def test_only_faults_of_an_unreachable_server_open_the_circuit(self, kind: str) -> None:
         async def fail() -> CircuitBreaker:
             breaker = CircuitBreaker(after=3)

@@ -37,30 +37,30 @@ def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = 
     return asyncio.run(whole())
 
 
-async def has_reply_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[bool, bool, bool]:
-    before = gateway.has_reply(make_request(), sink)
+async def sources_before_and_after(gateway: Gateway, sink: Kept | None = None) -> tuple[str | None, ...]:
+    before = gateway.reply_source(make_request(), sink)
     await gateway.ask(make_request(), sink=sink)
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
-    return before, gateway.has_reply(make_request(), sink), gateway.has_reply(make_request("another"), sink)
+    return before, gateway.reply_source(make_request(), sink), gateway.reply_source(make_request("another"), sink)
 
 
 def test_without_cache_and_store_nothing_is_stored() -> None:
-    assert with_gateway(has_reply_before_and_after) == (False, False, False)
+    assert with_gateway(sources_before_and_after) == (None, None, None)
 
 
 def test_a_reply_in_the_store_is_known() -> None:
-    assert with_gateway(lambda gateway: has_reply_before_and_after(gateway, Kept())) == (False, True, False)
+    assert with_gateway(lambda gateway: sources_before_and_after(gateway, Kept())) == (None, "sink", None)
 
 
 def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
-    assert with_gateway(has_reply_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
+    assert with_gateway(sources_before_and_after, cache=Cache(tmp_path)) == (None, "cache", None)
 
-    async def forgotten(gateway: Gateway) -> tuple[bool, bool]:
-        before = gateway.has_reply(make_request())
+    async def forgotten(gateway: Gateway) -> tuple[str | None, ...]:
+        before = gateway.reply_source(make_request())
         gateway.drop_from_cache(make_request().digest)
-        return before, gateway.has_reply(make_request())
+        return before, gateway.reply_source(make_request())
 
-    assert with_gateway(forgotten, cache=Cache(tmp_path)) == (True, False)
+    assert with_gateway(forgotten, cache=Cache(tmp_path)) == ("cache", None)
 
 
 def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Path) -> None:
@@ -74,11 +74,11 @@ def test_an_entry_deleted_at_once_never_enters_the_cache(tmp_path: Path) -> None
         await gateway.ask(make_request())
         gateway.drop_from_cache(make_request().digest)
         await asyncio.sleep(0)
-        return gateway.has_reply(make_request())
+        return gateway.reply_source(make_request()) is not None
 
     assert not with_gateway(forgotten, cache=Cache(tmp_path))
     with_gateway(lambda gateway: gateway.ask(make_request("closed at once")), cache=Cache(tmp_path))
-    assert with_gateway(has_reply_before_and_after, cache=Cache(tmp_path))[0] is False
+    assert with_gateway(sources_before_and_after, cache=Cache(tmp_path))[0] is None
     kept = with_gateway(lambda gateway: _known(gateway, "closed at once"), cache=Cache(tmp_path))
     assert kept, "what came last is put away when the gateway is closed"
 
@@ -335,7 +335,7 @@ def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
 
 
 async def _known(gateway: Gateway, text: str) -> bool:
-    return gateway.has_reply(make_request(text))
+    return gateway.reply_source(make_request(text)) is not None
 
 
 def test_a_call_records_its_request_its_model_and_its_cost() -> None:

@@ -11,7 +11,6 @@ from jurygraph.agents.graph_annotator import validation
 from jurygraph.agents.graph_annotator.domains import Domain
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, EdgesReply, Pair, RolesReply
-from jurygraph.errors import BudgetExceeded, ModelError
 from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
@@ -123,7 +122,7 @@ class Annotator:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
             message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
-            raise (BudgetExceeded if fault.kind == "budget" else ModelError)(message) from fault
+            raise fault.to_error(message) from fault
 
 
 def _criterion_fields(criterion: Criterion) -> dict[str, Any]:

@@ -105,8 +105,8 @@ def _estimate_requests(
     with asyncio.Runner() as runner:
         for _, task in lines.tasks():
             _, requests = runner.run(planner.aestimate_annotation(task, existing_graphs.get(task.id)))
-            estimator.add(requests)
-            without_roles += any(request.prompt == "graph-roles" for request in requests)
+            lacks_reply = estimator.add(requests)
+            without_roles += lacks_reply and all(request.prompt == "graph-roles" for request in requests)
         runner.run(gateway.close())
     estimate = estimator.estimate()
     text = [f"{len(lines)} tasks with a rubric", *estimate_lines(estimate)]

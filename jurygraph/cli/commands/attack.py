@@ -18,7 +18,7 @@ from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
-from jurygraph.errors import BudgetExceeded
+from jurygraph.errors import BudgetExceeded, ModelAccessError
 from jurygraph.runs.canary import Proportion
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
@@ -115,8 +115,8 @@ def _run_study(
     except KeyboardInterrupt:
         print_message(f"interrupted; {advice}")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except BudgetExceeded as error:
-        raise BudgetExceeded(f"{error}; {advice}") from None
+    except (BudgetExceeded, ModelAccessError) as error:
+        raise type(error)(f"{error}; {advice}") from None
 
 
 def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:

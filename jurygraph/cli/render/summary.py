@@ -111,4 +111,6 @@ def estimate_lines(model: "CallEstimate") -> list[str]:
         ["output tokens", *(load.tokens_out for load in loads)],
         ["US dollars", *("unknown" if load.cost is None else load.cost for load in loads)],
     ]
-    return ["", *format_table(["model requests", "low", "expected", "worst"], rows), ASSUMPTIONS]
+    known = f"answered without a request: {model.from_cache} from the cache"
+    known += f", {model.from_run} from recorded calls" if model.from_run else ""
+    return ["", *format_table(["model requests", "low", "expected", "worst"], rows), known, ASSUMPTIONS]

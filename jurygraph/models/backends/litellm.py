@@ -30,6 +30,7 @@ _PROVIDERS = tomllib.loads(files("jurygraph.models.backends").joinpath("litellm.
 CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["forms"].items()}
 LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
+KEYS: dict[str, Sequence[str]] = _PROVIDERS["keys"]
 
 DEFAULT_CAPABILITIES = Capabilities("instructed")  # of other providers: the least that all their models share
 
@@ -80,7 +81,9 @@ class LiteLLM(Backend):
 
     def __init__(self, model: str, base_url: str | None = None, form: SchemaMode | None = None) -> None:
         self.model = model
-        self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_find_address(model))
+        address = ("base_url", base_url) if base_url else _find_variable(model, ADDRESSES, "BASE")
+        self.endpoint = _endpoint(*address)
+        self.key_variable, _ = _find_variable(model, KEYS, "KEY")
         self._base_url = base_url
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(LEFT_OUT, model, frozenset())
@@ -153,11 +156,11 @@ def price(model: str) -> Price | None:
     return Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION)
 
 
-def _find_address(model: str) -> tuple[str, str | None]:
-    """Return the environment variable in which litellm finds the address for a model, and the address if it is set."""
+def _find_variable(model: str, table: Mapping[str, Sequence[str]], suffix: str) -> tuple[str, str | None]:
+    """Return the environment variable in which litellm finds a model's address or key, and its value if it is set."""
     is_proxied = os.environ.get("USE_LITELLM_PROXY", "").strip().lower() == "true"
     provider = "litellm_proxy" if is_proxied else model.partition("/")[0]
-    names = ADDRESSES.get(provider, (f"{provider.upper().replace('-', '_')}_API_BASE",))
+    names = table.get(provider, (f"{provider.upper().replace('-', '_')}_API_{suffix}",))
     return next(((name, os.environ[name]) for name in names if os.environ.get(name)), (names[0], None))
 
 

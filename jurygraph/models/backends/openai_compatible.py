@@ -72,11 +72,13 @@ class OpenAICompatible(Backend):
         form: SchemaMode = "native",
         logprobs: bool = True,
         connections: int = 64,
+        key_variable: str | None = None,
     ) -> None:
         if key is not None and not _KEY.fullmatch(key):
             raise ValueError("the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued")
         self.endpoint: str = _endpoint(url)
         self.model = model
+        self.key_variable = key_variable
         self.secrets = () if key is None else (key,)
         self.capabilities = Capabilities(form, logprobs)
         self._connections = connections

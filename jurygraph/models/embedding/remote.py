@@ -105,7 +105,8 @@ class Endpoint(Server):
         return server.parse(reply, _ANY_OBJECT)
 
     def _backend(self, url: str) -> OpenAICompatible:
-        return OpenAICompatible(url, self.name, os.environ.get(CallsConfig().key) or None)
+        variable = CallsConfig().key
+        return OpenAICompatible(url, self.name, os.environ.get(variable) or None, key_variable=variable)
 
 
 class LiteLLMServer(Server):

@@ -41,34 +41,51 @@ class CallLoad:
 
 @dataclass(frozen=True)
 class CallEstimate:
-    """The model calls needed in addition to those that are known; the assumptions are those of this module."""
+    """The model calls needed in addition to those that are known; the assumptions are those of this module.
+
+    `from_cache` and `from_run` are the numbers of requests with a reply in the cache, and in recorded calls.
+    """
 
     low: CallLoad = CallLoad()
     expected: CallLoad = CallLoad()
     worst: CallLoad = CallLoad()
+    from_cache: int = 0
+    from_run: int = 0
 
 
 class Estimator:
-    """Sums up requests: each once, and only those without a reply in the sink (of a run) or the cache."""
+    """Sums up requests, each once: those without a reply, and the numbers with one in the sink (of a run) or cache."""
 
     def __init__(self, gateway: Gateway, sink: CallSink | None = None) -> None:
         self._gateway = gateway
         self._sink = sink
         self._seen: set[int] = set()  # 64-bit hashes, which take less memory than millions of digests
         self._sums = [[0, 0, 0] for _ in range(3)]
+        self._known: Counter[str] = Counter()
 
-    def add(self, requests: Iterable[Request]) -> None:
-        """Add the requests that are new."""
+    def add(self, requests: Iterable[Request]) -> bool:
+        """Add the requests that are new; return whether any of these requests, new or not, has no reply."""
+        lacks_reply = False
         for request in requests:
-            if hash(request.digest) not in self._seen and not self._gateway.has_reply(request, self._sink):
-                loads = _loads(request, self._gateway.limits.max_tokens)
-                self._sums = [list(map(operator.add, *pair)) for pair in zip(self._sums, loads, strict=True)]
+            source = self._gateway.reply_source(request, self._sink)
+            lacks_reply |= source is None
+            if hash(request.digest) in self._seen:
+                continue
             self._seen.add(hash(request.digest))
+            if source is not None:
+                self._known[source] += 1
+                continue
+            loads = _loads(request, self._gateway.limits.max_tokens)
+            self._sums = [list(map(operator.add, *pair)) for pair in zip(self._sums, loads, strict=True)]
+        return lacks_reply
 
     def estimate(self) -> CallEstimate:
         """Return the sum of all requests so far, with its cost."""
         price = self._gateway.price
-        return CallEstimate(*(CallLoad(calls, read, sent, cost(price, read, sent)) for calls, read, sent in self._sums))
+        low, expected, worst = (
+            CallLoad(calls, read, sent, cost(price, read, sent)) for calls, read, sent in self._sums
+        )
+        return CallEstimate(low, expected, worst, self._known["cache"], self._known["sink"])
 
 
 def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from jurygraph.concurrency import gather_in_order
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.jury import Group, Jury
 from jurygraph.models.request import CallSink, Request
@@ -147,8 +147,8 @@ class ScoringSession:
         `report` receives the number of responses of each group.
         """
         self._refuse_unknown_stakeholders()
-        gateway, run, expected = self.jury.gateway, self._run, Forecast()
-        estimator = None if gateway is None else Estimator(gateway, None if run is None else CallStore(run.ledger))
+        gateway, expected = self.jury.gateway, Forecast()
+        estimator = None if gateway is None else Estimator(gateway, self._known_calls)
         try:
             with _rare_garbage_collection():
                 for task, group in self._source.pairs(self.tasks_done, self.limit):
@@ -174,15 +174,15 @@ class ScoringSession:
         with self._locate_errors(task):
             plan, first = await self._planner.aestimate_plan(task, self._profile_line(task), sink)
         if estimator is not None:
-            estimator.add(first)
+            lacks_reply = estimator.add(first)
             # without a role for each criterion, an annotator does not know the candidate pairs of criteria
             lacks_roles = task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
-            self.tasks_needing_model += plan is None or (bool(first) and lacks_roles)
+            self.tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
         return plan
 
     @cached_property
     def _known_calls(self) -> CallStore:
-        """The calls that may have read profiles: of this run, of the branch and of a planning that was stopped."""
+        """The recorded calls: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
         path = self.folder / PLANNING
         ledgers = [run.ledger if run else None for run in runs] + [Ledger.open(path) if path.exists() else None]
@@ -294,7 +294,10 @@ class ScoringSession:
             raise
 
     async def score(self, report: ProgressCallback) -> None:
-        """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns."""
+        """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns.
+
+        Raises `BudgetExceeded` and `ModelAccessError`; finished groups are kept, and the next session does the rest.
+        """
         if self.is_finished:
             return
         run = self._run
@@ -310,9 +313,13 @@ class ScoringSession:
                     self._store_group(run, writer, started.popleft(), traces, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
-        except BudgetExceeded:
+        except (BudgetExceeded, ModelAccessError) as error:
             if gateway is not None:
                 await gateway.wait_for_pending()
+            resume = "run the same command again to continue"
+            if isinstance(error, ModelAccessError):
+                resume = "run the same command again once that is mended; another model needs another --out"
+            error.args = (f"{error}; finished groups are kept; {resume}",)
             raise
         finally:
             if gateway is not None:
@@ -399,8 +406,7 @@ def _refuse_over_budget(traces: Sequence[Trace]) -> None:
     """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         if verdict.failure is not None and verdict.failure.kind == "budget":
-            hint = "finished groups are kept; run the same command again to continue"
-            raise BudgetExceeded(f"{verdict.failure.message}; {hint}")
+            raise BudgetExceeded(verdict.failure.message)
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.decision.recipe import component_names, default_component
-from jurygraph.errors import BudgetExceeded, ConfigError, InputError
+from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelAccessError
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import ReusedResults, VerdictKey, required_material
@@ -130,12 +130,12 @@ class AttackStudy:
     async def run(self, report: Report) -> AttackReport:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
-        Raises BudgetExceeded if a limit of cost or calls is reached.
+        Raises BudgetExceeded if a limit of cost or calls is reached, and ModelAccessError.
         """
         gateway, sink = self._jury.gateway, _InMemorySink()
         try:
             reports = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
-        except BudgetExceeded:
+        except (BudgetExceeded, ModelAccessError):
             if gateway is not None:
                 await gateway.wait_for_pending()
             raise

@@ -134,7 +134,7 @@ class TestSpread:
         assert verdict(traces["noise"], "embedding").score == 0.0
 
     def test_a_missing_embedding_is_a_failure_and_the_other_parts_remain(self) -> None:
-        traces = with_embedder({"a": FIRST, "b": OTHER}, lambda body, number: status(401))
+        traces = with_embedder({"a": FIRST, "b": OTHER}, lambda body, number: status(400))
         assert verdict(traces["a"], "embedding").failure is not None
         assert verdict(traces["a"], "embedding").status == "failed"
         assert verdict(traces["a"], "distinct").status == "ok"

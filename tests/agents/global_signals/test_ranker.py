@@ -86,8 +86,8 @@ def test_many_responses_are_requested_in_batches_and_each_gets_its_result() -> N
 
 
 def test_an_unranked_response_is_a_failure() -> None:
-    verdicts, _ = rank_texts({"a": "there", "b": "here"}, lambda body, number: status(401))
-    assert {(v.status, v.failure and v.failure.kind) for v in verdicts.values()} == {("failed", "unauthorised")}
+    verdicts, _ = rank_texts({"a": "there", "b": "here"}, lambda body, number: status(400))
+    assert {(v.status, v.failure and v.failure.kind) for v in verdicts.values()} == {("failed", "rejected")}
 
 
 def test_a_too_long_response_fails_alone_with_cause_response() -> None:

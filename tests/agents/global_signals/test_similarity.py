@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph import ConfigError, Jury, Response, Task, Trace, Verdict
+from jurygraph import ConfigError, Jury, ModelAccessError, Response, Task, Trace, Verdict
 from jurygraph.agents.global_signals.evaluators import nearness
 from jurygraph.conformance import check_evaluator
 from tests.models.embedding.server import embeddings_reply, run_embedding_server
@@ -92,20 +92,19 @@ def test_a_copy_of_the_reference_is_stopped_at_the_gate() -> None:
     assert server.requests[0].body["input"].count(reference) == 1
 
 
-@pytest.mark.parametrize(
-    ("script", "kind"),
-    [
-        (lambda body, number: status(401), "unauthorised"),
-        (lambda body, number: status(404), "unknown-model"),
-    ],
-)
-def test_a_missing_embedding_is_a_failure_without_credit(script: Script, kind: str) -> None:
-    traces, _ = score_texts({"a": "tea"}, script)
+def test_a_missing_embedding_is_a_failure_without_credit() -> None:
+    traces, _ = score_texts({"a": "tea"}, lambda body, number: status(400))
     verdict = only_verdict(traces["a"])
     assert (verdict.status, verdict.score) == ("failed", None)
     assert verdict.failure is not None
-    assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
+    assert (verdict.failure.kind, verdict.failure.cause) == ("rejected", "infrastructure")
     assert not traces["a"].reward.value
+
+
+@pytest.mark.parametrize("code", [401, 404])
+def test_an_embedder_without_access_stops_scoring(code: int) -> None:
+    with pytest.raises(ModelAccessError, match=f"{code}: planted {code}; .* model 'tiny'.* check .*JURYGRAPH_API_KEY"):
+        score_texts({"a": "tea"}, lambda body, number: status(code))
 
 
 def too_long(body: dict[str, object], number: int) -> object:

@@ -291,9 +291,7 @@ def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
     assert "criterion_1" not in repair_message(bodies[1])
 
 
-@pytest.mark.parametrize(
-    ("second", "kind"), [(status(400), "rejected"), (status(401), "unauthorised"), (status(503), "server")]
-)
+@pytest.mark.parametrize(("second", "kind"), [(status(400), "rejected"), (status(503), "server")])
 def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_response(second: Answer, kind: str) -> None:
     (trace,), _ = score_by_script(
         reply_in_turn(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1

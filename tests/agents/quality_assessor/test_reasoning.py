@@ -199,7 +199,7 @@ def test_a_reply_malformed_twice_gives_no_credit(reply: Any) -> None:
     assert len(bodies) == 2
 
 
-@pytest.mark.parametrize(("answer", "kind"), [(status(503), "server"), (status(401), "unauthorised")])
+@pytest.mark.parametrize(("answer", "kind"), [(status(503), "server"), (status(400), "rejected")])
 def test_a_missing_reply_is_not_the_fault_of_the_response(answer: Any, kind: str) -> None:
     trace, _ = judge_solution(answer, attempts=1)
     for verdict in trace.verdicts:

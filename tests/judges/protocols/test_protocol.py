@@ -402,7 +402,7 @@ def test_weights_that_do_not_sum_to_one_are_named_to_the_model() -> None:
 
 FAILED_CALLS = (
     (status(503), "server", "infrastructure"),
-    (status(401), "unauthorised", "infrastructure"),
+    (status(400), "rejected", "infrastructure"),
     (reply_with("{", finish="length"), "truncated", "response"),
     (reply_with(None, refusal="I will not."), "refused", "response"),
     (reply_with(""), "empty", "response"),

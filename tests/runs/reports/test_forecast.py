@@ -156,7 +156,8 @@ class TestCalls:
         known = make_task("a", *TEXTS, criteria=1)
         score(tmp_path / "one", write_tasks(tmp_path, [known]), judge_config(server.url))
         tasks = write_tasks(tmp_path, [known, make_task("b", *TEXTS, criteria=1)])
-        assert call_counts(forecast(tmp_path / "other", tasks, judge_config(server.url))) == (2, 2, 4)
+        estimate = forecast(tmp_path / "other", tasks, judge_config(server.url))
+        assert (call_counts(estimate), estimate.from_cache, estimate.from_run) == ((2, 2, 4), 2, 0)
         assert call_counts(forecast(tmp_path / "other", tasks, judge_config(server.url, cache=False))) == (4, 4, 8)
 
     def test_calls_of_an_interrupted_run_are_not_counted(self, tmp_path: Path, server: Server) -> None:
@@ -165,7 +166,8 @@ class TestCalls:
             score(tmp_path / "run", tasks, judge_config(server.url, cache=False, concurrency=1), max_calls=3)
         assert server.count == 3
         before = (tmp_path / "run" / "run.sqlite").read_bytes()
-        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url, cache=False))) == (1, 1, 2)
+        estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, cache=False))
+        assert (call_counts(estimate), estimate.from_cache, estimate.from_run) == ((1, 1, 2), 0, 1)
         assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
         score(tmp_path / "run", tasks, judge_config(server.url, cache=False))
         assert server.count == 4
