@@ -20,7 +20,6 @@ from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, format_pat
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
 from jurygraph.schema.frozen_model import Id, require_unique
 from jurygraph.sources.files import FileDigest, Line, TextFile, file_state, require_temporary_space
-from jurygraph.sources.ratings import unescape_formulas
 from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
 from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
 
@@ -72,11 +71,7 @@ def is_table(path: str | Path) -> bool:
 
 
 def _rows_of(path: Path) -> Iterator[PlacedRow]:
-    """Yield the rows of a table; in a CSV file the escaping of exported tables is undone."""
-    rows = read_saved_dataset(path) if path.is_dir() else read_rows(path)
-    if path.is_dir() or not is_csv(path):
-        return rows
-    return ((place, {unescape_formulas(k): unescape_formulas(v) for k, v in row.items()}) for place, row in rows)
+    return read_saved_dataset(path) if path.is_dir() else read_rows(path)
 
 
 class _TableLines(TextFile):

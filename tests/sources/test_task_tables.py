@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Response, Task
 from jurygraph.sources import TableColumns, open_tasks, read_tasks
-from jurygraph.sources.ratings import escape_formulas
 from tests.agents.facts.examples import SUFFIXES, write_table
 
 Rows = list[dict[str, Any]]
@@ -184,17 +183,6 @@ def test_columns_of_a_file_without_lines_are_those_of_the_whole_file(tmp_path: P
     assert refusal(path, columns(id="by")) == (
         "t.parquet, row 2, column by: is 'ann', as in row 1; give each row an id of its own"
     )
-
-
-def test_texts_of_an_exported_csv_file_lose_the_apostrophes_that_kept_a_spreadsheet_from_running_them(
-    tmp_path: Path,
-) -> None:
-    text = "-7b\n- first\n=SUM(A1)"
-    row = {name: escape_formulas(each) for name, each in {"question": text, "answer": text, "-n": "+1"}.items()}
-    [(task, (response,))] = read_tasks(
-        write_table(tmp_path / "t.csv", [{escape_formulas(k): v for k, v in row.items()}]), columns=COLUMNS
-    )
-    assert (task.query, response.text, response.labels) == (text, text, {"-n": "+1"})
 
 
 def test_cells_may_be_longer_than_the_limit_of_the_csv_module(tmp_path: Path) -> None:
