@@ -56,7 +56,7 @@ def ranks(task: TaskView, responses: Sequence[Response]) -> list[Any]:
 
 
 @jg.evaluator(layer="check", scope="pair")
-def longer(task: TaskView, first: Response, second: Response) -> bool:
+def longer_text(task: TaskView, first: Response, second: Response) -> bool:
     return len(first.text) > len(second.text)
 
 
@@ -82,7 +82,7 @@ def breaks(task: TaskView, response: Response) -> bool:
         {"use": f"{HERE}:counts_later"},
         {"use": f"{HERE}.counts_letters"},
         {"use": f"{HERE}.ranks"},
-        {"use": f"{HERE}.longer"},
+        {"use": f"{HERE}.longer_text"},
         {"use": f"{HERE}.by_reviewer"},
         {"use": f"{HERE}.breaks"},
         {"use": "maths.accuracy"},
@@ -156,7 +156,7 @@ class NeedsModel(jg.Evaluator):
     [
         ("criteria", "uses the config's model, which no other process can reach"),
         (f"{HERE}.NeedsModel", "uses the config's model"),
-        ("longer", "name it by its dotted path"),
+        ("longer_text", "name it by its dotted path"),
     ],
 )
 def test_an_evaluator_that_no_other_process_can_run_is_refused(name: str, message: str) -> None:
@@ -185,6 +185,6 @@ def test_a_function_of_a_script_is_refused() -> None:
 def test_isolation_is_no_part_of_the_plan() -> None:
     digests = set()
     for more in ({}, {"isolate": "process"}):
-        with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.longer", **more}]}) as jury:
+        with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.longer_text", **more}]}) as jury:
             digests.add(jury.prepare(TASK).digest)
     assert len(digests) == 1

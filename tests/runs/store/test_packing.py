@@ -197,7 +197,7 @@ class TestTrace:
         response = Response(id="r", text="text", data={"x": [1.5]})
         body, texts = pack(trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response)
         places = dict(enumerate(texts))
-        assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}}
+        assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}, "metadata": {}}
         assert unpack_material(body["material"][0], "r", places) == material
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
@@ -206,7 +206,11 @@ class TestTrace:
         data = Response(id="r", text="text", data={"x": 1})
         for labels, response in (({"gold": 1}, RESPONSE), ({}, data), ({}, RESPONSE)):
             body, texts = pack(trace(labels=labels), response)
-            assert unpack_about(body, dict(enumerate(texts))) == {"labels": labels, "data": response.data}
+            assert unpack_about(body, dict(enumerate(texts))) == {
+                "labels": labels,
+                "data": response.data,
+                "metadata": {},
+            }
             assert ("about" in body) == bool(labels or response.data)
 
     def test_texts_are_stored_as_compact_unescaped_json(self) -> None:
