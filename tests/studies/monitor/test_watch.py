@@ -47,4 +47,4 @@ def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:
     page = (Path(__file__).parents[3] / "docs" / "watching.md").read_text(encoding="utf-8")
     (loop,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     exec(compile(loop, "watching.md", "exec"), {})
-    assert capsys.readouterr().out.startswith("series='reward' steps=50 ")
+    assert capsys.readouterr().out.startswith("SeriesSummary(series='reward', steps=50, ")
