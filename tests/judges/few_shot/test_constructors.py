@@ -295,8 +295,8 @@ def test_without_examples_of_others_shrinkage_abstains(tmp_path: Path) -> None:
     (verdict,) = verdicts(traces).values()
     assert (verdict.status, verdict.score, bodies) == ("abstained", None, [])
     assert verdict.reason == (
-        "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and none by others can be "
-        "shown; 5 were dropped"
+        "no rating of 'quality' by anybody but reviewer 'ann' can be shown; 5 were dropped; as many are shown of the "
+        "reviewer as of the others"
     )
     assert verdict.examples == ()
 
