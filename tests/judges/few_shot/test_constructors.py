@@ -240,6 +240,10 @@ def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> 
     assert verdict.native == pytest.approx(10 * verdict.score)
     assert sorted(examples_shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
     assert {verdict.call, verdict.shrinkage.call} == {call.id for call in trace.calls}
+    assert {use.id: use.purpose for use in verdict.named_calls} == {
+        verdict.call: "judge",
+        verdict.shrinkage.call: "aggregate judge",
+    }
     assert len(trace.calls) == 2
     assert example_reviewers(verdict) == ["ann", "ann"]
     assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
