@@ -59,6 +59,8 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
         lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
     outcomes = counts.judged - trace.gated, trace.gated, counts.abstained, counts.failed, counts.not_applicable
     lines.append(f"verdicts  {counts.total} = {format_counts(*outcomes)}")
+    if discarded := explanation.with_effect("discarded"):
+        lines.append(f"note      judged verdicts that are discarded for low confidence: {len(discarded)}")
     lines += [f"note      {escape_line(note)}" for note in reward.notes]
     if not reward.weights_fixed:
         lines.append("note      weights not fixed: a judge set them after it saw the response")
