@@ -21,7 +21,7 @@ from tests.test_readme import COMMAND, README, ROOT, blocks, commands, run, word
 
 DOCS = ROOT / "docs"
 PAGES = {page.name: page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")}
-ELSEWHERE = {"composing.md": "test_composing_guide.py", "tour.md": "test_readme.py"}
+ELSEWHERE = {"composing.md": "test_composing_guide.py", "judges.md": "test_judges_page.py", "tour.md": "test_readme.py"}
 """Pages whose commands another test types."""
 NEEDS_A_MODEL = {
     "graphs.md": (

@@ -3,17 +3,22 @@
 import json
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jurygraph import Jury, Response, Task
 from jurygraph.sources import read_tasks
+from tests.judges.few_shot.reviewers import examples_shown, prose
 from tests.judges.pairwise.comparisons import judge_script, shown_order
 from tests.judges.protocols.trip import PLAN, find_everything, trip
-from tests.models.server import run_server
+from tests.models.judge_scripts import quotable, response_in
+from tests.models.server import Answer, reply_with, run_server
+from tests.test_readme import COMMAND, commands, run, words
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "judges.md").read_text(encoding="utf-8")
@@ -25,8 +30,9 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
-PROTOCOLS, PAIRWISE, COMBINED, REVIEWERS, IDEAS = blocks("yaml")
-"""The configs, in the order of the page."""
+PROTOCOLS, PAIRWISE, COMBINED, REVIEWERS, MEASURED, IDEAS = blocks("yaml")
+ORDER, MEASURE = blocks("python")
+"""The configs and scripts, in the order of the page."""
 
 
 @pytest.fixture(autouse=True)
@@ -84,10 +90,39 @@ def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     responses = [one.model_dump(mode="json", include={"id", "text"}) for one in group()]
     row = {"id": "t", "query": "Write to Ann.", "responses": responses}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(row), encoding="utf-8")
-    (script,) = blocks("python")
     with run_server(judge_script(shown_order)) as server:
         written(tmp_path, PAIRWISE, server.url)
-        score = [str(Path(sys.executable).with_name("jurygraph")), "score", "tasks.jsonl", "--out", "run"]
+        score = [COMMAND, "score", "tasks.jsonl", "--out", "run"]
         subprocess.run(score, cwd=tmp_path, check=True, capture_output=True)
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", ORDER], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout == "3 3 3 0 1.0\n"
+
+
+@pytest.mark.slow
+def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
+    (form,) = blocks("json")
+
+    def predict(body: dict[str, Any], number: int) -> Answer:
+        """Reply in the form of the page with the median of the shown scores, or 5; every reply is unsure."""
+        shown = [score for _, score in examples_shown(body)]
+        score = {"value": int(statistics.median_low(shown)) if shown else 5, "confidence": 50}
+        reply = {**json.loads(form)["score"], **score, "quotes": quotable(response_in(body))}
+        return reply_with(json.dumps({"score": reply}))
+
+    stars = {"ann": (1, 1, 1, 2), "bo": (5, 5, 5, 4)}
+    people = [f"i{n},{who},{given},{prose(n)},so" for who, row in stars.items() for n, given in enumerate(row)]
+    (tmp_path / "people.csv").write_text("\n".join(["item,person,stars,text,why", *people, ""]), encoding="utf-8")
+    with run_server(predict) as server:
+        written(tmp_path, MEASURED, server.url)
+        for line in commands(PAGE):
+            run(words(line), tmp_path)
+        assert server.count == 8 + 8 + 4
+    done = subprocess.run([sys.executable, "-c", MEASURE], cwd=tmp_path, check=True, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "ann aggregate: mean error 3.75, 4 ratings",
+        "ann personalized: mean error 0.25, 4 ratings",
+        "ann zero-shot: mean error 3.75, 4 ratings",
+        "bo aggregate: mean error 3.75, 4 ratings",
+        "bo personalized: mean error 0.25, 4 ratings",
+        "bo zero-shot: mean error 0.25, 4 ratings",
+    ]

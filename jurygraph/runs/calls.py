@@ -155,9 +155,7 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
     for name in reversed(names):
         yield from made.get(name, ())
     for verdict in verdicts:
-        yield from verdict.calls
-        if verdict.shrinkage is not None and verdict.shrinkage.call is not None:
-            yield CallUse(id=verdict.shrinkage.call, purpose="aggregate judge")
+        yield from verdict.named_calls
 
 
 def _read_texts(run: Run, name: str) -> tuple[Any, Any]:

@@ -167,6 +167,12 @@ class RecordedVerdict(Verdict, VerdictIdentity):
     calls: tuple[CallUse, ...] = Field(default=(), exclude_if=lambda calls: not calls)
     steps: tuple[Step, ...] = Field(default=(), exclude_if=lambda steps: not steps)
 
+    @property
+    def named_calls(self) -> list[CallUse]:
+        """The calls, with the purpose `aggregate judge` for the one that the score was shrunk toward."""
+        toward = None if self.shrinkage is None else self.shrinkage.call
+        return [CallUse(id=use.id, purpose="aggregate judge") if use.id == toward else use for use in self.calls]
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the verdict without the durations of its steps."""

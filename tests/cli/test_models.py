@@ -334,9 +334,9 @@ class TestBill:
 
 
 FAULTS: dict[str, tuple[Answer, str]] = {
-    "bad request": (status(400), "rejected, for example: {url}: 400: planted 400"),
-    "broken server": (status(500), "server, for example: {url}: 500: planted 500"),
-    "busy server": (status(429), "rate-limit, for example: {url}: 429: planted 429"),
+    "bad request": (status(400), "rejected (criteria 15), for example: {url}: 400: planted 400"),
+    "broken server": (status(500), "server (criteria 15), for example: {url}: 500: planted 500"),
+    "busy server": (status(429), "rate-limit (criteria 15), for example: {url}: 429: planted 429"),
 }
 
 
@@ -356,9 +356,8 @@ class TestFailures:
 
     def test_an_unreachable_server_is_named_as_the_reason(self, project: Project):
         project.write_config("http://127.0.0.1:9/v1", attempts=1)
-        assert (
-            "failed verdicts: 15 of kind connection, for example: http://127.0.0.1:9/v1: " in project.score("run").err
-        )
+        reason = "15 of kind connection (criteria 15), for example: http://127.0.0.1:9/v1: "
+        assert f"failed verdicts: {reason}" in project.score("run").err
 
     def test_the_retry_command_repeats_the_failed_verdicts_alone(self, project: Project, run: Command):
         mended = False
@@ -400,7 +399,7 @@ class TestFailures:
             project.write_config(server.url, attempts=1)
             printed = [line for line in project.score("run").err.splitlines() if "failed verdicts" in line]
             written_forms = json.loads(project.score("run", "--json").out)["failures"]
-        assert [line.partition(",")[0] for line in printed] == [
+        assert [line.partition(" (")[0] for line in printed] == [
             "failed verdicts: 5 of kind server",
             "failed verdicts: 5 of kind rate-limit",
             "failed verdicts: 4 of kind rejected",

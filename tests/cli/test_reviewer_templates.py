@@ -243,3 +243,30 @@ def test_criteria_that_an_idea_did_not_reach_are_missing_unless_set_to_zero(
     assert after == pytest.approx(before * 4 / 6)
     assert missing["glaze/pools"]["reward"]["value"] == zero["glaze/pools"]["reward"]["value"]
     assert {trace["reward"]["coverage"] for trace in (*missing.values(), *zero.values())} == {1.0}
+
+
+# Confidence
+
+
+def test_verdicts_discarded_for_low_confidence_are_counted_by_score_and_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    run("init", "jury", "--template", "reviewers")
+    task = rows(Path("jury/tasks.jsonl"))[0]
+    first, text = (task["responses"][0][name] for name in ("id", "text"))
+
+    def script_unsure_of_first(body: dict[str, Any], number: int) -> Answer:
+        return prediction_reply(body, 3, 70 if response_in(body) == text else 90)
+
+    with run_server(script_unsure_of_first) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        scored = run("score", "jury/tasks.jsonl", "--out", "run", "--model", model)
+    line = "discarded, because their confidence is below min_confidence: personalized 3\n"
+    assert line in scored.out
+    assert re.search(r"^figures +2 +0\.5000 \(n = 1\)", scored.out, flags=re.MULTILINE)
+    assert line in run("show", "run").out
+    assert "confidence" not in run("show", "run", "--status", "ok").out
+    shown = run("show", "run", "--response", first).out
+    assert "note      judged verdicts that are discarded for low confidence: 3\n" in shown

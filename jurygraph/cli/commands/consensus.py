@@ -206,7 +206,8 @@ def _heading(report: ConsensusReport) -> Iterator[str]:
     classes = zip(map(format_label, report.classes), report.values, strict=True)
     yield escape_line(f"classes and credit: {', '.join(f'{name} ({value:g})' for name, value in classes)}", 400)
     steps = f"{'converged' if report.converged else 'stopped'} after {report.iterations} steps"
-    yield f"method {report.method}; preset {report.preset}, {steps}, log-likelihood {report.log_likelihood:.3f}"
+    fit = f"model fitted with preset {report.preset}: {steps}, log-likelihood {report.log_likelihood:.3f}"
+    yield f"scores by {_METHOD_NAMES[report.method]} (method {report.method}); {fit}"
 
 
 def _format_interval(interval: Sequence[float | None] | None) -> str:

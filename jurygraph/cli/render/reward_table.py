@@ -1,10 +1,12 @@
 """The table of rewards of `jurygraph show`: its columns, and the selection and order of its rows."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
+from jurygraph.cli.render.summary import discarded_lines
 from jurygraph.cli.render.text import (
     format_component,
     format_number,
@@ -17,6 +19,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import count_discarded
 
 T = TypeVar("T")
 _TEXTS = {"response": attrgetter("response_id"), "agent": attrgetter("agent"), "status": attrgetter("status")}
@@ -98,15 +101,17 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
             for name in names
         ]
 
-    left, is_filled_in = sum(name in _TEXTS for name in names), False
+    left, is_filled_in, discarded = sum(name in _TEXTS for name in names), False, Counter[str]()
     with spooled_table(names, left) as table:
-        for row in selection.select(run, format_row):
+        for row, counts_of_row in selection.select(run, lambda one: (format_row(one), count_discarded(one.reward))):
             table.add(row)
+            discarded.update(counts_of_row)
             is_filled_in |= any(cell.startswith("*") for cell in row[left:])
         shown = table.fit(terminal_width())
         print_result_lines(table.lines())
     if is_filled_in:
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
+    print_result_lines(discarded_lines(discarded))
     if names[shown:]:
         print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
     if hidden:

@@ -1,26 +1,27 @@
 """Output of a command that scores: rewards, canaries, missed thresholds, requests and cost."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.render.text import format_counts, format_table, print_message, print_report
+from jurygraph.cli.render.text import escape_line, format_counts, format_table, print_message, print_report
 
 if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
-    from jurygraph.runs.reports.summary import Summary
+    from jurygraph.runs.reports.summary import AgentRow, Summary
 
 
 def result_lines(summary: "Summary") -> list[str]:
     """Return rewards by agent, counts of verdicts by status, credit for known-bad responses, and sources of replies."""
     rows = [
-        [row.agent or "(no agent)", row.responses, row.mean, row.coverage, row.ok, row.degraded, row.failed]
+        [row.agent or "(no agent)", row.responses, _format_mean(row), row.coverage, row.ok, row.degraded, row.failed]
         for row in summary.agents.values()
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     outcomes = summary.judged, summary.gated, summary.abstained, summary.failed_verdicts, summary.not_applicable
     lines = [*format_table(header, rows), f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested"]
+    lines += discarded_lines(summary.discarded)
     if (tally := summary.canaries) is not None:
         known_bad = f"{tally.items} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
         share = tally.share
@@ -32,6 +33,17 @@ def result_lines(summary: "Summary") -> list[str]:
         if (number := summary.bill.tallies[source].number)
     ]
     return [*lines, f"calls: {', '.join(calls)}"] if calls else lines
+
+
+def _format_mean(row: "AgentRow") -> float | str | None:
+    """Return the mean reward, with the number of rewards where some failed and are not part of it."""
+    return row.mean if row.scored in (0, row.responses) else f"{row.mean:z.4f} (n = {row.scored})"
+
+
+def discarded_lines(discarded: Mapping[str, int]) -> list[str]:
+    """Return a line with the numbers of verdicts that components discarded for low confidence, if there are any."""
+    counts = ", ".join(f"{name} {number}" for name, number in discarded.items())
+    return [escape_line(f"discarded, because their confidence is below min_confidence: {counts}")] if counts else []
 
 
 _REPLY_SOURCES: dict["ReplySource", tuple[str, str]] = {

@@ -59,6 +59,8 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
         lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
     outcomes = counts.judged - trace.gated, trace.gated, counts.abstained, counts.failed, counts.not_applicable
     lines.append(f"verdicts  {counts.total} = {format_counts(*outcomes)}")
+    if discarded := explanation.with_effect("discarded"):
+        lines.append(f"note      judged verdicts that are discarded for low confidence: {len(discarded)}")
     lines += [f"note      {escape_line(note)}" for note in reward.notes]
     if not reward.weights_fixed:
         lines.append("note      weights not fixed: a judge set them after it saw the response")
@@ -137,7 +139,7 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
         shown = (f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}" for s in verdict.steps)
         lines.append(f"steps: {', '.join(shown)}")
     if len(verdict.calls) > 1:
-        lines.append(f"{len(verdict.calls)} calls: {', '.join(use.purpose for use in verdict.calls)}")
+        lines.append(f"{len(verdict.calls)} calls: {', '.join(use.purpose for use in verdict.named_calls)}")
     if one.effect == "discarded":
         lines.append(f"discarded: {discard_reason(one)}")
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in (*lines, *example_details(verdict)))

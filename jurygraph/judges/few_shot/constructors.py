@@ -14,7 +14,7 @@ from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
 from jurygraph.judges.few_shot.history import Example, ReviewerHistory, join_names
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
 from jurygraph.judges.few_shot.shown_examples import ShownExamples, as_shots, choose_examples, example_use
-from jurygraph.messages import did_you_mean
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.task import query_text
@@ -244,15 +244,14 @@ class Personalized(ReviewerJudge):
 
 def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
-    subject, reviewer = repr(inputs.question.subject), f"reviewer {inputs.task.member!r}"
-    if not left[pool].examples:
-        empty_pool, reason = pool, f"no rating of {subject} can be shown for {reviewer}"
-    else:
-        (empty_pool,) = (other for other in left if other != pool)
-        side = "none of theirs" if empty_pool == "own" else "none by others"
-        reason = f"ratings of {subject} by {reviewer} and by others are shown in equal numbers, and {side} can be shown"
+    empty_pool = pool if not left[pool].examples else next(other for other in left if other != pool)
+    domain, member = inputs.task.metadata.get("domain"), repr(inputs.task.member)
+    owner = f"reviewer {member}" if empty_pool == "own" else f"anybody but reviewer {member}"
+    place = "" if domain is None else f" in the task's domain {quote(str(domain))}"
+    reason = f"no rating of {inputs.question.subject!r} by {owner}{place} can be shown"
     dropped = len(left[empty_pool].uses)
-    return f"{reason}; {dropped} were dropped" if dropped else reason
+    reason += f"; {dropped} were dropped" if dropped else ""
+    return f"{reason}{'' if empty_pool == pool else '; as many are shown of the reviewer as of the others'}"
 
 
 def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdict:

@@ -158,6 +158,7 @@ class ReviewerHistory:
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
         self.name, self._scales, self._unread_columns = ratings.name, scales, ratings.unread
+        self._unmapped_fields = [name for name in Rating.model_fields if name not in ratings.columns]
         self._named_dimensions = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
         self._by_dimension: dict[tuple[str, str | None], dict[str, list[Example]]] = {}
         """The examples by dimension, and by dimension and domain; then by reviewer, in order."""
@@ -216,8 +217,9 @@ class ReviewerHistory:
         total = len(self.examples) + sum(omitted.number for omitted in self.left_out)
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
-        for column, hint in self._unread_columns.items():
-            yield f"Not read: column {quote(column)}{f'; {hint}' if hint else '.'}"
+        if self._unread_columns:
+            unread, unmapped = join_names(list(map(quote, self._unread_columns))), ", ".join(self._unmapped_fields)
+            yield f"Not read: {unread}{f'; `columns` can map {unmapped}' if unmapped else ''}."
         for kind, number, first in self.left_out:
             yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
         for dimension in sorted(self._scales):
@@ -227,6 +229,11 @@ class ReviewerHistory:
                 named = self._named_dimensions
                 hint = None if dimension in named else did_you_mean(dimension, sorted(named))
                 yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
+        if shots:
+            domains = sorted({domain for _, domain in self._by_dimension if domain is not None})
+            known = f"The ratings have the domains {join_names(list(map(quote, domains)))}" if domains else ""
+            tasks = f"tasks with {'another' if domains else 'a'} domain (metadata.domain)"
+            yield f"{known or 'No rating has a domain'}; judges with examples abstain on {tasks}."
 
     def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
         """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""

@@ -1,13 +1,14 @@
 """Summarize a run: rewards by agent, and the outcomes of all verdicts."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
-from jurygraph.runs.store.packing import unpack_message
-from jurygraph.schema import Cause
+from jurygraph.runs.store.packing import count_discarded, unpack_message
+from jurygraph.schema import Cause, Question
 
 
 @dataclass
@@ -56,12 +57,13 @@ ReadTexts = Callable[[], Mapping[int, bytes]]
 
 @dataclass
 class FailureRow:
-    """Verdicts that failed with the same cause and kind; `message` is that of the first one."""
+    """Verdicts that failed with the same cause and kind, by evaluator; `message` is that of the first one."""
 
     cause: Cause
     kind: str
     message: str
     verdicts: int = 0
+    evaluators: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -69,8 +71,9 @@ class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair is in two traces and counts once.
     A score that a gate set without a judgement is `gated`, not `judged`.
 
-    `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the
-    `canaries` are filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
+    `discarded` are the judged verdicts that components discarded for low confidence, by component. `lowest` is the id
+    of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the `canaries` are
+    filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
     """
 
     agents: dict[str | None, AgentRow] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class Summary:
     failed_verdicts: int = 0
     not_applicable: int = 0
     infrastructure_failures: int = 0
+    discarded: Counter[str] = field(default_factory=Counter)
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
     canaries: CanaryTally | None = None
@@ -90,8 +94,19 @@ class Summary:
     _last_task: str | None = field(default=None, repr=False)
     _lowest_value: float = field(default=float("inf"), repr=False)
 
-    def add(self, task_id: str, response_id: str, body: Content, reward: Content, read_texts: ReadTexts) -> None:
-        """Count one trace as it is stored; `read_texts` returns its texts, which hold the messages of failures."""
+    def add(
+        self,
+        task_id: str,
+        response_id: str,
+        questions: Sequence[Question],
+        body: Content,
+        reward: Content,
+        read_texts: ReadTexts,
+    ) -> None:
+        """Count one trace as it is stored.
+
+        `questions` are those of its survey, in order; `read_texts` returns its texts, with the messages of failures.
+        """
         agent, value, status = body.get("agent"), reward["value"], reward.get("status", "ok")
         self.agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
         self.tasks += task_id != self._last_task
@@ -101,10 +116,11 @@ class Summary:
         lowest_value = value if value is not None else float("-inf")
         if lowest_value < self._lowest_value:
             self._lowest_value, self.lowest = lowest_value, response_id
+        self.discarded.update(count_discarded(reward))
         for verdict in body["verdicts"]:
-            self._count_verdict(verdict, read_texts)
+            self._count_verdict(verdict, questions[verdict["question"]].evaluator, read_texts)
 
-    def _count_verdict(self, verdict: Content, read_texts: ReadTexts) -> None:
+    def _count_verdict(self, verdict: Content, evaluator: str, read_texts: ReadTexts) -> None:
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
         self.judged += status == "ok" and not is_gated
@@ -117,7 +133,9 @@ class Summary:
             self.infrastructure_failures += cause == "infrastructure"
             if (cause, kind) not in self._failures:
                 self._failures[cause, kind] = FailureRow(cause, kind, unpack_message(verdict, read_texts()))
-            self._failures[cause, kind].verdicts += 1
+            row = self._failures[cause, kind]
+            row.verdicts += 1
+            row.evaluators[evaluator] = row.evaluators.get(evaluator, 0) + 1
 
     @property
     def failures(self) -> list[FailureRow]:
@@ -150,6 +168,7 @@ class Summary:
             "rewards_failed": self.failed,
             "agents": [row.to_json() for row in self.agents.values()],
             "verdicts": counts,
+            "discarded": dict(self.discarded),
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],
             "calls": self.bill.to_json(),

@@ -146,6 +146,12 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     return RewardRow(**{**_EMPTY, **defaults, **body, "counts": counts}).to_reward(decision)
 
 
+def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
+    """Return the number of verdicts that each component of a stored reward discarded for low confidence, if any."""
+    diagnostics = reward.get("diagnostics", {}).items()
+    return {name: int(number) for name, figures in diagnostics if (number := figures.get("discarded"))}
+
+
 _EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "notes": ()}
 """Fields of a reward that are only stored if they are not empty."""
 

@@ -102,9 +102,10 @@ class ScoringSession:
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
             self._add_to_bill(run, run.planning_calls())
             for group in read_groups(run):
+                questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
-                    read_texts = partial(run.source.ledger.texts_of, trace.record)
-                    self.summary.add(group.record.key, trace.response_id, trace.body, trace.reward, read_texts)
+                    name, read_texts = trace.response_id, partial(run.source.ledger.texts_of, trace.record)
+                    self.summary.add(group.record.key, name, questions, trace.body, trace.reward, read_texts)
                     self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
                 self._add_to_bill(run, self._canaries.load(run.ledger))
@@ -356,7 +357,8 @@ class ScoringSession:
             self._branch.count(traces, group.reused_results.verdicts)
         for trace, draft in zip(traces, drafts[1:], strict=True):
             texts, reward = dict(enumerate(draft.texts)), draft.body["reward"]
-            self.summary.add(trace.task_id, trace.response_id, draft.body, reward, partial(dict, texts))
+            name, questions = trace.response_id, plan.survey.questions
+            self.summary.add(trace.task_id, name, questions, draft.body, reward, partial(dict, texts))
             self._add_to_bill(run, trace.calls)
         report(len(traces))
 

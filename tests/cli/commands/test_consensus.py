@@ -60,6 +60,8 @@ def test_the_tables_have_the_published_numbers(run: Command) -> None:
     ended = run("consensus", MSLR, "--preset", "paper", "--compare", "--jobs", 1)
     assert ended.code == 0, ended.err
     lines = ended.out.splitlines()
+    heading = "scores by posterior expected credit (method stableval); model fitted with preset paper: "
+    assert lines[2].startswith(heading), lines[2]
     compared = table_rows(lines, "agent      MV")
     assert compared[0] == ["VNCH8M", "0.700", "0.900", "0.848", "+0.148", "5", "2,", "1,", "1"]
     assert compared[-1] == ["8FWF5T", "0.562", "0.562", "0.547", "-0.015", "8", "5.5,", "6,", "6"]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph.cli.commands.import_data import FORMATS, TRAVELPLANNER
+from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS, VOTE_READERS
@@ -397,6 +398,21 @@ def test_a_table_of_ratings_makes_tasks_and_ratings_that_join(run: Command, tmp_
         ("q1_qwen", "ann", 1.0),
         ("q2_gpt", "bo", None),
     ]
+
+
+def test_a_table_of_numbers_is_a_history_with_the_printed_params(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outputs, start = ("--out", "t.jsonl", "--ratings", "r.jsonl"), "for a judge that predicts reviewers: params: "
+    Path("people.csv").write_text(RATED)
+    assert start not in run("import", "ratings", "people.csv", *RENAMED, *outputs).err  # has an abstention
+    Path("people.csv").write_text(RATED.replace("bo,,", "bo,2,"))
+    ended = run("import", "ratings", "people.csv", *RENAMED, *outputs)
+    params = json.loads(ended.err.partition(start)[2].splitlines()[0])
+    assert params == {"history": "people.csv", "columns": {"score": "stars", "reviewer": "who"}}
+    history = ReviewerHistory.read(params["history"], columns=params["columns"], scales={"appeal": (1, 5)})
+    assert [len(history.examples_of(name, "appeal")) for name in ("ann", "bo")] == [2, 2]
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,7 @@ from tests.models import judge_scripts
 from tests.models.server import run_server
 
 Row = dict[str, Any]
-NO_RATING = "no rating of 'quality' can be shown for reviewer 'ann'"
-IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and "
+EQUALLY_MANY = "; as many are shown of the reviewer as of the others"
 BOB = rows({"bob": (1, 2, 3, 4, 5)})
 
 
@@ -142,7 +141,8 @@ def test_without_examples_no_judge_is_called_and_no_credit_given(tmp_path: Path,
     (verdict,) = trace.verdicts
     assert bodies == []
     assert (verdict.status, verdict.score, verdict.failure) == ("abstained", None, None)
-    assert verdict.reason == (NO_RATING if kind == "personalized" else f"{IN_EQUAL_NUMBERS}none of theirs can be shown")
+    reason = "no rating of 'quality' by reviewer 'ann' can be shown"
+    assert verdict.reason == reason + (EQUALLY_MANY if kind == "aggregate" else "")
     assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (None, 0.0, 1)
 
 
@@ -192,8 +192,24 @@ def test_a_single_reviewer_gets_no_call(tmp_path: Path) -> None:
             by_examples(), judge_use(kind, history=write_history(tmp_path, FOUR)), task("ann")
         )
         assert (bodies, trace.verdicts[0].status) == ([], "abstained")
-        reason = NO_RATING if kind == "aggregate" else f"{IN_EQUAL_NUMBERS}none by others can be shown"
-        assert trace.verdicts[0].reason == reason
+        reason = "no rating of 'quality' by anybody but reviewer 'ann' can be shown"
+        assert trace.verdicts[0].reason == reason + (EQUALLY_MANY if kind == "personalized" else "")
+
+
+@pytest.mark.parametrize(("domain", "known"), [(None, "No rating has a domain; "), ("kettles", "'kettles'; ")])
+def test_a_domain_without_ratings_is_named_before_the_run_and_in_the_verdict(
+    tmp_path: Path, domain: str | None, known: str
+) -> None:
+    said = rows({"ann": (1, 5), "bob": (2, 4)}, **({} if domain is None else {"domain": domain}))
+    use = judge_use("personalized", history=write_history(tmp_path, said))
+    with Jury.from_config({"evaluators": [use]}) as jury:
+        (evaluator,) = jury.evaluators.values()
+        note = evaluator.notes[-1]
+    assert known in note
+    assert note.endswith(f"abstain on tasks with {'another' if domain else 'a'} domain (metadata.domain).")
+    (trace,), _ = score_with(by_examples(), use, task("ann", metadata={"domain": "kettle"}))
+    reason = "no rating of 'quality' by reviewer 'ann' in the task's domain 'kettle' can be shown"
+    assert trace.verdicts[0].reason == reason
 
 
 def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> None:

@@ -240,6 +240,10 @@ def test_a_thin_history_is_shrunk_toward_the_aggregate_judge(tmp_path: Path) -> 
     assert verdict.native == pytest.approx(10 * verdict.score)
     assert sorted(examples_shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
     assert {verdict.call, verdict.shrinkage.call} == {call.id for call in trace.calls}
+    assert {use.id: use.purpose for use in verdict.named_calls} == {
+        verdict.call: "judge",
+        verdict.shrinkage.call: "aggregate judge",
+    }
     assert len(trace.calls) == 2
     assert example_reviewers(verdict) == ["ann", "ann"]
     assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
@@ -295,8 +299,8 @@ def test_without_examples_of_others_shrinkage_abstains(tmp_path: Path) -> None:
     (verdict,) = verdicts(traces).values()
     assert (verdict.status, verdict.score, bodies) == ("abstained", None, [])
     assert verdict.reason == (
-        "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and none by others can be "
-        "shown; 5 were dropped"
+        "no rating of 'quality' by anybody but reviewer 'ann' can be shown; 5 were dropped; as many are shown of the "
+        "reviewer as of the others"
     )
     assert verdict.examples == ()
 

@@ -465,7 +465,7 @@ def test_fewer_remaining_examples_are_shown_and_none_abstains(tmp_path: Path) ->
         assert [len(examples_shown(body)) for body in bodies] == ([count] if count else [])
         assert verdict.status == ("ok" if count else "abstained")
         if not count:
-            assert verdict.reason == "no rating of 'quality' can be shown for reviewer 'ann'; 4 were dropped"
+            assert verdict.reason == "no rating of 'quality' by reviewer 'ann' can be shown; 4 were dropped"
         assert sum(one.dropped is not None for one in verdict.examples) == 4
 
 

@@ -1,5 +1,6 @@
 """The summary of a run."""
 
+from functools import partial
 from typing import Any
 
 from jurygraph.decision.group_result import RewardRow
@@ -38,10 +39,11 @@ def failed_verdict(about: str, cause: Any, status: str = "failed") -> RecordedVe
     return verdict(about, status=status, failure=Failure(cause=cause, kind="Timeout"))
 
 
+EVALUATORS = (("tone", "tone"), ("tone/late", "tone"), ("wit", "wit"))
 SHAPE = SurveyOutline(
     members=(("task", None),),
     derivations=(),
-    questions=(Question(id="tone", evaluator="tone", version="", subject="tone", view="0"),),
+    questions=tuple(Question(id=q, evaluator=name, version="", subject="tone", view="0") for q, name in EVALUATORS),
     waves=(),
 )
 
@@ -51,7 +53,8 @@ def add(summary: Summary, trace: Trace) -> None:
     response = Response(id=trace.response_id, text="")
     packed_reward = pack_reward(RewardRow.from_reward(trace.reward))
     body, texts = pack_trace(trace, response, SHAPE, packed_reward, 1, {})
-    summary.add(trace.task_id, trace.response_id, body, packed_reward, lambda: dict(enumerate(texts)))
+    read_texts = partial(dict, enumerate(texts))
+    summary.add(trace.task_id, trace.response_id, SHAPE.questions, body, packed_reward, read_texts)
 
 
 def test_means_leave_out_failures_and_counts_include_them() -> None:
@@ -112,8 +115,8 @@ def test_failures_are_listed_by_frequency() -> None:
     )
     add(summary, trace("t", "b", None, *[verdict_with_failure("b", "response", "truncated", f"{n}") for n in range(2)]))
     assert summary.to_json()["failures"] == [
-        {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2},
-        {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1},
+        {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2, "evaluators": {"tone": 2}},
+        {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1, "evaluators": {"tone": 1}},
     ]
     add(
         summary,
@@ -124,3 +127,20 @@ def test_failures_are_listed_by_frequency() -> None:
         ("truncated", 2, "0"),
     ]
     assert summary.infrastructure_failures == 3
+
+
+def test_failures_of_one_kind_are_counted_for_each_evaluator() -> None:
+    failed = [failed_verdict("a", "infrastructure").model_copy(update={"question": q}) for q, _ in EVALUATORS]
+    summary = Summary()
+    add(summary, trace("t", "a", None, *failed, failed[-1]))
+    assert [row.evaluators for row in summary.failures] == [{"tone": 2, "wit": 2}]
+
+
+def test_discarded_verdicts_are_counted_for_each_component() -> None:
+    summary = Summary()
+    for name, number in (("a", 2.0), ("b", 0.0), ("c", 1.0)):
+        found = reward(0.5).model_copy(
+            update={"diagnostics": {"tone": {"discarded": number, "lowest": 0.5}, "wit": {}}}
+        )
+        add(summary, trace("t", name, 0.5, reward=found))
+    assert summary.to_json()["discarded"] == {"tone": 3}
