@@ -130,9 +130,9 @@ def test_options_that_make_no_sense_are_refused(
     assert ended.err.count("\n") == 1
 
 
-def test_on_a_terminal_the_table_fits(scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "58")
-    lines = run_on_terminal("show", scored_folder).splitlines()
+    lines = run_on_terminal("show", scored).splitlines()
     assert max(map(len, lines[:6])) <= 58
     assert lines[0].split() == ["response", "agent", "status", "reward", "coverage", "judge"]
     assert "too wide for the terminal: polite, shaky; choose columns with --columns" in lines
