@@ -173,7 +173,10 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
         ({"evaluators": [lambda task, response: 1.0]}, "config, key evaluators[0]: is a lambda, which has no name"),
         ({"evaluators": half}, "config, key evaluators: is a FunctionEvaluator; write a list"),
         ({"evaluators": [3]}, "config, key evaluators[0]: is the number 3"),
-        ({"evaluators": [Words]}, "evaluators[0]: 'Words' is not an evaluator"),
+        (
+            {"evaluators": [Words]},
+            "evaluators[0]: 'Words' is not an evaluator: it is a deriver; move it to `derivers`",
+        ),
         (
             {"evaluators": [{"use": Short(), "params": {"most": 1}}]},
             "evaluators[0]: evaluator 'Short' is already set up",

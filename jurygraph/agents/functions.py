@@ -106,15 +106,18 @@ class FunctionEvaluator(AdaptedEvaluator):
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         arguments = _ARGUMENTS[self.scope]
+        own: list[str] = []
         try:
             signature = inspect.signature(self.target)
+            own = [name for name in list(signature.parameters)[len(arguments) :] if name not in self.needs]
             bind = signature.bind if are_complete else signature.bind_partial
             bind(*arguments, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
+            hint = f"; its params: {', '.join(own) or 'none'}" if params else ""
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
                 f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
-                "change the function, or the params"
+                f"change the function, or the params{hint}"
             ) from error
 
 
