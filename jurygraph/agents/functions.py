@@ -27,6 +27,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
+from jurygraph.schema.frozen_model import digest_of
 from jurygraph.schema.plan import Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
@@ -169,14 +170,23 @@ def is_runnable(value: Any) -> bool:
 def source_version(defined: Callable[..., Any]) -> str:
     """Return a version that changes with the source of the module that defines a function or class.
 
-    It so changes with the constants and helpers of that module too. Falls back to the object's own source, and to "1"
-    if no source is available.
+    It so changes with the constants and helpers of that module too. Falls back to the object's own source, without
+    source (in an interpreter) to its compiled code, and to "1" without either.
     """
     candidates: tuple[Any, ...] = (sys.modules.get(getattr(defined, "__module__", "")), defined)
     for candidate in candidates:
         with contextlib.suppress(OSError, TypeError):
             return hashlib.sha256(inspect.getsource(candidate).encode()).hexdigest()[:12]
-    return "1"
+    members = vars(defined).values() if inspect.isclass(defined) else (defined,)
+    compiled = [_plain_code(member.__code__) for member in members if hasattr(member, "__code__")]
+    return digest_of(compiled)[:12] if compiled else "1"
+
+
+def _plain_code(value: Any) -> Any:
+    """Return plain data of compiled code or a constant in it, the same in every process of one version of Python."""
+    if inspect.iscode(value):
+        return [value.co_code.hex(), list(value.co_names), [_plain_code(constant) for constant in value.co_consts]]
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def has_own_version(kind: type, role: type) -> bool:
