@@ -15,7 +15,7 @@ from typing import Any, get_args, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import name_type
+from jurygraph.messages import did_you_mean, name_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -243,11 +243,21 @@ def criteria(
 
     A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by
     id, or a list of texts (with the ids c1, c2, …) and criteria. `settings` are those of an evaluator in a config.
+    Raises InputError for no criteria, and for an unknown field of one; the jury checks their values.
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f'criteria: is {name_type(values)}; write {{"polite": "It is polite."}}, or a list of texts')
     own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
+    if not own:
+        raise InputError('criteria: is empty; write {"polite": "It is polite."}, or a list of texts')
+    for key, one in zip(criteria if isinstance(criteria, Mapping) else range(len(own)), own, strict=True):
+        unknown = [field for field in one if field not in Criterion.model_fields] if isinstance(one, Mapping) else []
+        if unknown:
+            hint = (
+                did_you_mean(str(unknown[0]), Criterion.model_fields) or f"known: {', '.join(Criterion.model_fields)}"
+            )
+            raise InputError(f"criteria[{key!r}].{unknown[0]}: unknown; {hint}")
     plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
     return {"use": "criteria", "name": name, "params": {"criteria": plain, "profile": profile}, **settings}
 
