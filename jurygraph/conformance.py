@@ -6,7 +6,7 @@
 The rules: the same question gives the same verdict twice; a verdict is `ok` with a score in [0, 1], or has a reason why
 there is none; the order of responses, the other responses (scope `response`), and the order of unordered data, such as
 the keys of facts and data, have no effect; every verdict survives serialisation; no response, however odd, causes an
-error.
+error or makes it run past its time limit.
 """
 
 from collections.abc import Iterable, Sequence
@@ -40,7 +40,8 @@ def check_evaluator(
     """Check an evaluator, as in a config or an object, on these tasks and responses; return the number of verdicts.
 
     `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
-    needs a model only abstains.
+    needs a model only abstains. `use` may be a dict as in a config: `{"use": …, "timeout": 5}` sets the time limit of a
+    call in seconds (60 by default).
 
     Raises:
         AssertionError: a rule is broken.
@@ -113,8 +114,9 @@ def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Respons
         except ValueError as error:
             raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
         assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
-        # Only the response causes failures: an exception inside, or an invalid answer, is a bug.
-        broken = failure is not None and failure.cause == "infrastructure" and failure.kind != "no-model"
+        # Only the response causes failures: an exception inside, an invalid answer or a call that hangs is a bug.
+        is_late = failure is not None and failure.kind in ("time-limit", "hanging")
+        broken = is_late or (failure is not None and failure.cause == "infrastructure" and failure.kind != "no-model")
         assert not broken, f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"
 
 

@@ -70,7 +70,8 @@ def first_validation_error(error: ValidationError) -> str:
     """Return the first validation error in one line."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])
+    problem = first["msg"].removeprefix("Value error, ")
+    return f"{where}: {problem}" if where else problem
 
 
 def format_path(path: Path) -> str:

@@ -73,8 +73,11 @@ class ScriptedJudge(Displayed, Backend):
         response = _fenced("response", text, request.marks)
         properties: Any = (request.answer or {}).get("properties", {})
         items = {name: schema.get("properties", {}) for name, schema in properties.items()}
-        if not all({"met", "value", "part_1"} & fields.keys() for fields in items.values()):
-            return self._answer(text, turn, response, f"a request with the prompt {request.prompt}")
+        if not items or not all({"met", "value", "part_1"} & fields.keys() for fields in items.values()):
+            label = (
+                f"the prompt {request.prompt}" if request.prompt else format_value(request.messages[-1].content, 150)
+            )
+            return self._answer(text, turn, response, f"a request with {label}")
         reply = {}
         for name, fields in items.items():
             item = _fenced("item", text, request.marks, rf"^{re.escape(name)}:\n") or text

@@ -293,6 +293,15 @@ def test_an_exception_is_caught_with_the_text_that_causes_it(install_module: Mod
     violation(install_module, it, f"planted.it breaks on {broken_on[:40]!r}: no first word")
 
 
+def test_a_call_that_hangs_is_caught() -> None:
+    async def it(task: TaskView, response: Response) -> float:
+        await asyncio.sleep(1_000_000)
+        return 1.0
+
+    with pytest.raises(AssertionError, match=r"breaks on .*: 'it' ran past its time limit of 0\.05 s"):
+        check_evaluator({"use": it, "timeout": 0.05}, GROUPS)
+
+
 @pytest.mark.parametrize("score", [1.5, -0.1, float("nan"), float("inf")])
 def test_a_score_out_of_range_is_caught(install_module: ModuleType, score: float) -> None:
     violation(

@@ -172,8 +172,15 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
         ({"evaluators": [half, half]}, "evaluators: 'half' is listed twice; give one of them a `name` of its own"),
         ({"evaluators": [lambda task, response: 1.0]}, "config, key evaluators[0]: is a lambda, which has no name"),
         ({"evaluators": half}, "config, key evaluators: is a FunctionEvaluator; write a list"),
-        ({"evaluators": [3]}, "config, key evaluators[0]: is the number 3"),
-        ({"evaluators": [Words]}, "evaluators[0]: 'Words' is not an evaluator"),
+        ({"evaluators": [3]}, "config, key evaluators[0]: is the number 3; write a name in quotes, or in Python give"),
+        (
+            {"evaluators": [half], "model": 3},
+            "config, key model: is the number 3; write a name in quotes, or in",
+        ),
+        (
+            {"evaluators": [Words]},
+            "evaluators[0]: 'Words' is not an evaluator: it is a deriver; move it to `derivers`",
+        ),
         (
             {"evaluators": [{"use": Short(), "params": {"most": 1}}]},
             "evaluators[0]: evaluator 'Short' is already set up",
@@ -280,11 +287,9 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("criteria", "message"),
     [
-        ([], "evaluators[0]: params.criteria: has 0 entries"),
         ([3], "evaluators[0]: params.criteria[0]: is the number 3"),
         ([object()], "config, key evaluators[0].params.criteria"),
         ({"a": None}, "evaluators[0]: params.criteria[0]: is null"),
-        ([{"txt": "a"}], "evaluators[0]: params.criteria[0].txt: unknown; did you mean text?"),
         ([{"text": "a", "weight": -1.0}], "evaluators[0]: params.criteria[0].weight: is -1, below 0"),
         ({"a/b": "x"}, "evaluators[0]: params.criteria[0].id: has a slash"),
     ],
@@ -295,6 +300,16 @@ def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str)
     assert str(refused.value).startswith(message)
 
 
-def test_a_text_in_the_place_of_criteria_is_refused() -> None:
-    with pytest.raises(jg.InputError, match=r"^criteria: is a str; write \{"):
-        jg.criteria("polite")
+@pytest.mark.parametrize(
+    ("criteria", "message"),
+    [
+        ("polite", "criteria: is a str; write {"),
+        ({}, "criteria: is empty; write {"),
+        ([{"txt": "a"}], "criteria[0].txt: unknown; did you mean text?"),
+        ({"a": "x", "b": {"txt": "a"}}, "criteria['b'].txt: unknown; did you mean text?"),
+    ],
+)
+def test_what_cannot_be_criteria_is_refused_at_once(criteria: Any, message: str) -> None:
+    with pytest.raises(jg.InputError) as refused:
+        jg.criteria(criteria)
+    assert str(refused.value).startswith(message)

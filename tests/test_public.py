@@ -48,6 +48,10 @@ def test_every_public_name_is_available_and_listed(name: str) -> None:
     assert name in dir(jurygraph)
 
 
+def test_nothing_else_is_listed() -> None:
+    assert set(dir(jurygraph)) == {*jurygraph.__all__, "__version__"}
+
+
 def test_all_public_names_can_be_imported_at_once() -> None:
     space: dict[str, object] = {}
     exec("from jurygraph import *", space)

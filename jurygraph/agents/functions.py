@@ -15,7 +15,7 @@ from typing import Any, get_args, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import name_type
+from jurygraph.messages import did_you_mean, name_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -27,6 +27,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
+from jurygraph.schema.frozen_model import digest_of
 from jurygraph.schema.plan import Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
@@ -106,15 +107,18 @@ class FunctionEvaluator(AdaptedEvaluator):
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         arguments = _ARGUMENTS[self.scope]
+        own: list[str] = []
         try:
             signature = inspect.signature(self.target)
+            own = [name for name in list(signature.parameters)[len(arguments) :] if name not in self.needs]
             bind = signature.bind if are_complete else signature.bind_partial
             bind(*arguments, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
+            hint = f"; its params: {', '.join(own) or 'none'}" if params else ""
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
                 f"evaluator {self.name!r} of scope {self.scope} is called as ({', '.join(arguments)}){extra}: {error}; "
-                "change the function, or the params"
+                f"change the function, or the params{hint}"
             ) from error
 
 
@@ -166,14 +170,23 @@ def is_runnable(value: Any) -> bool:
 def source_version(defined: Callable[..., Any]) -> str:
     """Return a version that changes with the source of the module that defines a function or class.
 
-    It so changes with the constants and helpers of that module too. Falls back to the object's own source, and to "1"
-    if no source is available.
+    It so changes with the constants and helpers of that module too. Falls back to the object's own source, without
+    source (in an interpreter) to its compiled code, and to "1" without either.
     """
     candidates: tuple[Any, ...] = (sys.modules.get(getattr(defined, "__module__", "")), defined)
     for candidate in candidates:
         with contextlib.suppress(OSError, TypeError):
             return hashlib.sha256(inspect.getsource(candidate).encode()).hexdigest()[:12]
-    return "1"
+    members = vars(defined).values() if inspect.isclass(defined) else (defined,)
+    compiled = [_plain_code(member.__code__) for member in members if hasattr(member, "__code__")]
+    return digest_of(compiled)[:12] if compiled else "1"
+
+
+def _plain_code(value: Any) -> Any:
+    """Return plain data of compiled code or a constant in it, the same in every process of one version of Python."""
+    if inspect.iscode(value):
+        return [value.co_code.hex(), list(value.co_names), [_plain_code(constant) for constant in value.co_consts]]
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def has_own_version(kind: type, role: type) -> bool:
@@ -230,11 +243,21 @@ def criteria(
 
     A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by
     id, or a list of texts (with the ids c1, c2, …) and criteria. `settings` are those of an evaluator in a config.
+    Raises InputError for no criteria, and for an unknown field of one; the jury checks their values.
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f'criteria: is {name_type(values)}; write {{"polite": "It is polite."}}, or a list of texts')
     own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
+    if not own:
+        raise InputError('criteria: is empty; write {"polite": "It is polite."}, or a list of texts')
+    for key, one in zip(criteria if isinstance(criteria, Mapping) else range(len(own)), own, strict=True):
+        unknown = [field for field in one if field not in Criterion.model_fields] if isinstance(one, Mapping) else []
+        if unknown:
+            hint = (
+                did_you_mean(str(unknown[0]), Criterion.model_fields) or f"known: {', '.join(Criterion.model_fields)}"
+            )
+            raise InputError(f"criteria[{key!r}].{unknown[0]}: unknown; {hint}")
     plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
     return {"use": "criteria", "name": name, "params": {"criteria": plain, "profile": profile}, **settings}
 

@@ -40,10 +40,12 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
         evaluator = _make_instance("evaluator", use.use, target, use.params)
     else:
-        found = target.__name__ if inspect.isclass(target) else type(target).__name__
+        kind = target if inspect.isclass(target) else type(target)
+        if issubclass(kind, Deriver):
+            raise ConfigError(f"{use.use!r} is not an evaluator: it is a deriver; move it to `derivers`")
         raise ConfigError(
             f"{use.use!r} is not an evaluator: write a function with @jurygraph.evaluator, subclass "
-            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {found}"
+            f"jurygraph.Evaluator, or name a langchain-core Runnable; found {kind.__name__}"
         )
     if isinstance(evaluator, AdaptedEvaluator):
         evaluator.set_params(use.params)

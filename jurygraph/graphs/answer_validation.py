@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from jurygraph.errors import TimeLimitExceeded
+from jurygraph.errors import InputError, TimeLimitExceeded
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, make_stamp
 from jurygraph.messages import first_validation_error
 from jurygraph.models.faults import Fault
@@ -105,10 +105,11 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
-    text = str(error)
-    if isinstance(error, ValidationError):
-        first, text = error.errors(include_url=False)[0], first_validation_error(error)
-        is_own_field = error.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
+    text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
+    invalid = error.__context__ if isinstance(error, InputError) else error  # what a constructor raises it for
+    if isinstance(invalid, ValidationError):
+        first = invalid.errors(include_url=False)[0]
+        is_own_field = invalid.title == Verdict.__name__ and first["loc"][:1] in _RECORDED_FIELDS
         if is_own_field and first["type"] == "extra_forbidden":
             text = f"{first['loc'][0]}: jurygraph sets it when it records the verdict; leave it out"
     clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")

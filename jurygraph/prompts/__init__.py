@@ -212,7 +212,7 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
         if role not in get_args(Role):
             raise ValueError(f"a section is headed {role!r}; each is one of {', '.join(get_args(Role))}")
         sections.append((role, content.strip()))
-    prompt = Prompt(sections=tuple(sections), **{**defaults, **metadata})
+    prompt = Prompt.model_validate({"sections": tuple(sections), **defaults, **metadata})
     if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
         raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
     return prompt

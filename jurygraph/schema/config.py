@@ -17,6 +17,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
@@ -51,6 +52,10 @@ class CodeModel(FrozenModel):
     def _replace_code_by_name(cls, value: Any, build: ModelWrapValidatorHandler[Self]) -> Self:
         settings = value if isinstance(value, Mapping) else {cls.code_field: value}
         code = settings.get(cls.code_field)
+        if isinstance(code, int | float):
+            where = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
+            hint = "write a name in quotes, or in Python give a function, class or instance"
+            raise ValueError(f"{where}is {describe_value(code)}; {hint}")
         if isinstance(code, _PLAIN_DATA):
             return build(value)
         names = (getattr(code, "name", None), getattr(code, "__name__", None), type(code).__name__)
@@ -62,7 +67,7 @@ class CodeModel(FrozenModel):
         return model
 
 
-_PLAIN_DATA = (str, int, float, Mapping, Sequence, Set, FrozenModel, type(None))
+_PLAIN_DATA = (str, Mapping, Sequence, Set, FrozenModel, type(None))
 
 
 class NamedModel(FrozenModel):

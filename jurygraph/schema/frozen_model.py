@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from jurygraph.display import Displayed
-from jurygraph.messages import nearest_name, quote
+from jurygraph.errors import InputError
+from jurygraph.messages import describe_validation_error, nearest_name, quote
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
@@ -45,6 +46,17 @@ class FrozenModel(Displayed, BaseModel):
     """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
+
+    def __init__(self, /, **fields: Any) -> None:
+        """Validate the fields. Raises InputError that names the first wrong one; `model_validate` pydantic's own."""
+        try:
+            self.__pydantic_validator__.validate_python(fields, self_instance=self)
+        except ValidationError as error:
+            problem = describe_validation_error(error, type(self), fields)
+            where = f"{type(self).__name__}.{problem.field}".removesuffix(".")
+            raise InputError(f"{where}: {problem}") from None
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so that no validation calls it
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return the fields that are not at their defaults."""

@@ -109,7 +109,9 @@ class Verdict(FrozenModel):
     @model_validator(mode="after")
     def _check_status(self) -> Self:
         if (self.status == "ok") != (self.score is not None):
-            raise ValueError(f"a verdict has a score exactly when it is ok, not {self.score} when {self.status}")
+            if self.score is None:
+                raise ValueError("`score` is missing; give one, or return Verdict.abstain, .fail or .not_applicable")
+            raise ValueError(f"`score` is {self.score:g}; leave it out where the status is {self.status}")
         if self.status == "failed" and self.failure is None:
             raise ValueError("a failed verdict needs a `failure`")
         return self

@@ -6,14 +6,13 @@ Items have a known ambiguity, and agents a known quality. Seeds are explicit.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Literal, Self, get_args
 
 import numpy as np
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.messages import first_validation_error
 from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
@@ -55,19 +54,12 @@ class Setting(FrozenModel):
     labels: _AtLeastOne = 5
     hard: Unit = 0.2
 
-    def __init__(self, **fields: Any) -> None:
-        """Validate the fields. Raises PlanError that names the field that is out of range."""
-        try:
-            super().__init__(**fields)
-        except ValidationError as error:
-            raise PlanError(first_validation_error(error).removeprefix("Value error, ")) from error
-
     @model_validator(mode="after")
     def _require_enough_annotators(self) -> Self:
         if self.annotator_count > sum(self.pool):
-            raise ValueError(f"annotators: {self.annotators} cannot be drawn from a pool of {sum(self.pool)}")
+            raise ValueError(f"`annotators` is {self.annotators}, more than the pool of {sum(self.pool)}")
         if self.labels > self.annotator_count:
-            raise ValueError(f"labels: {self.labels} different annotators an item are more than {self.annotator_count}")
+            raise ValueError(f"`labels` is {self.labels} annotators an item, more than {self.annotator_count}")
         return self
 
     @property

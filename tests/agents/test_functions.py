@@ -293,10 +293,17 @@ def test_an_explicit_version_is_used() -> None:
     assert adapt(short, "short", version="2").version == "2"
 
 
-def test_a_function_without_source_has_the_version_1() -> None:
+def test_without_source_the_version_changes_with_the_compiled_code() -> None:
     space: dict[str, Any] = {}
     exec("def f(task, response): return 0.5", space)
-    assert source_version(space["f"]) == "1"
+    versions = [source_version(space["f"])]
+    for score in (0.5, 0.6):
+        exec(f"def f(task, response): return max({score}, response.text in {{'a', 'b', 'c'}})", space)
+        versions.append(source_version(space["f"]))
+        exec(f"class F:\n    def answer(self, inputs): return [{score} for _ in '1']", space)
+        versions.append(source_version(space["F"]))
+    assert len(set(versions)) == 5
+    assert source_version(print) == "1"
 
 
 # Models

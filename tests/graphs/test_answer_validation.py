@@ -131,7 +131,7 @@ def test_an_answer_becomes_a_plain_verdict(
             r"jurygraph records verdicts: return a Verdict\(.*\), not a RecordedVerdict",
         ),
         ("not applicable and failed", "response", "a verdict that is not_applicable has no failure"),
-        ("not applicable and scored", "response", "Value error, a verdict has a score exactly when it is ok"),
+        ("not applicable and scored", "response", "`score` is 1; leave it out where the status is not_applicable"),
         ("ok and failed", "response", "a verdict that is ok has no failure"),
         ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
         ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),

@@ -380,17 +380,17 @@ class SetsField(Evaluator):
         self.field, self.value = field, value
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        return Verdict.model_validate({"score": 1.0, self.field: self.value})
+        fields = {"score": 1.0, self.field: self.value}
+        return Verdict(**fields) if inputs.response.id == "a" else Verdict.model_validate(fields)
 
 
 @pytest.mark.parametrize("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
 def test_an_evaluator_that_sets_a_recorded_field_fails_with_a_reason(field: str) -> None:
-    (trace,) = score_responses(
-        {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}, task(), response("a")
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score) == ("failed", None)
-    assert verdict.reason.startswith(f"{field}: jurygraph sets it when it records the verdict; leave it out")
+    config = {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}
+    traces = score_responses(config, task(), response("a"), response("b"))
+    for verdict in (verdict for trace in traces for verdict in trace.verdicts):
+        assert (verdict.status, verdict.score) == ("failed", None)
+        assert verdict.reason.startswith(f"{field}: jurygraph sets it when it records the verdict; leave it out")
 
 
 class SetsByCopy(Evaluator):

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 from pydantic_core import to_json
 
+from jurygraph.errors import InputError
 from jurygraph.models.request import Request
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Message
@@ -101,5 +101,5 @@ def test_with_a_fence_it_is_another_request_than_without() -> None:
 
 
 def test_a_mark_is_never_empty() -> None:
-    with pytest.raises(ValidationError, match="at least 1 character"):
+    with pytest.raises(InputError, match="at least one character"):
         Request(provider="p", model="m", messages=make_request().messages, marks=("",))

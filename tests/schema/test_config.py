@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from jurygraph.errors import InputError
 from jurygraph.schema import Config, FormatGate, InputConfig, WeightsConfig
 from tests.schema.samples import CONFIG
 
@@ -79,7 +80,7 @@ def test_a_contradictory_config_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("method", "fixed"), [("fixed", {}), ("calibrated", {"ann": 1.0}), ("uniform", {"ann": 1.0})])
 def test_fixed_weights_are_listed_exactly_when_the_method_is_fixed(method: Any, fixed: dict[str, float]) -> None:
-    with pytest.raises(ValidationError, match="exactly when `method` is fixed"):
+    with pytest.raises(InputError, match="exactly when `method` is fixed"):
         WeightsConfig(method=method, fixed=fixed)
     assert WeightsConfig(method="fixed", fixed={"ann": 1.0}).fixed == {"ann": 1.0}
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph import schema
+from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
 from tests.examples import at_most
 from tests.schema.samples import digests
@@ -87,6 +88,14 @@ def test_an_unknown_field_is_refused(model: type[FrozenModel], data: st.DataObje
     values = data.draw(STRATEGIES[model]).model_dump(mode="json")
     with pytest.raises(ValidationError, match="unknown_field"):
         model.model_validate(values | {"unknown_field": 1})
+
+
+@every_model
+def test_a_constructor_names_the_wrong_field_and_no_validation_calls_it(model: type[FrozenModel]) -> None:
+    with pytest.raises(InputError, match=rf"^{model.__name__}\.unknown_field: unknown; ") as refused:
+        model(unknown_field=1)
+    assert refused.value.__suppress_context__  # pydantic's own error is not printed too
+    assert not model.__pydantic_custom_init__
 
 
 def _has_numbers(model: type[FrozenModel]) -> bool:

@@ -1,8 +1,8 @@
 """The purpose of rewards, and when two names mean the same judge."""
 
 import pytest
-from pydantic import ValidationError
 
+from jurygraph.errors import InputError
 from jurygraph.schema import Purpose, PurposeConfig
 from jurygraph.schema.purpose import is_same_model, purpose_of
 
@@ -72,8 +72,8 @@ def test_an_evaluation_names_its_judge_and_the_judges_of_training() -> None:
 
 
 def test_reward_judges_are_required_for_an_evaluation_and_refused_otherwise() -> None:
-    with pytest.raises(ValidationError, match=r"or write \[\] where no model did"):
+    with pytest.raises(InputError, match=r"or write \[\] where no model did"):
         PurposeConfig(kind="evaluation")
-    with pytest.raises(ValidationError, match="belongs to an evaluation"):
+    with pytest.raises(InputError, match="belongs to an evaluation"):
         PurposeConfig(reward_judges=("a",))
     assert PurposeConfig(kind="evaluation", reward_judges=()).reward_judges == ()

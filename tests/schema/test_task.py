@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import ValidationError
 
+from jurygraph.errors import InputError
 from jurygraph.schema import (
     Constraint,
     Criterion,
@@ -58,7 +59,7 @@ def test_a_task_with_repeated_or_unknown_ids_is_refused(change: dict[str, Any], 
 
 def test_the_constraints_of_one_stakeholder_have_unique_ids() -> None:
     twice = [Constraint(id="c", kind="hard"), Constraint(id="c", kind="soft")]
-    with pytest.raises(ValidationError, match=r"`constraints\[1\].id` is 'c' again; give each constraint an id"):
+    with pytest.raises(InputError, match=r"Stakeholder.constraints\[1\].id: is 'c' again; give each constraint an id"):
         Stakeholder(id="ann", constraints=twice)
     assert Stakeholder(id="bo", constraints=twice[:1]).constraints == (twice[0],)
 
@@ -95,7 +96,7 @@ def test_an_invalid_criterion_is_refused(change: dict[str, Any], message: str) -
 
 
 def test_the_criteria_of_a_rubric_have_unique_ids() -> None:
-    with pytest.raises(ValidationError, match=r"`criteria\[1\].id` is 'a' again; give each criterion an id"):
+    with pytest.raises(InputError, match=r"Rubric.criteria\[1\].id: is 'a' again; give each criterion an id"):
         Rubric(criteria=[A, A])
 
 
@@ -168,7 +169,7 @@ def test_a_view_is_about_a_member_of_its_audience(audience: Any) -> None:
     assert TaskView.model_validate_json(view.model_dump_json()) == view
     for other in MEMBERS.values():
         if type(other) is not type(MEMBERS[audience]):
-            with pytest.raises(ValidationError, match=f"a view for audience '{audience}' is not about"):
+            with pytest.raises(InputError, match=f"a view for audience '{audience}' is not about"):
                 TaskView(id="t", query="q", audience=audience, about=other)
 
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
+from jurygraph.errors import InputError
 from jurygraph.schema import Failure, Material, Verdict
 
 WHY = Failure(cause="response", kind="refused")
@@ -17,12 +17,12 @@ def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: floa
     if (status == "ok") == (score is not None):
         assert Verdict(**fields).score == score
     else:
-        with pytest.raises(ValidationError, match="a score exactly when it is ok"):
+        with pytest.raises(InputError, match=r"^Verdict\.score: is (missing; give one|0\.5; leave it out)"):
             Verdict(**fields)
 
 
 def test_a_failed_verdict_needs_a_failure() -> None:
-    with pytest.raises(ValidationError, match="a failed verdict needs a `failure`"):
+    with pytest.raises(InputError, match="a failed verdict needs a `failure`"):
         Verdict(status="failed")
     assert Verdict.fail("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
 
@@ -39,7 +39,7 @@ def test_a_verdict_that_is_not_applicable_gives_its_reason_and_no_score() -> Non
 
 @pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), float("inf"), "0.5", True, None])
 def test_a_score_is_a_number_from_0_to_1(score: Any) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError):
         Verdict(score=score)
 
 
@@ -51,13 +51,13 @@ def test_the_native_value_is_kept_as_the_judge_gave_it(native: Any) -> None:
 
 
 def test_met_must_be_a_boolean() -> None:
-    with pytest.raises(ValidationError, match="met"):
+    with pytest.raises(InputError, match="met"):
         Verdict(score=1.0, met="yes")
 
 
 @pytest.mark.parametrize(("status", "failure"), [("ok", WHY), ("failed", None)])
 def test_material_has_a_failure_exactly_when_it_failed(status: Any, failure: Failure | None) -> None:
-    with pytest.raises(ValidationError, match="exactly when its status is failed"):
+    with pytest.raises(InputError, match="exactly when its status is failed"):
         Material(name="steps", status=status, failure=failure)
 
 

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from benchmarks.simulation.coverage import AMBIGUITY, simulate_more_items
 from benchmarks.simulation.recovery import PUBLISHED
-from jurygraph.errors import PlanError
+from jurygraph.errors import InputError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import CONFUSION, KINDS, Setting, SimulatedEvaluation
 from tests.benchmarks.published import EXPECTED
@@ -150,19 +150,19 @@ def test_all_published_configurations_exist_with_30_annotators() -> None:
 @pytest.mark.parametrize(
     ("invalid", "message"),
     [
-        ({"labels": 31}, "labels: 31 different annotators an item are more than 30"),
-        ({"annotators": 31}, "annotators: 31 cannot be drawn from a pool of 30"),
-        ({"annotators": 3}, "labels: 5 different annotators an item are more than 3"),
-        ({"pool": (0, 0, 0, 0)}, "labels: 5 different annotators an item are more than 0"),
-        ({"pool": (1, -1, 9, 0)}, "pool.1: Input should be greater than or equal to 0"),
-        ({"qualities": (0.5, 1.2)}, "qualities.1: Input should be less than or equal to 1"),
-        ({"qualities": ()}, "qualities: Tuple should have at least 1 item"),
-        ({"items": 0}, "items: Input should be greater than or equal to 1"),
-        ({"hard": float("nan")}, "hard: Input should be"),
+        ({"labels": 31}, "Setting.labels: is 31 annotators an item, more than 30"),
+        ({"annotators": 31}, "Setting.annotators: is 31, more than the pool of 30"),
+        ({"annotators": 3}, "Setting.labels: is 5 annotators an item, more than 3"),
+        ({"pool": (0, 0, 0, 0)}, "Setting.labels: is 5 annotators an item, more than 0"),
+        ({"pool": (1, -1, 9, 0)}, r"Setting.pool\[1\]: is the number -1; write a number of 0 or more"),
+        ({"qualities": (0.5, 1.2)}, r"Setting.qualities\[1\]: is the number 1.2; write a number of 1 or less"),
+        ({"qualities": ()}, "Setting.qualities: has 0 entries; give it at least 1"),
+        ({"items": 0}, "Setting.items: is the number 0; write a number of 1 or more"),
+        ({"hard": float("nan")}, "Setting.hard: is not a finite number"),
     ],
 )
 def test_an_impossible_setting_is_refused(invalid: dict[str, object], message: str) -> None:
-    with pytest.raises(PlanError, match=message):
+    with pytest.raises(InputError, match=message):
         Setting(**invalid)
 
 

@@ -117,10 +117,12 @@ def _run_tables(report: DisagreementReport) -> Iterator[str]:
     ]
     header = ["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"]
     yield from table_section(header, rows)
+    has_note = any(pair.why for pair in report.correlations)
     rows = [
-        [f"{pair.first}, {pair.second}", pair.pearson, pair.spearman, pair.why or ""] for pair in report.correlations
+        [f"{pair.first}, {pair.second}", pair.pearson, pair.spearman, *([pair.why] if has_note else [])]
+        for pair in report.correlations
     ]
-    yield from table_section(["correlation", "Pearson", "Spearman", ""], rows)
+    yield from table_section(["correlation", "Pearson", "Spearman", *(["note"] if has_note else [])], rows)
     rows = [
         [f"{step.step:g}", step.samples, step.reward, step.disagreement, step.conflict_rate] for step in report.steps
     ]

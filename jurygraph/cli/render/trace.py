@@ -138,8 +138,9 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
     if verdict.steps:
         shown = (f"{s.name} {'unfinished' if s.duration is None else f'{s.duration:.2f} s'}" for s in verdict.steps)
         lines.append(f"steps: {', '.join(shown)}")
-    if len(verdict.calls) > 1:
-        lines.append(f"{len(verdict.calls)} calls: {', '.join(use.purpose for use in verdict.named_calls)}")
+    purposes = [use.purpose for use in verdict.named_calls]
+    if purposes not in ([], ["judge"]):
+        lines.append(f"{len(purposes)} call{'s' * (len(purposes) > 1)}: {', '.join(purposes)}")
     if one.effect == "discarded":
         lines.append(f"discarded: {discard_reason(one)}")
     yield from (f"      {escape_line(line, _MAX_LINE)}" for line in (*lines, *example_details(verdict)))

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, Settings, Step
 from jurygraph.errors import InputError
@@ -177,7 +176,7 @@ def test_a_huge_jump_reports_the_level_before_it() -> None:
 
 @pytest.mark.parametrize("arl", [float("inf"), 1e300, float("nan"), 1.0])
 def test_an_average_run_length_out_of_bounds_is_refused(arl: float) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError, match="arl"):
         Settings(arl=arl)
 
 

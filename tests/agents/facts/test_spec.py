@@ -12,7 +12,7 @@ from jurygraph.messages import describe_validation_error
 def refusal(model: type[BaseModel], **fields: Any) -> str:
     """Return the message about the fields."""
     with pytest.raises(ValidationError) as raised:
-        model(**fields)
+        model.model_validate(fields)
     problem = describe_validation_error(raised.value, model, fields)
     return f"{problem.field}: {problem}"
 

@@ -70,6 +70,7 @@ def test_without_steps_there_is_no_series(run_with_steps: Path, run: Command):
     ended = run("study", "disagreement", "macrm", "--resamples", 20)
     assert ended.code == 0
     assert "over steps" not in ended.out
+    assert all(line == line.rstrip() for line in ended.out.splitlines())
     assert "correlation" in ended.out
 
 
