@@ -425,7 +425,7 @@ def test_bytes_that_are_no_utf_8_are_unreadable() -> None:
 @pytest.mark.parametrize("answer", [cut_off(), reset()])
 def test_a_connection_that_breaks_is_a_connection_fault(answer: Answer) -> None:
     fault = fault_of(answer)
-    assert (fault.kind, fault.kind in RETRYABLE) == ("connection", True)
+    assert (fault.kind, fault.kind in RETRYABLE, fault.is_unsent) == ("connection", True, False)
 
 
 def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
@@ -436,7 +436,8 @@ def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
 def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
     with pytest.raises(Fault) as caught:
         with_backend(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
-    assert caught.value.kind == "connection"
+    assert (caught.value.kind, caught.value.is_unsent) == ("connection", True)
+    assert str(caught.value).startswith(f"{url}: {'connection refused' if url == CLOSED else 'Cannot connect to '}")
 
 
 @pytest.mark.parametrize("answer", [hang(), slow(30, reply_with("yes")), drip("yes" * 1000, 0.02)])
