@@ -300,6 +300,20 @@ def test_each_status_is_a_fault_of_its_kind_with_the_servers_message(code: int, 
     assert f"{code}: planted {code}" in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("message", "setting"),
+    [
+        ("Use 'max_completion_tokens' instead", "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}"),
+        ("Unsupported value: 'temperature'", "calls.parameters: {temperature: null}"),
+        ("logprobs are not supported", "calls.parameters: {logprobs: false}"),
+        ("response_format of type json_schema is unknown", "calls.form: instructed"),
+    ],
+)
+def test_a_rejected_field_of_the_request_comes_with_the_setting_to_change(message: str, setting: str) -> None:
+    fault = fault_of(status(400, body={"error": {"message": message}}))
+    assert (fault.kind, str(fault).partition("; try ")[2]) == ("rejected", f"{setting} in the config")
+
+
 @pytest.mark.parametrize("code", [429, 503, 529])
 def test_retry_after_of_a_provider_is_respected(code: int) -> None:
     assert fault_of(status(code, {"Retry-After": "7"})).retry_after == 7.0
