@@ -372,7 +372,7 @@ class TestFailures:
             project.write_config(server.url, attempts=1)
             ended = [project.score("run"), project.score("run")]
             expected = f"failed verdicts: 15 of kind {failure.format(url=server.url)}\n"
-        assert "is complete; nothing to do" in ended[1].err
+        assert "is complete; only failures are left to repeat" in ended[1].err
         for one in ended:
             assert one.err.count("failed verdicts: ") == 1
             assert expected in one.err
