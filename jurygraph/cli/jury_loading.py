@@ -52,7 +52,7 @@ def open_jury(
 def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]:
     """Add the config's file name, and the line of the key that a message begins with, to a ConfigError raised inside.
 
-    With `model` given on the command line, the key `model` has no line.
+    With `model` given on the command line, an error about the key `model` names the option instead.
     """
     from jurygraph.sources import line_of_key
 
@@ -60,7 +60,9 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         yield
     except ConfigError as error:
         key, _, reason = str(error).partition(": ")
-        line = None if key == "model" and model is not None else line_of_key(path, key)
+        if key == "model" and model is not None:
+            raise ConfigError(f"--model: {reason}") from None
+        line = line_of_key(path, key)
         message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {reason}"
         raise ConfigError(message) from None
 

@@ -51,7 +51,7 @@ def reward_sentence(trace: Trace) -> str:
 
 
 def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
-    """Return sentences on the changes that gain most, and the number of those that gain nothing."""
+    """Return sentences on the changes that gain most, and the number of those that gain anything."""
     useful = [one for one in changes if one.matters]
     lines = [reward_sentence(trace)]
     for one in useful[:_MOST_CHANGES]:
@@ -60,8 +60,7 @@ def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
         lines.append(f"If {one.condition}: {format_plain(one.value)}{gain}.")
     if len(useful) > _MOST_CHANGES:
         lines.append(f"... and {len(useful) - _MOST_CHANGES} more (--json).")
-    useless = len(changes) - len(useful)
-    return [*lines, f"{useless} of {len(changes)} single changes would not raise it."]
+    return [*lines, f"{len(useful)} of {len(changes)} single changes would raise it."]
 
 
 def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]:

@@ -12,6 +12,14 @@ from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
 _MAX_MESSAGE = 300
+_REJECTED_FIELDS = {
+    "max_completion_tokens": "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}",
+    "temperature": "calls.parameters: {temperature: null}",
+    "logprobs": "calls.parameters: {logprobs: false}",
+    "json_schema": "calls.form: instructed",
+    "response_format": "calls.form: instructed",
+}
+"""The setting to change, by a name in the message of a server that rejects a field of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,9 @@ class Backend(ABC):
         message = message[:_MAX_MESSAGE]
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
+        elif kind == "rejected":
+            advice = dict.fromkeys(setting for name, setting in _REJECTED_FIELDS.items() if name in message)
+            message += "".join(f"; try {setting} in the config" for setting in advice)
         return Fault(kind, f"{self.label}: {message}", wait)
 
     def _access_advice(self, kind: str) -> str:

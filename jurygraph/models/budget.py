@@ -108,6 +108,10 @@ class Budget:
         """Total in US dollars; an attempt of unknown cost counts as its reservation."""
         return float(self._spent)
 
+    def stop(self) -> None:
+        """Refuse all further calls; those in flight may end."""
+        self._max_calls = 0
+
     def reserve(self, cost: float | None) -> "Reservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
         most = None if cost is None else _to_fraction(cost)

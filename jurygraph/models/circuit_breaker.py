@@ -53,6 +53,7 @@ class CircuitBreaker:
     def _reset(self) -> None:
         self._failures = 0
         self._since = 0.0
+        self._problem = ""
         self._refusal: Fault | None = None
         self._open = self._given_up = self._probing = self._announced = False
         self._pause = FIRST_PAUSE
@@ -147,13 +148,14 @@ class CircuitBreaker:
         if not self._announced and not self._given_up:
             self._announced = True
             log.warning(
-                "the model server has not answered for %.0f s (%s): requests wait for up to %.0f s more while one at a "
-                "time tries again; Ctrl-C stops, and the same command goes on",
-                *(_now() - self._since, fault.kind, self._limit - _now()),
+                "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
+                "command goes on",
+                *(self._describe_outage(), self._limit - _now()),
             )
 
     def _plan_probe(self, fault: Fault) -> None:
         """Set the time of the next probe: the last one at the limit, and none before the server's own Retry-After."""
+        self._problem = str(fault)
         next_time = _now() + self._pause
         if not self._given_up:
             next_time = min(next_time, self._limit)
@@ -165,8 +167,7 @@ class CircuitBreaker:
     def _give_up(self) -> None:
         """Fail all waiting requests, and later ones until the server answers."""
         self._given_up = True
-        seconds_down = _now() - self._since
-        log.warning("the model server has not answered for %.0f s: requests fail until it answers", seconds_down)
+        log.warning("%s: requests fail until it answers", self._describe_outage())
         self._end_waits(fail=True)
 
     def _refuse(self, fault: Fault) -> None:
@@ -193,7 +194,10 @@ class CircuitBreaker:
         if self._refusal is not None:
             return Fault(self._refusal.kind, str(self._refusal))
         advice = "check the server and repeat the request; calls.outage.wait sets the maximum wait"
-        return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {advice}")
+        return Fault("outage", f"{self._describe_outage()}; {advice}")
+
+    def _describe_outage(self) -> str:
+        return f"the model server has not answered for {_now() - self._since:.0f} s ({self._problem})"
 
 
 class Attempt:

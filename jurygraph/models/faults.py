@@ -112,6 +112,7 @@ class Fault(ModelError):
     """A request without a usable reply. `retry_after` is in seconds, if the provider sent it.
 
     `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply.
+    `is_unsent` is True if there was no connection, so that the server cannot have read the request.
     """
 
     def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
@@ -120,6 +121,7 @@ class Fault(ModelError):
         self.retry_after = retry_after
         self.attempts = 1
         self.call: str | None = None
+        self.is_unsent = False
 
     @property
     def cause(self) -> Cause:

@@ -234,7 +234,7 @@ class Gateway:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
             except Fault as fault:
-                if fault.kind in _UNBILLED:
+                if fault.kind in _UNBILLED or fault.is_unsent:
                     reserved.settle(0.0)
                 if fault.kind == "too-large":
                     reserved.settle_unbounded()

@@ -103,6 +103,7 @@ class JudgeClient:
         if logprobs and capabilities.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": capabilities.top_logprobs}
         parameters |= self._parameters
+        parameters = {name: value for name, value in parameters.items() if value is not None}
         if not parameters.get("logprobs"):  # the config may turn them off
             parameters.pop("logprobs", None)
             parameters.pop("top_logprobs", None)
@@ -135,7 +136,7 @@ class JudgeClient:
             endpoint=backend.endpoint,
             model=backend.model,
             messages=tuple(messages),
-            parameters={name: value for name, value in parameters.items() if "logprobs" not in name},
+            parameters={name: v for name, v in parameters.items() if v is not None and "logprobs" not in name},
             answer=None if reply_model is None else _cached_schema(reply_model),
             form="text" if reply_model is None else backend.capabilities.form,
             sample=sample,

@@ -33,7 +33,9 @@ class Criterion(FrozenModel):
     parts: tuple[Part, ...] = Field(default=(), max_length=20, exclude_if=lambda parts: not parts)
 
     @model_validator(mode="after")
-    def _check_weight_and_scale(self) -> Self:
+    def _check(self) -> Self:
+        if not all(text.strip() for text in (self.text, *(part.text for part in self.parts))):
+            raise ValueError("`text` is empty; write what must hold of a response")
         if self.weight == 0:
             raise ValueError("`weight` is 0, so it would not count; give it a weight, or leave the criterion out")
         if self.scale is not None and not self.scale[0] < self.scale[1]:

@@ -55,6 +55,9 @@ def sha256_of(path: Path) -> str:
 
 def missing_column_error(location: str, columns: Iterable[str], present: Sequence[str]) -> InputError:
     """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
+    separator = next((sign for sign in ";\t|" if len(present) == 1 and sign in present[0]), None)
+    if separator is not None:
+        return InputError(f"{location}: has the separator {separator!r}; separate the columns by commas")
     hints = (did_you_mean(column, present) for column in columns)
     hint = next(filter(None, hints), f"name one that is there: {shorten(', '.join(present), 200)}")
     return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
@@ -114,7 +117,9 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
             for values in reader:
                 if values and len(values) != len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    raise InputError(f"{path}, line {reader.line_num}: {problem}; quote a value that holds a comma")
+                    has_more = len(values) > len(columns)
+                    advice = "quote a value that holds a comma" if has_more else "write a comma for each empty cell"
+                    raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
                 if values:
                     yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
                 last_line = reader.line_num

@@ -4,6 +4,7 @@ A table is a CSV, JSON, JSON lines, Parquet or SQLite file, or a folder that `da
 row; its tasks and responses are kept as JSON lines in temporary files.
 """
 
+import logging
 import os
 import sqlite3
 import tempfile
@@ -22,6 +23,8 @@ from jurygraph.schema.frozen_model import Id, require_unique
 from jurygraph.sources.files import FileDigest, Line, TextFile, file_state, require_temporary_space
 from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
 from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
+
+log = logging.getLogger(__name__)
 
 M = TypeVar("M", bound=FrozenModel)
 Cells = Mapping[str | None, Any]
@@ -102,8 +105,9 @@ class _TableLines(TextFile):
 def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFile, TextFile]]:
     """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
 
-    Raises `InputError` naming the file, the line and the column: for a missing column, an empty cell, a cell that is
-    not text, a repeated id, and for rows of one task whose prompt or reference differ.
+    An empty cell in some of several response columns is left out, and a warning counts these. Raises `InputError`
+    naming the file, the line and the column: for a missing column, another empty cell, a cell that is not text, a
+    repeated id, and for rows of one task whose prompt or reference differ.
     """
     if str(path) == "-":
         raise InputError("standard input: a table is read from a file; name one, or pipe in tasks as JSONL")
@@ -129,13 +133,15 @@ def _state(path: Path) -> list[tuple[int, int]]:
 
 def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines) -> str:
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
-    unit, count = "row", 0
+    unit, count, empty, first_empty = "row", 0, 0, ""
     with closing(sqlite3.connect("", isolation_level=None)) as seen:
         seen.executescript(_SEEN)
         for count, (place, values) in enumerate(_rows_of(path), start=1):
             word, _, line = place.rpartition(" ")
             unit, number = (word, int(line)) if word else ("row", count)
             cells, location = _read_cells(path, place, values, columns), f"{path}, {place}"
+            for name in (each for each in columns.response if cells[each] is None):
+                empty, first_empty = empty + 1, first_empty or f"{place}, column {name}"
             row_id = cells[columns.id] or f"row-{count}"
             if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
                 (earlier,) = seen.execute("SELECT number FROM row WHERE id = ?", (row_id,)).fetchone()
@@ -154,6 +160,8 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
                 responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
+    if empty:
+        log.warning("%s: %d empty answers are left out, the first in %s", path, empty, first_empty)
     return unit
 
 
@@ -172,12 +180,19 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
         value = values[column]
         if role not in ("prompt", "response") and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
-        if value in (None, [], {}) or (isinstance(value, str) and not value.strip()):
+        if _is_empty(value):
+            if role == "response" and not all(_is_empty(values.get(other)) for other in columns.response):
+                cells[column] = None
+                continue
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
         if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
             _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", "write text")
         cells[column] = value
     return cells
+
+
+def _is_empty(value: Any) -> bool:
+    return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
 
 
 def _find_first(seen: sqlite3.Connection, number: int, task: Task, group: Any) -> tuple[int, Task]:
@@ -204,7 +219,7 @@ def _to_responses(
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
     is_only = len(columns.response) == 1
-    for column in columns.response:
+    for column in (each for each in columns.response if cells[each] is not None):
         name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)
         content = {"task": task, "id": name, "text": cells[column], "agent": agent, "labels": labels}
         yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})

@@ -96,7 +96,7 @@ def test_every_audience_belongs_to_a_branch() -> None:
         "task": None,
         "everyone": None,
         "stakeholder": Stakeholder(id="m"),
-        "criterion": Criterion(id="m", text="", weight=1),
+        "criterion": Criterion(id="m", text="x", weight=1),
         "reviewer": Reviewer(id="m"),
     }
     assert views.keys() == BRANCH_OF_AUDIENCE.keys()

@@ -321,6 +321,29 @@ class TestBill:
         assert "interrupted; " in err
         assert "requests: 2 by this command (cost unknown)\n" in err
 
+    @pytest.mark.parametrize("concurrency", [1, pytest.param(2, marks=pytest.mark.slow)])
+    def test_after_ctrl_c_no_request_is_sent_and_none_is_paid_twice(self, project: Project, concurrency: int):
+        def script(body: dict[str, Any], number: int) -> Answer:
+            answer = score_by_length(body, number)
+            return slow(1.0, answer) if number <= concurrency else answer
+
+        with run_server(script) as server:
+            project.write_config(server.url, concurrency=concurrency)
+            process = start_scoring(project.folder, "run")
+            while server.count < concurrency:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            start = time.monotonic()
+            _, err = process.communicate(timeout=60)
+            assert (process.returncode, server.count) == (130, concurrency), err
+            assert time.monotonic() - start < 4.0  # the wait ends with the replies
+            assert f"requests: {concurrency} by this command" in err
+            resumed = project.score("run")
+            assert (resumed.code, server.count) == (0, CALLS), resumed.err
+            project.score("whole")
+        assert project.rewards("run") == project.rewards("whole")
+
     def test_json_has_the_same_bill(self, project: Project, server: Server):
         project.write_config(server.url, prices=PRICES)
         printed = json.loads(project.score("run", "--json").out)
@@ -349,7 +372,7 @@ class TestFailures:
             project.write_config(server.url, attempts=1)
             ended = [project.score("run"), project.score("run")]
             expected = f"failed verdicts: 15 of kind {failure.format(url=server.url)}\n"
-        assert "is complete; nothing to do" in ended[1].err
+        assert "is complete; only failures are left to repeat" in ended[1].err
         for one in ended:
             assert one.err.count("failed verdicts: ") == 1
             assert expected in one.err

@@ -362,7 +362,7 @@ def test_a_folder_that_is_not_a_run_is_refused(project: Path, run: Command):
 def test_another_model_can_be_named_on_the_command_line(project: Path, run: Command):
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "gpt")
     assert ended.code == 2
-    assert "model: 'gpt' is not a model" in ended.err
+    assert "error: --model: 'gpt' is not a model" in ended.err
 
 
 def test_wrong_usage_gives_exit_code_2(run: Command):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIG, EVALUATORS, Command, folder_contents
+from tests.cli.conftest import CONFIG, EVALUATORS, Command, folder_contents, traces
 from tests.sources.test_task_tables import ROWS, Rows, save_dataset
 
 NAMED = ("--prompt-column", "question", "--response-column", "answer")
@@ -53,12 +53,24 @@ def test_a_run_resumes_and_refuses_another_file_and_other_columns(folder: Path, 
     command = ("score", "data.csv", "--prompt-column", "question", "--response-column")
     assert run(*command, "answer", "--out", "run", "--limit", "1").code == 0
     assert "1 tasks are scored already" in run(*command, "answer", "--out", "run").err
-    assert "nothing to do" in run(*command, "answer", "--out", "run").err
+    assert "run is complete; only failures" in run(*command, "answer", "--out", "run").err
     other = run(*command, "split", "--out", "run")
     assert (other.code, 'the response column is ["answer"] in the run and ["split"] here' in other.err) == (2, True)
     write_csv(folder / "data.csv", [{**row, "answer": "please"} for row in TABLE])
     changed = run(*command, "answer", "--out", "run")
     assert (changed.code, "response 'row-1' is another one now" in changed.err) == (2, True)
+
+
+def test_an_empty_cell_in_one_of_several_response_columns_is_left_out(
+    folder: Path, run: Command, caplog: pytest.LogCaptureFixture
+) -> None:
+    (folder / "two.csv").write_text("question,a,b\nq,x,\nr,,y\ns,x,y\n")
+    named = ["--prompt-column", "question", "--response-column", "a", "--response-column", "b"]
+    scored = run("score", "two.csv", *named, "--out", "run")
+    assert scored.code == 0
+    assert caplog.messages == ["two.csv: 2 empty answers are left out, the first in line 2, column b"]
+    found = [trace["response_id"] for trace in traces(run, folder / "run")]
+    assert found == ["row-1/a", "row-2/b", "row-3/a", "row-3/b"]
 
 
 def test_a_dry_run_writes_nothing_and_a_bad_table_neither(folder: Path, run: Command) -> None:

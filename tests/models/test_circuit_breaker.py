@@ -201,7 +201,7 @@ class TestWaiting:
         with caplog.at_level(logging.WARNING):
             run(ask_all(gateway_to(Server((0.0, 60.0))), 40))
         assert [record.getMessage() for record in caplog.records] == [
-            "the model server has not answered for 1 s (connection): requests wait for up to 299 s more while one at a "
+            "the model server has not answered for 1 s (refused): requests wait for up to 299 s more while one at a "
             "time tries again; Ctrl-C stops, and the same command goes on",
             "the model server answers again, after 62 s",
         ]
@@ -353,7 +353,7 @@ class TestGivingUp:
     def test_the_fault_says_how_long_the_server_has_not_answered(self) -> None:
         results = run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
-        assert str(found).startswith("the model server has not answered for 20 s; ")
+        assert str(found).startswith("the model server has not answered for 20 s (refused); ")
         assert (found.cause, found.kind in RETRYABLE) == ("infrastructure", False)
 
     def test_requests_after_the_server_is_back_are_answered(self) -> None:
@@ -386,10 +386,10 @@ class TestGivingUp:
             run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         messages = [record.getMessage() for record in caplog.records]
         gave_up = [message for message in messages if "requests fail until it answers" in message]
-        assert gave_up == ["the model server has not answered for 20 s: requests fail until it answers"]
+        assert gave_up == ["the model server has not answered for 20 s (refused): requests fail until it answers"]
 
     @pytest.mark.parametrize(
-        ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: requests fail")]
+        ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")]
     )
     def test_an_outage_is_timed_from_its_own_first_failure(
         self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
@@ -401,9 +401,9 @@ class TestGivingUp:
         with caplog.at_level(logging.WARNING):
             faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
         assert any(ends in record.getMessage() for record in caplog.records)
-        assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (connection)")
+        assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (refused)")
         # a question whose own pause before its next attempt, which is drawn at random, ends later is told a later time
-        assert all(re.match(r"the model server has not answered for 2\d s;", str(fault)) for fault in faults)
+        assert all(re.match(r"the model server .* for 2\d s \(refused\);", str(fault)) for fault in faults)
         assert bool(faults) == (wait == 20.0)
 
     def test_after_giving_up_only_a_due_probe_is_sent(self) -> None:

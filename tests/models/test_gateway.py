@@ -639,6 +639,12 @@ class TestBudget:
         assert budget.calls == server.count == 3
         assert budget.spent == pytest.approx(billed * most)
 
+    def test_a_refused_connection_costs_nothing(self) -> None:
+        budget = Budget()
+        ask = lambda gateway: fault_of(gateway.ask(make_request()))  # noqa: E731
+        fault = with_gateway("http://127.0.0.1:9/v1", ask, budget=budget, price=PRICE)
+        assert (fault.kind, budget.calls, budget.spent) == ("connection", 3, 0.0)
+
     def test_a_cached_reply_needs_no_budget(self, tmp_path: Path) -> None:
         with run_server(yes) as server:
             with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))

@@ -137,6 +137,13 @@ class TestAWarmCache:
         assert {"logprobs", "top_logprobs"} & without.keys() == set()
         assert (usual["logprobs"], usual["top_logprobs"]) == (True, 20)
 
+    def test_a_parameter_that_is_null_in_the_config_is_left_out(self) -> None:
+        changed = {"max_tokens": None, "max_completion_tokens": 800, "temperature": None}
+        with run_server(lambda body, number: judge_reply(body)) as server:
+            scored(server.url, "Dear all", parameters=changed)
+        (sent,) = (seen.body for seen in server.requests)
+        assert (sent["max_completion_tokens"], {"max_tokens", "temperature"} & sent.keys()) == (800, set())
+
     def test_the_names_of_tasks_and_responses_change_nothing(self) -> None:
         with run_server(right_reply) as server:
             scored(server.url, "Dear all")

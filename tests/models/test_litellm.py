@@ -316,7 +316,8 @@ def test_a_final_failure_has_no_retry_time() -> None:
     ],
 )
 def test_a_failure_is_named_after_one_request(answer: Answer, kind: str) -> None:
-    assert fault(answer).kind == kind
+    found = fault(answer)
+    assert (found.kind, found.is_unsent) == (kind, False)
 
 
 @pytest.mark.parametrize("answer", [hang(), drip("x" * 200, 0.1)])
@@ -329,7 +330,7 @@ def test_an_unreachable_server_is_a_connection_fault() -> None:
         pass
     with pytest.raises(Fault) as caught:
         ask(server)
-    assert caught.value.kind == "connection"
+    assert (caught.value.kind, caught.value.is_unsent) == ("connection", True)
 
 
 @pytest.mark.parametrize("model", ["openai/tiny", "anthropic/claude-sonnet-4-5"])

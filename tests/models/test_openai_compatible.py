@@ -300,6 +300,20 @@ def test_each_status_is_a_fault_of_its_kind_with_the_servers_message(code: int, 
     assert f"{code}: planted {code}" in str(fault)
 
 
+@pytest.mark.parametrize(
+    ("message", "setting"),
+    [
+        ("Use 'max_completion_tokens' instead", "calls.parameters: {max_tokens: null, max_completion_tokens: 1024}"),
+        ("Unsupported value: 'temperature'", "calls.parameters: {temperature: null}"),
+        ("logprobs are not supported", "calls.parameters: {logprobs: false}"),
+        ("response_format of type json_schema is unknown", "calls.form: instructed"),
+    ],
+)
+def test_a_rejected_field_of_the_request_comes_with_the_setting_to_change(message: str, setting: str) -> None:
+    fault = fault_of(status(400, body={"error": {"message": message}}))
+    assert (fault.kind, str(fault).partition("; try ")[2]) == ("rejected", f"{setting} in the config")
+
+
 @pytest.mark.parametrize("code", [429, 503, 529])
 def test_retry_after_of_a_provider_is_respected(code: int) -> None:
     assert fault_of(status(code, {"Retry-After": "7"})).retry_after == 7.0
@@ -425,7 +439,7 @@ def test_bytes_that_are_no_utf_8_are_unreadable() -> None:
 @pytest.mark.parametrize("answer", [cut_off(), reset()])
 def test_a_connection_that_breaks_is_a_connection_fault(answer: Answer) -> None:
     fault = fault_of(answer)
-    assert (fault.kind, fault.kind in RETRYABLE) == ("connection", True)
+    assert (fault.kind, fault.kind in RETRYABLE, fault.is_unsent) == ("connection", True, False)
 
 
 def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
@@ -436,7 +450,8 @@ def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
 def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
     with pytest.raises(Fault) as caught:
         with_backend(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
-    assert caught.value.kind == "connection"
+    assert (caught.value.kind, caught.value.is_unsent) == ("connection", True)
+    assert str(caught.value).startswith(f"{url}: {'connection refused' if url == CLOSED else 'Cannot connect to '}")
 
 
 @pytest.mark.parametrize("answer", [hang(), slow(30, reply_with("yes")), drip("yes" * 1000, 0.02)])

@@ -76,10 +76,10 @@ constraints = strategy(
 )
 stakeholders = strategy(schema.Stakeholder, id=ids, profile=texts, constraints=with_unique_ids(constraints))
 tensions = strategy(schema.Tension, between=st.just(("a", "b")), strength=positives)
-parts = strategy(schema.Part, text=texts, weight=positives)
+parts = strategy(schema.Part, text=texts.filter(str.strip), weight=positives)
 criterion_fields: dict[str, st.SearchStrategy[Any]] = {
     "id": ids,
-    "text": texts,
+    "text": texts.filter(str.strip),
     "weight": numbers.filter(bool),
     "role": optional(one_of("core", "additional", "penalty", "applicability")),
 }

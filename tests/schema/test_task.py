@@ -24,7 +24,7 @@ from jurygraph.schema import (
 from tests.schema.samples import TASK
 from tests.schema.strategies import response_lines, task_defaults, task_lines, tasks
 
-A, B = Criterion(id="a", text="", weight=1), Criterion(id="b", text="", weight=-1)
+A, B = Criterion(id="a", text="x", weight=1), Criterion(id="b", text="x", weight=-1)
 
 
 def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
@@ -82,17 +82,23 @@ def test_a_rubric_refuses_invalid_and_repeated_edges(edges: list[dict[str, Any]]
 
 
 def test_edges_are_compared_by_their_ends() -> None:
-    criteria = [Criterion(id=name, text="", weight=1) for name in ("a", "a -> b", "b -> c", "c")]
+    criteria = [Criterion(id=name, text="x", weight=1) for name in ("a", "a -> b", "b -> c", "c")]
     Rubric(criteria=criteria, edges=[Edge(**edge("a", "b -> c")), Edge(**edge("a -> b", "c"))])
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [({"weight": 0}, "`weight` is 0"), ({"scale": [1, 1]}, "not rise"), ({"scale": [10, 1]}, "not rise")],
+    [
+        ({"weight": 0}, "`weight` is 0"),
+        ({"scale": [1, 1]}, "not rise"),
+        ({"scale": [10, 1]}, "not rise"),
+        ({"text": " "}, "`text` is empty"),
+        ({"parts": [{"text": ""}]}, "`text` is empty"),
+    ],
 )
 def test_an_invalid_criterion_is_refused(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValidationError, match=message):
-        Criterion.model_validate({"id": "a", "text": "", "weight": 1} | change)
+        Criterion.model_validate({"id": "a", "text": "x", "weight": 1} | change)
 
 
 def test_the_criteria_of_a_rubric_have_unique_ids() -> None:

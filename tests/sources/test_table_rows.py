@@ -141,7 +141,7 @@ def test_a_csv_file_may_hold_no_row(content: str, tmp_path: Path) -> None:
 
 BAD_CSV = {
     "a value too many": ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
-    "a value too few": ("n,m\n1\n", 2, "does not have the 2 columns of the first line, but 1"),
+    "a value too few": ("n,m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write a comma for each"),
     "a value too few after a long row": ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
     "a double column": ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
     "a column without a name": (",n\n0,1\n", 1, "leaves a column without a name"),

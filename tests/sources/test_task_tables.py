@@ -126,6 +126,16 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
     ("content", "named", "message"),
     [
         ("question,anwser\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'answer'; did you mean anwser?"),
+        (
+            "question;answer\nq;a\n",
+            COLUMNS,
+            "t.csv, line 1: has the separator ';'; separate the columns by commas",
+        ),
+        (
+            "question,a,b\nq,x,\nq, ,\n",
+            columns(response=("a", "b")),
+            "t.csv, line 3, column a: is empty; fill it, or leave the row out",
+        ),
         ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
         (
             'question,answer\n"a\nb",c\nd, \n',

@@ -244,7 +244,8 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
         state = (
             "is complete" if session.tasks_done == session.task_count else f"has the first {session.tasks_done} tasks"
         )
-        print_message(f"{session.folder} {state}; nothing to do")
+        repeats = session.summary.infrastructure_failures
+        print_message(f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}")
         return
     if session.tasks_done:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")

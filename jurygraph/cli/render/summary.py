@@ -95,11 +95,11 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
     rows: list[list[object]] = [
         ["tasks", expected.tasks],
         ["responses", expected.responses],
-        ["questions", expected.questions],
-        ["verdicts (maximum)", expected.verdicts],
+        ["questions, each about all responses of a task", expected.questions],
+        ["verdicts, at most one per question and response", expected.verdicts],
         [f"... of a model{'' if expected.model else ' (they abstain: model is none)'}", expected.model_verdicts],
     ]
-    lines = format_table(["remaining", ""], rows)
+    lines = format_table(["to score", ""], rows)
     if expected.model is not None:
         lines += estimate_lines(expected.model)
     content = asdict(expected)

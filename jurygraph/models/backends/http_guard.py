@@ -36,13 +36,17 @@ _UNREAD = {"stream": True, "follow_redirects": False}
 
 
 class Exchange:
-    """The HTTP requests of one call: their replies as decoded bytes, and the status or the fault of the last."""
+    """The HTTP requests of one call: their replies as decoded bytes, and the status or the fault of the last.
+
+    `is_unsent` is True if there was no connection, and no earlier request.
+    """
 
     def __init__(self, json: bool) -> None:
         self._json = json
         self.bodies: list[bytes] = []
         self.status: int | None = None
         self.fault: Fault | None = None
+        self.is_unsent = False
         self._failed: set[tuple[str, str]] = set()
 
     @contextmanager
@@ -69,6 +73,9 @@ class Exchange:
 
             self._failed.add(key)
             cause = error.__cause__
+            first = cause if isinstance(cause, aiohttp.ClientError) else error
+            has_no_connection = isinstance(first, aiohttp.ClientConnectorError | httpx.ConnectError)
+            self.is_unsent = has_no_connection and len(self._failed) == 1 and not self.bodies
             if isinstance(cause, aiohttp.ClientResponseError):  # the clients would report less
                 self.fault = Fault("unreadable", f"the response is not HTTP: {cause.message}")
             raise

@@ -137,7 +137,9 @@ class LiteLLM(Backend):
             kind = exchange.error_kind() or kind
         if kind in ("server", "rejected") and exchange.status is not None and exchange.status < 300:
             kind = "unreadable"  # litellm itself raises a 500 or a 400 if it cannot read a reply
-        return self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
+        fault = self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
+        fault.is_unsent = exchange.is_unsent
+        return fault
 
 
 OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()

@@ -109,7 +109,7 @@ class OpenAICompatible(Backend):
         except aiohttp.ClientResponseError as error:
             raise self.fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
-            raise self.fault("connection", f"{error}" or type(error).__name__) from None
+            raise self._connection_fault(error) from None
         if not 200 <= http_reply.status < 300:
             raise self._error_fault(http_reply.status, http_reply.headers, parse_error(http_reply.content))
         if len(http_reply.content) > MAX_REPLY_BYTES:
@@ -164,6 +164,14 @@ class OpenAICompatible(Backend):
             for session in ended:
                 await session.close()
         return self._sessions[loop]
+
+    def _connection_fault(self, error: Exception) -> Fault:
+        problem = f"{error}" or type(error).__name__
+        if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
+            problem = "connection refused"
+        fault = self.fault("connection", problem)
+        fault.is_unsent = isinstance(error, aiohttp.ClientConnectorError)
+        return fault
 
     def _error_fault(self, status: int, headers: Mapping[str, str], error: ServerError) -> Fault:
         if 300 <= status < 400:

@@ -223,6 +223,7 @@ class ScoringSession:
                     await gateway.wait_for_pending()
                 await gateway.close()
                 self.stored_planning_calls = calls.close()
+            self._cancel_if_stopping(error)
             raise
         if calls is not None:
             calls.discard()
@@ -252,8 +253,18 @@ class ScoringSession:
         run.ledger.commit()
 
     def stop(self) -> None:
-        """Begin no further task: `prepare` and `score` end after those under way, with CancelledError if any remain."""
+        """Send no further request and begin no further task; requests in flight end, and their replies are kept.
+
+        `prepare` and `score` raise CancelledError if any task remains.
+        """
         self._is_stopping = True
+        if self.jury.gateway is not None:
+            self.jury.gateway.budget.stop()
+
+    def _cancel_if_stopping(self, error: BaseException) -> None:
+        """Raise CancelledError in place of the refusal of a request after `stop`."""
+        if self._is_stopping and isinstance(error, BudgetExceeded):
+            raise asyncio.CancelledError from None
 
     def _pairs_until_stopped(self, start: int) -> Iterator[tuple[Task, tuple[Response, ...]]]:
         for pair in self._source.pairs(start, self.limit):
@@ -317,10 +328,10 @@ class ScoringSession:
         except (BudgetExceeded, ModelAccessError) as error:
             if gateway is not None:
                 await gateway.wait_for_pending()
-            resume = "run the same command again to continue"
-            if isinstance(error, ModelAccessError):
-                resume = "run the same command again once that is mended; another model needs another --out"
-            error.args = (f"{error}; finished groups are kept; {resume}",)
+            self._cancel_if_stopping(error)
+            mended = "once that is mended; another model needs another --out"
+            when = mended if isinstance(error, ModelAccessError) else "to continue"
+            error.args = (f"{error}; finished groups are kept; run the same command again {when}",)
             raise
         finally:
             if gateway is not None:

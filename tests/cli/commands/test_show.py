@@ -92,7 +92,7 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
         "Response salt/a by alice to task salt gets -0.25.",
         "If polite were 1: 0.5 (+0.75).",
         "If shaky were not met: 0.25 (+0.5).",
-        "0 of 2 single changes would not raise it.",
+        "2 of 2 single changes would raise it.",
     ]
     given = json.loads(run("explain", scored_folder, "--response", "door/a", "--what-if", "--json").out)
     assert [(one["name"], one["value"], one["gain"]) for one in given["what_if"]] == [

@@ -82,6 +82,18 @@ def test_an_interrupted_planning_repeats_no_request(
     verify_deeply(tmp_path / "stopped" / "run")
 
 
+@pytest.mark.slow
+def test_ctrl_c_during_the_last_request_of_planning_ends_the_run(tmp_path: Path) -> None:
+    read = parser_script(tensions=TENSIONS)
+    with run_server(lambda body, number: slow(1.0, read(body, number))) as own:
+        (tmp_path / "jury.yaml").write_text(json.dumps(profile_config(own, calls=UNCACHED)))
+        with start_scoring(tmp_path, write_tasks(tmp_path, make_profile_tasks(1))) as process:
+            wait_until(lambda: own.count == READS)
+            process.send_signal(signal.SIGINT)
+            _, message = process.communicate()
+        assert (process.returncode, own.count, b"Traceback" in message) == (130, READS, False), message
+
+
 def test_a_limit_reached_while_planning_keeps_the_replies(server: Server, tasks: Path, tmp_path: Path) -> None:
     uncached = profile_config(server, calls=UNCACHED)
     for sitting in (1, 2):

@@ -54,7 +54,8 @@ def pictures(draw: st.DrawFn) -> Picture:
     n, pairs = draw(graphs(most=6))
     ids = draw(st.lists(texts.filter(bool), min_size=n, max_size=n, unique=True))
     weights = draw(st.lists(st.sampled_from((1.0, -2.0, 0.5)), min_size=n, max_size=n))
-    criteria = [Criterion(id=i, text=draw(texts), weight=w) for i, w in zip(ids, weights, strict=True)]
+    filled = texts.filter(str.strip)
+    criteria = [Criterion(id=i, text=draw(filled), weight=w) for i, w in zip(ids, weights, strict=True)]
     edges = [Edge(parent=ids[a], child=ids[b], kind=draw(st.sampled_from(KINDS)), reason=draw(texts)) for a, b in pairs]
     scores = None
     if draw(st.booleans()):

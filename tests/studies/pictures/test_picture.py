@@ -57,19 +57,20 @@ def test_the_title_has_the_aggregation_of_the_run() -> None:
     ],
 )
 def test_a_node_has_its_scores_and_marks(score: Score, text: list[str]) -> None:
-    assert Node(Criterion(id="a", text="", weight=1.0), None, score).results == text
+    assert Node(Criterion(id="a", text="x", weight=1.0), None, score).results == text
 
 
 def test_a_node_has_its_role_and_signed_weight() -> None:
-    penalty = Criterion(id="a", text="", weight=-2.5, role="penalty")
+    penalty = Criterion(id="a", text="x", weight=-2.5, role="penalty")
     assert Node(penalty, penalty.role, None).role_and_weight == "penalty, weight −2.5"
-    assert Node(Criterion(id="a", text="", weight=3.0), None, None).role_and_weight == "weight +3"
-    assert Node(Criterion(id="a", text="", weight=123456789.123), None, None).role_and_weight == "weight +123456789.123"
+    assert Node(Criterion(id="a", text="x", weight=3.0), None, None).role_and_weight == "weight +3"
+    precise = Criterion(id="a", text="x", weight=123456789.123)
+    assert Node(precise, None, None).role_and_weight == "weight +123456789.123"
 
 
 def test_an_annotated_role_is_used_if_the_criterion_has_none() -> None:
-    own_role = Criterion(id="a", text="", weight=1.0, role="additional")
-    no_role = Criterion(id="b", text="", weight=1.0)
+    own_role = Criterion(id="a", text="x", weight=1.0, role="additional")
+    no_role = Criterion(id="b", text="x", weight=1.0)
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
     picture = build_picture("t", Rubric(criteria=(own_role, no_role), annotation=note))
     assert [node.role for node in picture.nodes] == ["additional", "core"]
