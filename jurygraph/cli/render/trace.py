@@ -99,7 +99,7 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
     rows = []
     for name, entry in spec.inputs.items():
         difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]
-        given_up = f"{1.0 - utilities[name]:.0%}" if name in utilities else "-"
+        given_up = f"{100.0 * (1.0 - utilities[name]):.4g}%" if name in utilities else "-"
         rows.append([name, *map(format_number, difficulty), entry.input_weight, utilities.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     yield from _tension_lines(terms)
