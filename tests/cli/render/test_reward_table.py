@@ -130,7 +130,7 @@ def test_options_that_make_no_sense_are_refused(
     assert ended.err.count("\n") == 1
 
 
-def test_on_a_terminal_the_table_fits(scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "58")
     lines = run_on_terminal("show", scored).splitlines()
     assert max(map(len, lines[:6])) <= 58
@@ -156,3 +156,27 @@ reward: {both: 1.0}
     assert "both consists of judge *0.0000, polite 1.0000" in shown
     assert "* both: filled in by the failure rule; the judged part alone is 1.0000" in shown
     assert run("show", project / "run", "--limit", 1).out.splitlines()[2].split()[-1] == "*0.5000"
+
+
+def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
+    marks: list[dict[str, object]] = [{"step": 9}, {"step": 10, "who": "ann"}, {"step": "late"}, {}]
+    texts = ("please", "bad", "", "please please")
+    responses = [{"id": f"r{i}", "text": text, "labels": marks[i]} for i, text in enumerate(texts)]
+    config = CONFIG.replace("manners.polite", "{use: manners.polite, samples: 2}")
+    project = write_project(tmp_path / "new", [{"id": "t", "query": "?", "responses": responses}], config, EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    columns = "question.manners.shaky,label.step,manners.polite,label.who"
+    shown = run("show", project / "run", "--columns", columns, "--sort", "-label.step")
+    assert rows(shown.out) == [
+        ["response", "label.step", "label.who", "question.manners.shaky", "manners.polite"],
+        ["────────", "──────────", "─────────", "──────────────────────", "──────────────"],
+        ["r2", "late", "-", "1.0000", "0.0000"],
+        ["r1", "10", "ann", "-", "0.0000"],
+        ["r0", "9", "-", "1.0000", "0.2500"],
+        ["r3", "-", "-", "1.0000", "0.5000"],
+    ]
+    best = run("show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1)
+    assert rows(best.out)[2][0] == "r3"
+    for name, hint in (("manners.polit", "did you mean manners.polite?"), ("label.whom", "did you mean label.who?")):
+        ended = run("show", project / "run", "--columns", name)
+        assert (ended.code, f"there is no column {name!r}; {hint}" in ended.err) == (2, True)
