@@ -1,5 +1,6 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from operator import attrgetter
@@ -20,7 +21,7 @@ from jurygraph.cli.render.text import (
     print_result_lines,
     wrap_lines,
 )
-from jurygraph.cli.render.trace import trace_lines
+from jurygraph.cli.render.trace import text_lines, trace_lines
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
 from jurygraph.messages import did_you_mean
@@ -28,7 +29,10 @@ from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import import_library
+from jurygraph.schema import Trace
+from jurygraph.schema.task import chat_text
 
 Options = Mapping[str, object]
 
@@ -36,7 +40,10 @@ Options = Mapping[str, object]
 def show(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Show the full trace of this response.")] = None,
-    call: Annotated[str | None, option("QUESTION", "Show prompt and reply of each call for this question.")] = None,
+    call: Annotated[
+        str | None, option("QUESTION|ID", "Show prompt and reply of each call for this question, or of this call.")
+    ] = None,
+    calls: Annotated[bool, typer.Option("--calls", help="List all calls, of planning too.")] = False,
     verdict: Annotated[str | None, option("QUESTION", "Show every field of the verdicts on this question.")] = None,
     status: OnlyStatus = None,
     agent: OnlyAgent = None,
@@ -45,6 +52,7 @@ def show(
     columns: Annotated[
         str | None, option("A,B", "Columns of the table: reward, a component, a question, label.NAME, …")
     ] = None,
+    texts: Annotated[bool, typer.Option("--texts", help="Show query and text of the response whole.")] = False,
     all_components: Annotated[bool, typer.Option("--all", help="Also show components of weight 0.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -59,19 +67,24 @@ def show(
         jurygraph show run --sort -reward --status ok --columns reward,accuracy
         jurygraph show run --response task-1/a
         jurygraph show run --response task-1/a --call criteria@kind
+        jurygraph show run --calls
         jurygraph show run --json | jq .reward.value
     """
     selection = Selection(status, agent, sort, limit)
     table = {"columns": columns, "all": all_components or None}
-    _refuse_contradictions(response, {"call": call, "verdict": verdict}, {**table, **selection._asdict()}, json)
+    details = {"call": call, "calls": calls or None, "verdict": verdict, "texts": texts or None}
+    _refuse_contradictions(response, details, {**table, **selection._asdict()}, json)
     stored_run = Run.open(run)
     question = verdict if call is None else call
-    if response is not None and question is not None:
+    if calls or (call is not None and (response is None or _CALL_ID.fullmatch(call))):
+        _show_calls(stored_run, response, call, json)
+    elif response is not None and question is not None:
         _show_question(stored_run, response, question, call is not None, json)
     elif response is not None and json:
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
-        print_result_lines(trace_lines(explain_response(stored_run, response).explained))
+        explained = explain_response(stored_run, response).explained
+        print_result_lines(trace_lines(explained, _read_texts(stored_run, explained.trace, texts)))
     elif json:
         _print_traces(stored_run, selection)
     else:
@@ -85,14 +98,18 @@ def show(
 def _refuse_contradictions(response: str | None, one: Options, many: Options, json: bool) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
     of_one, of_many = ([f"--{name}" for name, value in options.items() if value is not None] for options in (one, many))
-    if of_one and response is None:
+    if of_one and of_one[0] not in ("--call", "--calls") and response is None:
         raise InputError(f"{of_one[0]} is about one response; name it with --response ID")
     if len(of_one) > 1:
         raise InputError(f"expected one of {' and '.join(of_one)}")
-    if of_many and response is not None:
-        raise InputError(f"{of_many[0]} is about many responses; leave it out, or leave out --response")
-    if json and of_many and of_many[0] in ("--columns", "--all"):
-        raise InputError(f"{of_many[0]} is about the table; --json prints whole traces, so leave it out")
+    if of_many and (of_one or response is not None):
+        raise InputError(
+            f"{of_many[0]} is about many responses; leave it out, or leave out {[*of_one, '--response'][0]}"
+        )
+    if json and (printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--all", "--texts")]):
+        raise InputError(
+            f"{printed[0]} is about what is printed without --json, which prints whole traces; leave it out"
+        )
 
 
 def _print_traces(run: Run, selection: Selection) -> None:
@@ -100,6 +117,36 @@ def _print_traces(run: Run, selection: Selection) -> None:
     read = trace_reader(run)
     for place in selection.select(run, place_of):
         print_result(trace_to_json_line(read(place)))
+
+
+def _read_texts(run: Run, trace: Trace, whole: bool) -> Iterable[str]:
+    """Return the labels, the query and the response of a trace as lines."""
+    task = run.task(trace.task_id)
+    response = next(one.response for one in run.group_of(trace.task_id) if one.trace.response_id == trace.response_id)
+    query = ERASED if task is None else chat_text(task.query)
+    return text_lines(trace, query, ERASED if response is None else response.text, whole)
+
+
+_CALL_ID = re.compile("[0-9a-f]{12,64}")
+
+
+def _show_calls(run: Run, response: str | None, call: str | None, json: bool) -> None:
+    """Print the calls of a run or response as a table, or the one whose id begins with `call` in full."""
+    from jurygraph.cli.render.question import call_lines, print_call_table  # lazily: they load NumPy
+    from jurygraph.runs.calls import find_calls, list_calls
+
+    if call is not None:
+        found = find_calls(run, call, response)
+        if not found:
+            hint = "`show RUN --calls` lists them; for those of a question name the response with --response ID"
+            raise InputError(f"{run.folder}: there is no call {call!r}; {hint}")
+        content = [{**one._asdict(), "call": one.call.model_dump(mode="json")} for one in found]
+        print_report(json, {"calls": content}, call_lines(found))
+    elif json:
+        for one in list_calls(run, response):
+            print_report(True, {**one._asdict(), "call": one.call.model_dump(mode="json")}, ())
+    else:
+        print_call_table(list_calls(run, response))
 
 
 def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:

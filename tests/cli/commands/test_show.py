@@ -47,6 +47,21 @@ def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Comma
         assert part in shown
 
 
+def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command):
+    text = "salt, please\n" + "and pepper " * 40
+    response = {"id": "a", "text": text, "labels": {"step": 3, "who": "ann\x1b"}}
+    project = write_project(tmp_path / "project", [{"id": "salt", "query": "Ask for it.", "responses": [response]}])
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    lines = run("show", project / "run", "--response", "a").out.splitlines()
+    assert lines[2:4] == ["labels    step 3, who ann\\u001b", "query     Ask for it."]
+    assert lines[4].startswith("text      salt, please and pepper and")
+    assert (len(lines[4]), lines[4][-1]) == (310, "…")
+    whole = run("show", project / "run", "--response", "a", "--texts").out
+    assert f"query\n    Ask for it.\ntext\n    {'    '.join(text.splitlines(keepends=True))}\nreward" in whole
+    run("erase", project / "run", "--response", "a")
+    assert "text      erased" in run("show", project / "run", "--response", "a").out
+
+
 def test_show_json_prints_one_trace_per_line(scored_folder: Path, run: Command):
     shown = run("show", scored_folder, "--json").out.splitlines(keepends=True)
     names = ["door/a", "door/b", "salt/a", "salt/b"]

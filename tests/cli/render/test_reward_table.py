@@ -114,10 +114,16 @@ def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None
         (("--sort", "-shakey"), "--sort: there is no column 'shakey'; did you mean shaky?"),
         (("--agent", "alise"), "has no response of agent 'alise'; did you mean alice?"),
         (("--agent", "alise", "--json"), "has no response of agent 'alise'; did you mean alice?"),
-        (("--json", "--columns", "reward"), "--columns is about the table; --json prints whole traces"),
+        (("--json", "--columns", "reward"), "--columns is about what is printed without --json"),
         (("--response", "door/a", "--sort", "reward"), "--sort is about many responses"),
         (("--response", "door/a", "--all"), "--all is about many responses"),
-        (("--call", "polite"), "--call is about one response; name it with --response ID"),
+        (("--verdict", "polite"), "--verdict is about one response; name it with --response ID"),
+        (
+            ("--call", "polite"),
+            "there is no call 'polite'; `show RUN --calls` lists them; for those of a question name",
+        ),
+        (("--calls", "--limit", "3"), "--limit is about many responses; leave it out, or leave out --calls"),
+        (("--response", "door/a", "--texts", "--json"), "--texts is about what is printed without --json"),
         (("--response", "door/a", "--call", "x", "--verdict", "x"), "expected one of --call and --verdict"),
     ],
 )
