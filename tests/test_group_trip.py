@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Plan, Response, Task, Trace
+from jurygraph.cli.render.trace import trace_lines
+from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parent.parent
@@ -49,6 +51,12 @@ def uniform(trace: Trace) -> float:
 def worth(trace: Trace) -> float:
     assert trace.reward.value is not None
     return trace.reward.value
+
+
+def test_the_share_that_a_stakeholder_gives_up_is_exact(groups: list[Group]) -> None:
+    _, plan, traces = next(group for group in groups if group[0].id == "travelplanner-train-28")
+    lines = trace_lines(ExplainedTrace(traces["impossible-leg"], plan.decision))
+    assert [line.split()[-2:] for line in lines if line.startswith("milo ")] == [["0.8750", "12.5%"]]
 
 
 def test_ten_groups_of_three_to_five_people_with_five_faults_each(groups: list[Group]) -> None:

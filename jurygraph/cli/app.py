@@ -23,7 +23,7 @@ COMMANDS = {
     "annotate": CommandEntry("annotate", "Annotate which criteria depend on which (GEAR), with a model."),
     "score": CommandEntry("score", "Score responses and store every reward with its full trace."),
     "show": CommandEntry("show", "Show the rewards of a run, the full trace of a response, or the calls behind it."),
-    "explain": CommandEntry("show", "Explain a reward: the points that it gained and lost, in order of cost."),
+    "explain": CommandEntry("show", "Explain rewards: the points that each gained and lost, in order of cost."),
     "verify": CommandEntry("audit", "Verify a run: its records, texts, rewards and seal."),
     "rescore": CommandEntry("rescore", "Compute a run's rewards again from its verdicts, without a request."),
     "compare": CommandEntry("compare", "Compare two runs: rewards, paired tests, flipped verdicts."),
@@ -57,6 +57,14 @@ class _LazyGroup(TyperGroup):
             function_name = "import_" if cmd_name == "import" else cmd_name  # `import` is a keyword
             self.commands[cmd_name] = _to_click(cmd_name, getattr(module, function_name))
         return self.commands.get(cmd_name)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command. An error about an option loses the words that pydantic, which typer uses, puts in front."""
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")
+            raise
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the names and summaries of the commands."""

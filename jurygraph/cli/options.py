@@ -1,7 +1,7 @@
 """Arguments and options shared by several commands, so that each has one name and one help text."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -37,4 +37,9 @@ StepLabel = Annotated[str | None, option("L", "Group into steps by this label of
 Resamples = Annotated[int, typer.Option(min=1, metavar="N", help="Number of bootstrap resamples.")]
 PlotFile = Annotated[Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")]
 OutFile = Annotated[str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")]
+OnlyStatus = Annotated[
+    Literal["ok", "degraded", "failed"] | None, option(None, "Only rewards with this status.", "--status")
+]
+OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
+SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -132,6 +132,42 @@ class RecordedCall(NamedTuple):
     reply: dict[str, Any] | str
 
 
+class ListedCall(NamedTuple):
+    """A call of a run with its purpose, task and response; a call of planning has no response."""
+
+    task_id: str
+    response_id: str | None
+    purpose: str
+    call: Call
+
+
+def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
+    """Yield every call of a run once, or only those for a response: calls of planning first, then by task."""
+    traces = run.traces() if response is None else (trace := run.find_trace(response),)
+    for record in run.source.ledger.records("task"):
+        if response is None or record.key == trace.task_id:
+            for call in record.content.get("calls", ()):
+                yield ListedCall(record.key, None, "planning", Call.model_validate(call))
+    shown: set[str] = set()
+    for trace in traces:
+        used = [one.calls for one in trace.material] + [one.named_calls for one in trace.verdicts]
+        purposes = {use.id: use.purpose for uses in used for use in uses}
+        by_id = {call.id: call for call in trace.calls}
+        for name in dict.fromkeys((*purposes, *by_id)):
+            if name in by_id and name not in shown:
+                shown.add(name)
+                yield ListedCall(trace.task_id, trace.response_id, purposes.get(name, "other"), by_id[name])
+
+
+def find_calls(run: Run, start: str, response: str | None = None) -> list[RecordedCall]:
+    """Return the calls whose ids begin with a text, with requests and replies."""
+    return [
+        RecordedCall(one.purpose, one.call, *_read_texts(run.source, one.call.id))
+        for one in list_calls(run, response)
+        if one.call.id.startswith(start)
+    ]
+
+
 def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
     """Return the calls behind verdicts of a trace, in order: those for material first, repairs after the first try.
 

@@ -234,6 +234,11 @@ class Run(Displayed):
         """Return the decision of a task."""
         return self.decision(self.ledger.require("task", task_id).content["decision"])
 
+    def questions(self) -> list[str]:
+        """Return the names of all questions except those about pairs, in the order of the surveys."""
+        surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
+        return list(dict.fromkeys(one.id for survey in surveys for one in survey.questions if one.scope != "pair"))
+
     def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks."""
         for group in self.source.ledger.records("group", up_to=self.last_base_record):
@@ -257,32 +262,40 @@ class Run(Displayed):
             yield trace, response, task
 
     def read_table(
-        self, name: TableName = "rewards", texts: bool = False, report: ProgressCallback = lambda count: None
+        self,
+        name: TableName = "rewards",
+        texts: bool = False,
+        report: ProgressCallback = lambda count: None,
+        questions: bool = False,
     ) -> Table:
         """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
-        The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`. `report` receives the numbers
-        of responses read. Raises `InputError` for another name.
+        The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`, and `questions` the mean
+        scores of questions to the rewards (verdicts have rows of their own). `report` receives the numbers of responses
+        read. Raises `InputError` for another name.
         """
         if name not in get_args(TableName):
             expected = " or ".join(map(repr, get_args(TableName)))
             raise InputError(f"table: expected {expected}, got {describe_value(name)}")
         decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
         components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
-        return read_table(name, self._responses_with_tasks(), list(components), texts, report)
+        names = self.questions() if questions else ()
+        return read_table(name, self._responses_with_tasks(), list(components), texts, report, names)
 
-    def to_arrow(self, name: TableName = "rewards", texts: bool = False) -> "pyarrow.Table":
+    def to_arrow(self, name: TableName = "rewards", texts: bool = False, questions: bool = False) -> "pyarrow.Table":
         """Return the table of `read_table` as an Arrow table, for polars too. Raises `InputError` without pyarrow."""
         arrow = import_library("pyarrow")  # before a large run is read
-        with closing(self.read_table(name, texts)) as table:
+        with closing(self.read_table(name, texts, questions=questions)) as table:
             schema, batches = table.arrow_batches()
             return arrow.Table.from_batches(batches, schema)
 
-    def to_pandas(self, name: TableName = "rewards", texts: bool = False) -> "pandas.DataFrame":
+    def to_pandas(
+        self, name: TableName = "rewards", texts: bool = False, questions: bool = False
+    ) -> "pandas.DataFrame":
         """Return the table of `read_table` as a pandas DataFrame. Raises `InputError` without pandas and pyarrow."""
         pandas, arrow = import_library("pandas"), import_library("pyarrow")
         nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
-        return self.to_arrow(name, texts).to_pandas(types_mapper=nullable.get)
+        return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable.get)
 
     def group(self, group: Record) -> list[ScoredResponse]:
         """Return the traces of a group; `group` is its record in the run that holds the verdicts.

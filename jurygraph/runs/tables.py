@@ -4,6 +4,7 @@ import importlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from statistics import fmean
 from tempfile import SpooledTemporaryFile
 from typing import Any, Literal, NamedTuple
 
@@ -94,10 +95,16 @@ class Table:
 
 
 def read_table(
-    name: TableName, scored: Iterable[Scored], components: Sequence[str], texts: bool, report: Callable[[int], None]
+    name: TableName,
+    scored: Iterable[Scored],
+    components: Sequence[str],
+    texts: bool,
+    report: Callable[[int], None],
+    questions: Sequence[str] = (),
 ) -> Table:
     """Return a table of scored responses; `components` are all names in order, the rest is as for `Run.read_table`."""
-    values: dict[str, Kind | None] = dict.fromkeys((f"component.{component}" for component in components), "double")
+    numbers = {"component": components, "term": components, "question": questions}
+    values: dict[str, Kind | None] = {f"{kind}.{one}": "double" for kind, names in numbers.items() for one in names}
     rewards = ("value", "status", "coverage", "low", "high", *values, *_COUNTS)
     names = (*IDENTITY, *(rewards if name == "rewards" else _VERDICT), *(("prompt", "response") if texts else ()))
     table = Table({column: (_KINDS | values).get(column, "string") for column in names})
@@ -105,7 +112,7 @@ def read_table(
         on_error.callback(table.close)
         for trace, response, task in scored:
             shared = _describe(trace, response, task, texts)
-            for row in [_reward_row(trace)] if name == "rewards" else map(_verdict_row, own_verdicts(trace)):
+            for row in [_reward_row(trace, questions)] if name == "rewards" else map(_verdict_row, own_verdicts(trace)):
                 table.add(row | shared)
             report(1)
         on_error.pop_all()
@@ -136,11 +143,23 @@ def _describe(trace: Trace, response: Response | None, task: Task | None, texts:
     return row | {f"metadata.{name}": value for name, value in metadata.items()}
 
 
-def _reward_row(trace: Trace) -> Row:
+def question_scores(trace: Trace) -> dict[str, float]:
+    """Return the mean score of each question's verdicts on a trace's response, without those on its variants."""
+    scores: dict[str, list[float]] = {}
+    for one in own_verdicts(trace):
+        if one.score is not None and (not one.responses or trace.response_id in one.responses):
+            scores.setdefault(one.question, []).append(one.score)
+    return {question: fmean(found) for question, found in scores.items()}
+
+
+def _reward_row(trace: Trace, questions: Sequence[str]) -> Row:
     reward = trace.reward
     low, high = reward.range or (None, None)
     row: Row = {"value": reward.value, "status": reward.status, "coverage": reward.coverage, "low": low, "high": high}
     row |= {f"component.{name}": value for name, value in reward.components.items()}
+    row |= {f"term.{term.name}": term.value for term in reward.terms}
+    scores = question_scores(trace) if questions else {}
+    row |= {f"question.{name}": scores[name] for name in questions if name in scores}
     return row | {name: getattr(reward.counts, name) for name in _COUNTS}
 
 

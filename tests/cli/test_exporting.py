@@ -179,10 +179,10 @@ class TestTextsInTables:
 
     @pytest.mark.parametrize("form", ["jsonl", "csv", "verdicts"])
     def test_a_name_in_gz_gives_a_compressed_file(self, scored_folder: Path, run: Command, tmp_path: Path, form: str):
-        assert run("export", scored_folder, "--to", form, "-o", tmp_path / "x.csv.gz").code == 0
+        name = "x.jsonl.gz" if form == "jsonl" else "x.csv.gz"
+        assert run("export", scored_folder, "--to", form, "-o", tmp_path / name).code == 0
         assert (
-            gzip.decompress((tmp_path / "x.csv.gz").read_bytes()).decode()
-            == run("export", scored_folder, "--to", form).out
+            gzip.decompress((tmp_path / name).read_bytes()).decode() == run("export", scored_folder, "--to", form).out
         )
 
     def test_verdicts_of_erased_texts_are_rows_without_them(self, scored_folder: Path, run: Command):

@@ -98,6 +98,39 @@ class TestVerdicts:
         assert {row["score"] for row in rows if row["failure"]} == {None}
 
 
+class TestRewards:
+    def test_questions_have_the_mean_of_their_verdicts_on_the_response(self, rich_run: Run) -> None:
+        found: dict[tuple[str, str], list[float]] = {}
+        for verdict, trace, *_ in rich_run.verdicts():
+            is_own = not verdict.responses or trace.response_id in verdict.responses
+            if verdict.score is not None and is_own and verdict.question != "rank":  # about pairs
+                found.setdefault((trace.response_id, f"question.{verdict.question}"), []).append(verdict.score)
+        rows = {row["response_id"]: row for row in rich_run.to_arrow(questions=True).to_pylist()}
+        names = {name for row in rows.values() for name in row if name.startswith("question.")}
+        assert names == {f"question.{name}" for name in rich_run.questions()}
+        assert "question.rank" not in names
+        scores = {(response, name): row[name] for response, row in rows.items() for name in names}
+        assert {key: score for key, score in scores.items() if score is not None} == {
+            key: pytest.approx(sum(each) / len(each)) for key, each in found.items()
+        }
+        assert not any(name.startswith("question.") for name in rich_run.to_arrow().column_names)
+
+    def test_terms_have_the_values_that_count(self, tmp_path: Path) -> None:
+        (task,) = make_tasks(tasks=1, size=1)
+        task["responses"][0]["data"]["same"] = "failed"
+        score(tmp_path / "run", write_tasks(tmp_path / "given", [task]))
+        with Run.open(tmp_path / "run") as run:
+            (trace,) = run.traces()
+            (row,) = run.to_arrow().to_pylist()
+        terms = {f"term.{term.name}": term.value for term in trace.reward.terms}
+        components = {f"component.{name}": value for name, value in trace.reward.components.items()}
+        assert list(terms.values()) != list(components.values())
+        assert {name: value for name, value in row.items() if name.startswith(("term.", "component."))} == {
+            **components,
+            **terms,
+        }
+
+
 class TestMetadataLabelsAndTexts:
     def test_a_stored_response_is_complete(self, described: Run) -> None:
         stored = [response for _, response in described.scored_responses()]

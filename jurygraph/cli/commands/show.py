@@ -1,25 +1,27 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from functools import lru_cache
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from jurygraph.cli.options import AsJson, OutFile, RunFolder, option
+from jurygraph.cli.options import AsJson, OnlyAgent, OnlyStatus, OutFile, RunFolder, SortColumn, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.reward_table import Selection, print_reward_table
+from jurygraph.cli.render.reward_table import Selection, place_of, print_reward_table, trace_reader
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
     print_report,
     print_result,
     print_result_lines,
+    wrap_lines,
 )
-from jurygraph.cli.render.trace import trace_lines
+from jurygraph.cli.render.trace import text_lines, trace_lines
 from jurygraph.errors import InputError
 from jurygraph.explanation import Explanation
 from jurygraph.messages import did_you_mean
@@ -27,7 +29,10 @@ from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import import_library
+from jurygraph.schema import Trace
+from jurygraph.schema.task import chat_text
 
 Options = Mapping[str, object]
 
@@ -35,15 +40,19 @@ Options = Mapping[str, object]
 def show(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Show the full trace of this response.")] = None,
-    call: Annotated[str | None, option("QUESTION", "Show prompt and reply of each call for this question.")] = None,
-    verdict: Annotated[str | None, option("QUESTION", "Show every field of the verdicts on this question.")] = None,
-    status: Annotated[
-        Literal["ok", "degraded", "failed"] | None, option(None, "Only rewards with this status.")
+    call: Annotated[
+        str | None, option("QUESTION|ID", "Show prompt and reply of each call for this question, or of this call.")
     ] = None,
-    agent: Annotated[str | None, option("A", "Only responses of this agent.")] = None,
-    sort: Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.")] = None,
+    calls: Annotated[bool, typer.Option("--calls", help="List all calls, of planning too.")] = False,
+    verdict: Annotated[str | None, option("QUESTION", "Show every field of the verdicts on this question.")] = None,
+    status: OnlyStatus = None,
+    agent: OnlyAgent = None,
+    sort: SortColumn = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
-    columns: Annotated[str | None, option("A,B", "Columns of the table: reward, coverage, a component, …")] = None,
+    columns: Annotated[
+        str | None, option("A,B", "Columns of the table: reward, a component, a question, label.NAME, …")
+    ] = None,
+    texts: Annotated[bool, typer.Option("--texts", help="Show query and text of the response whole.")] = False,
     all_components: Annotated[bool, typer.Option("--all", help="Also show components of weight 0.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -58,47 +67,86 @@ def show(
         jurygraph show run --sort -reward --status ok --columns reward,accuracy
         jurygraph show run --response task-1/a
         jurygraph show run --response task-1/a --call criteria@kind
+        jurygraph show run --calls
         jurygraph show run --json | jq .reward.value
     """
     selection = Selection(status, agent, sort, limit)
     table = {"columns": columns, "all": all_components or None}
-    _refuse_contradictions(response, {"call": call, "verdict": verdict}, {**table, **selection._asdict()}, json)
+    details = {"call": call, "calls": calls or None, "verdict": verdict, "texts": texts or None}
+    _refuse_contradictions(response, details, {**table, **selection._asdict()}, json)
     stored_run = Run.open(run)
     question = verdict if call is None else call
-    if response is not None and question is not None:
+    if calls or (call is not None and (response is None or _CALL_ID.fullmatch(call))):
+        _show_calls(stored_run, response, call, json)
+    elif response is not None and question is not None:
         _show_question(stored_run, response, question, call is not None, json)
     elif response is not None and json:
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
-        print_result_lines(trace_lines(explain_response(stored_run, response).explained))
+        explained = explain_response(stored_run, response).explained
+        print_result_lines(trace_lines(explained, _read_texts(stored_run, explained.trace, texts)))
     elif json:
         _print_traces(stored_run, selection)
     else:
         print_reward_table(stored_run, selection, columns, all_components)
         if not stored_run.is_closed:
             scored, total = stored_run.tasks_scored, stored_run.header.extent.tasks
-            state = f"{scored} of {total} tasks are scored; the same score command continues"
-            print_message(f"this run is still being written, or was interrupted: {state}")
+            state = f"{scored} of {total} tasks are scored so far"
+            print_message(f"{state}; the same score command continues, without --limit if it has one")
 
 
 def _refuse_contradictions(response: str | None, one: Options, many: Options, json: bool) -> None:
     """Raise `InputError` for options about one response together with options about many, or without a response."""
     of_one, of_many = ([f"--{name}" for name, value in options.items() if value is not None] for options in (one, many))
-    if of_one and response is None:
+    if of_one and of_one[0] not in ("--call", "--calls") and response is None:
         raise InputError(f"{of_one[0]} is about one response; name it with --response ID")
     if len(of_one) > 1:
         raise InputError(f"expected one of {' and '.join(of_one)}")
-    if of_many and response is not None:
-        raise InputError(f"{of_many[0]} is about many responses; leave it out, or leave out --response")
-    if json and of_many and of_many[0] in ("--columns", "--all"):
-        raise InputError(f"{of_many[0]} is about the table; --json prints whole traces, so leave it out")
+    if of_many and (of_one or response is not None):
+        raise InputError(
+            f"{of_many[0]} is about many responses; leave it out, or leave out {[*of_one, '--response'][0]}"
+        )
+    if json and (printed := [name for name in (*of_one, *of_many) if name in ("--columns", "--all", "--texts")]):
+        raise InputError(
+            f"{printed[0]} is about what is printed without --json, which prints whole traces; leave it out"
+        )
 
 
 def _print_traces(run: Run, selection: Selection) -> None:
-    """Print the selected traces as JSON lines; the last groups are kept, since traces of a group are often together."""
-    group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
-    for seq, name in selection.select(run, lambda one: (one.record.seq - one.body["group"], one.response_id)):
-        print_result(next(trace_to_json_line(trace) for trace, _ in group_at(seq) if trace.response_id == name))
+    """Print the selected traces as JSON lines."""
+    read = trace_reader(run)
+    for place in selection.select(run, place_of):
+        print_result(trace_to_json_line(read(place)))
+
+
+def _read_texts(run: Run, trace: Trace, whole: bool) -> Iterable[str]:
+    """Return the labels, the query and the response of a trace as lines."""
+    task = run.task(trace.task_id)
+    response = next(one.response for one in run.group_of(trace.task_id) if one.trace.response_id == trace.response_id)
+    query = ERASED if task is None else chat_text(task.query)
+    return text_lines(trace, query, ERASED if response is None else response.text, whole)
+
+
+_CALL_ID = re.compile("[0-9a-f]{12,64}")
+
+
+def _show_calls(run: Run, response: str | None, call: str | None, json: bool) -> None:
+    """Print the calls of a run or response as a table, or the one whose id begins with `call` in full."""
+    from jurygraph.cli.render.question import call_lines, print_call_table  # lazily: they load NumPy
+    from jurygraph.runs.calls import find_calls, list_calls
+
+    if call is not None:
+        found = find_calls(run, call, response)
+        if not found:
+            hint = "`show RUN --calls` lists them; for those of a question name the response with --response ID"
+            raise InputError(f"{run.folder}: there is no call {call!r}; {hint}")
+        content = [{**one._asdict(), "call": one.call.model_dump(mode="json")} for one in found]
+        print_report(json, {"calls": content}, call_lines(found))
+    elif json:
+        for one in list_calls(run, response):
+            print_report(True, {**one._asdict(), "call": one.call.model_dump(mode="json")}, ())
+    else:
+        print_call_table(list_calls(run, response))
 
 
 def _show_question(run: Run, response: str, question: str, calls: bool, json: bool) -> None:
@@ -138,24 +186,36 @@ def explain_response(run: Run, response: str) -> Explanation:
 
 def explain(
     run: RunFolder,
-    response: Annotated[str, option("ID", "Id of a response.", "--response")],
+    response: Annotated[str | None, option("ID", "Explain only this response.")] = None,
     what_if: Annotated[bool, option(None, "Show the single changes that would raise the reward.")] = False,
+    status: OnlyStatus = None,
+    agent: OnlyAgent = None,
+    sort: SortColumn = None,
+    limit: Annotated[int | None, option("N", "Explain the first N responses.", min=1)] = None,
     json: AsJson = False,
 ) -> None:
-    """Explain a reward: the points that it gained and lost, in order of cost.
+    """Explain rewards: the points that each gained and lost, in order of cost.
 
-    `--what-if` decides again, each time with one verdict at its best value or one gate passed; no model is called.
+    `--what-if` decides again, each time with one verdict at its best value or one gate passed; no model is called. On a
+    terminal lines are broken at its width; a pipe gets them whole. `--json` prints one line per response.
 
     \b
     Example:
         jurygraph explain run --response task-1/a
+        jurygraph explain run --sort reward --limit 3
         jurygraph explain run --response task-1/a --what-if
     """
-    explanation = explain_response(Run.open(run), response)
-    if json:
-        print_report(True, explanation.to_dict(what_if), ())
-    else:
-        print_result_lines(map(escape_line, explanation.sentences(what_if)))
+    selection = Selection(status, agent, sort, limit)
+    _refuse_contradictions(response, {}, selection._asdict(), json)
+    stored_run = Run.open(run)
+    responses = selection.select(stored_run, attrgetter("response_id")) if response is None else [response]
+    for place, name in enumerate(responses):
+        explanation = explain_response(stored_run, name)
+        if json:
+            print_report(True, explanation.to_dict(what_if), ())
+        else:
+            separator = [""] if place else []
+            print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
 
 
 def export(
@@ -170,6 +230,9 @@ def export(
     ],
     output: OutFile = None,
     texts: Annotated[bool, typer.Option("--texts", help="Add the columns prompt and response to a table.")] = False,
+    questions: Annotated[
+        bool, typer.Option("--questions", help="Add the mean score of each question to the rows of responses.")
+    ] = False,
 ) -> None:
     """Export a run in another format.
 
@@ -182,14 +245,16 @@ def export(
 
     \b
     Example:
-        jurygraph export run --to csv -o rewards.csv
+        jurygraph export run --to csv --questions -o rewards.csv
         jurygraph export run --to verdicts --texts -o verdicts.parquet
         jurygraph export run --to audit-bundle -o run.zip
     """
     output = None if output == "-" else output
-    form = _table_format(output) if to == "verdicts" else to
+    form = _choose_format(to, output)
     if texts and form not in ("csv", "parquet"):
         raise InputError(f"--texts: --to {to} has no columns to add to; use csv, parquet or verdicts")
+    if questions and to not in ("csv", "parquet"):
+        raise InputError(f"--questions: --to {to} has no rows of responses to add to; use csv or parquet")
     if output is None and form in ("parquet", "audit-bundle"):
         raise InputError(f"--to {to}: needs an output file; name one with -o")
     if form == "parquet":
@@ -202,18 +267,29 @@ def export(
         _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))
         return
     with progress("reading", stored_run.header.extent.responses, "responses") as report:
-        table = stored_run.read_table("verdicts" if to == "verdicts" else "rewards", texts, report)
+        table = stored_run.read_table("verdicts" if to == "verdicts" else "rewards", texts, report, questions)
     with closing(table):
         _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
 
 
-def _table_format(output: str | None) -> Literal["csv", "parquet"]:
-    """Return the format of a table from the name of its file. Raises `InputError` for another suffix."""
-    if output is None or output.lower().endswith((".csv", ".csv.gz")):
-        return "csv"
-    if output.lower().endswith(".parquet"):
-        return "parquet"
-    raise InputError(f"{output}: verdicts are written as CSV or Parquet; name a file that ends in .csv or .parquet")
+_ENDS: dict[str, tuple[str, ...]] = {
+    "jsonl": (".jsonl", ".jsonl.gz"),
+    "csv": (".csv", ".csv.gz"),
+    "parquet": (".parquet",),
+    "audit-bundle": (".zip",),
+}
+
+
+def _choose_format(to: str, output: str | None) -> str:
+    """Return the format to write; of verdicts, that of the file's name. Raises `InputError` for another one."""
+    named = next((form for form, ends in _ENDS.items() if (output or "").lower().endswith(ends)), None)
+    if to == "verdicts":
+        if output is None or named in ("csv", "parquet"):
+            return named or "csv"
+        raise InputError(f"{output}: verdicts are written as CSV or Parquet; name a file that ends in .csv or .parquet")
+    if named not in (None, to):
+        raise InputError(f"{output}: is the name of a {named} file; use --to {named}, or name another file")
+    return to
 
 
 def _write(output: str | None, content: Iterable[bytes] | Callable[[Path], None]) -> None:

@@ -1,12 +1,12 @@
 """One question about a response: its verdicts in full, and the exact calls behind them."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from jurygraph.cli.render.text import escape_line, escape_lines
+from jurygraph.cli.render.text import escape_line, escape_lines, print_result_lines, spooled_table, terminal_width
 from jurygraph.explanation.notes import describe_failure
-from jurygraph.runs.calls import RecordedCall
+from jurygraph.runs.calls import ListedCall, RecordedCall
 from jurygraph.runs.run import is_erased
 from jurygraph.schema import Call, RecordedVerdict
 
@@ -21,8 +21,8 @@ def verdict_lines(verdicts: Sequence[RecordedVerdict]) -> Iterator[str]:
         yield ""
 
 
-def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict]) -> Iterator[str]:
-    """Yield the request, reply and bill of the calls behind the verdicts on a question, or why there is none."""
+def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict] = ()) -> Iterator[str]:
+    """Yield the request, reply and bill of calls, or why there is none behind the verdicts on a question."""
     if not calls:
         yield from dict.fromkeys(map(_explain_no_call, verdicts))
     for number, one in enumerate(calls, start=1):
@@ -32,6 +32,16 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
             yield f"  {title}"  # no line of a text can pass for a title: it is indented further
             yield from (f"    {line}" for line in escape_lines(text).split("\n"))
         yield ""
+
+
+def print_call_table(calls: Iterable[ListedCall]) -> None:
+    """Print a row for each call; its id is shortened to its beginning."""
+    with spooled_table(["call", "task", "response", "purpose", "model", "in", "out", "dollars", "cached"], 5) as table:
+        for task, response, purpose, call in calls:
+            texts = call.id[:12], task, response or "-", purpose, call.served or call.model
+            table.add([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost, call.cache_hit))])
+        table.fit(terminal_width())
+        print_result_lines(table.lines())
 
 
 def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:
@@ -62,8 +72,14 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     if verdict.call is not None:
         return f"no call: the verdict names the call {escape_line(verdict.call)}, which is not in its trace"
     if verdict.failure is not None:
-        return f"no reply: {escape_line(describe_failure(verdict.failure))}"
+        return f"no reply: {escape_line(describe_failure(verdict.failure))}\n{_NOT_STORED}"
     return f"no call: {evaluator} sent no request to a model for this verdict"
+
+
+_NOT_STORED = (
+    "a request is stored with its reply, so this one is not; --call for a judged response shows the same prompt, and "
+    "`jurygraph prompts show` its template"
+)
 
 
 def _texts(one: RecordedCall) -> Iterator[tuple[str, str]]:

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from itertools import islice
-from operator import attrgetter, itemgetter
+from operator import attrgetter, itemgetter, methodcaller
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.cli.render.summary import discarded_lines
@@ -20,6 +21,8 @@ from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded
+from jurygraph.runs.tables import question_scores, to_text
+from jurygraph.schema import Trace
 
 T = TypeVar("T")
 _TEXTS = {"response": attrgetter("response_id"), "agent": attrgetter("agent"), "status": attrgetter("status")}
@@ -28,6 +31,27 @@ _FIXED: Mapping[str, Callable[[TraceOutline], Any]] = {
     "reward": attrgetter("value"),
     "coverage": attrgetter("coverage"),
 }
+
+
+class _Column(NamedTuple):
+    """A column of the table: its value, of a component the pair of `TraceOutline.component`; texts are on the left."""
+
+    value: Callable[[TraceOutline], Any]
+    is_text: bool = False
+
+    def cell(self, one: TraceOutline) -> str:
+        """Return the cell of a response."""
+        value = self.value(one)
+        if isinstance(value, tuple):
+            return format_component(*value)
+        return to_text(value) if self.is_text and value is not None else format_number(value)
+
+    def sort_key(self, one: TraceOutline) -> tuple[bool, Any] | None:
+        """Return the key of a response, numbers before texts; None without a value."""
+        value = self.value(one)
+        key = value[1] if isinstance(value, tuple) else value
+        is_number = isinstance(key, int | float)
+        return None if key is None else (not is_number, key if is_number else to_text(key))
 
 
 class Selection(NamedTuple):
@@ -48,11 +72,9 @@ class Selection(NamedTuple):
         """
         if self.sort is None:
             return islice(map(content, self._filter(run)), self.limit)
-        components = _name_components(run)
-        is_descending = self.sort not in components and self.sort.startswith("-")
-        (name,) = _check_columns("--sort", self.sort[is_descending:], components)
-        value = _FIXED.get(name) or (lambda one: one.component(components[name])[1])
-        rows = [(value(one), content(one)) for one in self._filter(run)]
+        is_descending = self.sort.startswith("-") and self.sort not in _name_components(run)
+        ((_, column),) = _find_columns(run, "--sort", [self.sort[is_descending:]]).items()
+        rows = [(column.sort_key(one), content(one)) for one in self._filter(run)]
         present = sorted((row for row in rows if row[0] is not None), key=itemgetter(0), reverse=is_descending)
         return [item for _, item in (*present, *(row for row in rows if row[0] is None))][: self.limit]
 
@@ -72,15 +94,37 @@ def _name_components(run: Run) -> dict[str, str]:
     return {f"component.{name}" if name in _FIXED else name: name for name in read_components(run)}
 
 
-def _check_columns(option: str, names: str, components: Iterable[str]) -> list[str]:
-    """Split names of columns at commas. Raises `InputError` for an unknown one."""
-    known = [*_FIXED, *components]
-    columns = [name.strip() for name in names.split(",")]
-    for name in columns:
-        if name not in known:
-            hint = did_you_mean(name, known) or f"known: {', '.join(known)}"
-            raise InputError(f"{option}: there is no column {name!r}; {hint}")
-    return columns
+def _find_columns(run: Run, option: str, names: Iterable[str]) -> dict[str, _Column]:
+    """Return the columns with these names. Raises `InputError` for an unknown one."""
+    components = _name_components(run)
+    return {name: _find_column(run, option, name, components) for name in names}
+
+
+def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]) -> _Column:
+    if name in _FIXED:
+        return _Column(_FIXED[name], name in _TEXTS)
+    if name in components:
+        return _Column(methodcaller("component", components[name]))
+    read, question = trace_reader(run), name.removeprefix("question.")
+    if question in (questions := run.questions()):
+        return _Column(lambda one: question_scores(read(place_of(one))).get(question))
+    labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
+    if name in labels:
+        return _Column(lambda one: read(place_of(one)).labels.get(labels[name]), True)
+    known = [*_FIXED, *components, *labels]
+    hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
+    raise InputError(f"{option}: there is no column {name!r}; {hint}")
+
+
+def place_of(one: TraceOutline) -> tuple[int, str]:
+    """Return the place of a trace: the number of its group's record, and its response."""
+    return one.record.seq - one.body["group"], one.response_id
+
+
+def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
+    """Return a function that reads the trace at a place; the last groups are kept, since others of it often follow."""
+    group_at = lru_cache(maxsize=16)(lambda seq: run.group(run.source.ledger.record_at(seq)))
+    return lambda place: next(trace for trace, _ in group_at(place[0]) if trace.response_id == place[1])
 
 
 def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_all: bool) -> None:
@@ -91,32 +135,27 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
     components, counts = _name_components(run), read_components(run)
     hidden = [column for column, name in components.items() if chosen is None and not (with_all or counts[name])]
     names = [*_FIXED, *(column for column in components if column not in hidden)]
-    if chosen is not None:  # the response first, then the other texts, which are aligned to the left
-        requested = dict.fromkeys(["response", *_check_columns("--columns", chosen, components)])
-        names = sorted(requested, key=lambda name: name not in _TEXTS)
+    if chosen is not None:
+        names = ["response", *map(str.strip, chosen.split(","))]
+    requested = _find_columns(run, "--columns", names)
+    columns = dict(sorted(requested.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
+    names, left = list(columns), sum(column.is_text for column in columns.values())
+    filled_in, discarded = set[int](), Counter[str]()
 
     def format_row(one: TraceOutline) -> list[str]:
-        return [
-            format_component(*one.component(components[name])) if name in components else _format(_FIXED[name](one))
-            for name in names
-        ]
+        return [column.cell(one) for column in columns.values()]
 
-    left, is_filled_in, discarded = sum(name in _TEXTS for name in names), False, Counter[str]()
     with spooled_table(names, left) as table:
         for row, counts_of_row in selection.select(run, lambda one: (format_row(one), count_discarded(one.reward))):
             table.add(row)
             discarded.update(counts_of_row)
-            is_filled_in |= any(cell.startswith("*") for cell in row[left:])
+            filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
         shown = table.fit(terminal_width())
         print_result_lines(table.lines())
-    if is_filled_in:
+    if any(place < shown for place in filled_in):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_result_lines(discarded_lines(discarded))
     if names[shown:]:
         print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
     if hidden:
         print_message(f"not shown, because of weight 0: {', '.join(hidden)}; --all shows them")
-
-
-def _format(value: str | float | None) -> str:
-    return value if isinstance(value, str) else format_number(value)

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -88,6 +89,17 @@ def print_report(as_json: bool, report: Any, lines: Iterable[str]) -> None:
         print_result(json.dumps(current_redactor().redact_json(value)))
     else:
         print_result_lines(lines)
+
+
+def wrap_lines(lines: Iterable[str]) -> Iterator[str]:
+    """Break lines at the width of the terminal, with their continuations indented; a file or a pipe gets them whole."""
+    width = terminal_width()
+    for line in lines:
+        if width is None:
+            yield line
+        else:
+            indent = " " * (len(line) - len(line.lstrip()) + 2)
+            yield from textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
 
 
 def format_number(value: float | None, digits: int = 4) -> str:

@@ -1,10 +1,11 @@
 """One trace in full, as lines of text: the view of `jurygraph show --response`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from jurygraph.cli.render.text import (
     escape_line,
+    escape_lines,
     format_component,
     format_counts,
     format_number,
@@ -21,19 +22,24 @@ from jurygraph.explanation.notes import (
     origin_lines,
 )
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, ExplainedVerdict
-from jurygraph.schema import Reward
+from jurygraph.runs.tables import to_text
+from jurygraph.schema import Reward, Trace
 
 _MAX_LINE = 300
 
 
-def trace_lines(explanation: ExplainedTrace) -> list[str]:
-    """Return every term, verdict and note of a trace, and every term of the weights that its decision froze."""
+def trace_lines(explanation: ExplainedTrace, texts: Iterable[str] = ()) -> list[str]:
+    """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
+
+    `texts` are the lines of `text_lines`.
+    """
     trace = explanation.trace
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
     return [
         *head,
+        *texts,
         *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, trace.reward)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
@@ -47,6 +53,19 @@ def trace_lines(explanation: ExplainedTrace) -> list[str]:
         f"digest    {trace.digest}",
         f"previous  {trace.previous or '-'}",
     ]
+
+
+def text_lines(trace: Trace, query: str, text: str, whole: bool) -> Iterator[str]:
+    """Return lines on the labels of a trace, the query and the response's text: one each, or `whole` paragraphs."""
+    if trace.labels:
+        labels = ", ".join(f"{name} {to_text(value)}" for name, value in trace.labels.items())
+        yield f"labels    {escape_line(labels, _MAX_LINE)}"
+    for title, content in (("query", query), ("text", text)):
+        if whole:
+            yield title
+            yield from (f"    {line}" for line in escape_lines(content).split("\n"))
+        else:
+            yield f"{title:<9} {escape_line(' '.join(content.split()), _MAX_LINE)}"
 
 
 def _reward_lines(explanation: ExplainedTrace) -> list[str]:
@@ -101,7 +120,7 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
     rows = []
     for name, entry in spec.inputs.items():
         difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]
-        given_up = f"{1.0 - utilities[name]:.0%}" if name in utilities else "-"
+        given_up = f"{100.0 * (1.0 - utilities[name]):.4g}%" if name in utilities else "-"
         rows.append([name, *map(format_number, difficulty), entry.input_weight, utilities.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     yield from _tension_lines(terms)

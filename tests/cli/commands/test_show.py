@@ -13,6 +13,7 @@ import pytest
 
 from jurygraph.schema import Trace
 from tests.cli.conftest import Command, change_ledger, folder_contents, write_project
+from tests.cli.render.test_text import run_on_terminal
 
 
 def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, run: Command):
@@ -44,6 +45,21 @@ def test_show_of_one_response_is_the_whole_trace(scored_folder: Path, run: Comma
         '"please"  (response at 6-12)',
     ):
         assert part in shown
+
+
+def test_show_of_one_response_begins_with_its_texts(tmp_path: Path, run: Command):
+    text = "salt, please\n" + "and pepper " * 40
+    response = {"id": "a", "text": text, "labels": {"step": 3, "who": "ann\x1b"}}
+    project = write_project(tmp_path / "project", [{"id": "salt", "query": "Ask for it.", "responses": [response]}])
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    lines = run("show", project / "run", "--response", "a").out.splitlines()
+    assert lines[2:4] == ["labels    step 3, who ann\\u001b", "query     Ask for it."]
+    assert lines[4].startswith("text      salt, please and pepper and")
+    assert (len(lines[4]), lines[4][-1]) == (310, "…")
+    whole = run("show", project / "run", "--response", "a", "--texts").out
+    assert f"query\n    Ask for it.\ntext\n    {'    '.join(text.splitlines(keepends=True))}\nreward" in whole
+    run("erase", project / "run", "--response", "a")
+    assert "text      erased" in run("show", project / "run", "--response", "a").out
 
 
 def test_show_json_prints_one_trace_per_line(scored_folder: Path, run: Command):
@@ -99,6 +115,35 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
         ("shaky", 1.0, 0.5),
         ("polite", 0.5, 0.0),
     ]
+
+
+def test_explain_takes_many_responses_as_show_does(scored_folder: Path, run: Command):
+    names = ["door/a", "door/b", "salt/a", "salt/b"]
+    single = {name: run("explain", scored_folder, "--response", name).out for name in names}
+    assert run("explain", scored_folder).out == "\n".join(single.values())
+    ended = run("explain", scored_folder, "--sort", "reward", "--limit", 2)
+    assert ended.out == f"{single['salt/b']}\n{single['salt/a']}"
+    lines = run("explain", scored_folder, "--agent", "bob", "--status", "ok", "--what-if", "--json").out.splitlines()
+    assert [json.loads(line)["response_id"] for line in lines] == ["door/b", "salt/b"]
+    ended = run("explain", scored_folder, "--response", "door/a", "--limit", 1)
+    assert (ended.code, "--limit is about many responses" in ended.err) == (2, True)
+
+
+def test_on_a_terminal_explain_breaks_lines_at_its_width(
+    scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = run_on_terminal("explain", scored_folder, "--response", "salt/a").splitlines()
+    assert max(map(len, shown)) <= 40
+    assert shown[2:4] == ["Lost 0.75: polite 0.25 of 1, weight 1", "  (counted, as in “please”)."]
+    whole = run("explain", scored_folder, "--response", "salt/a").out
+    assert " ".join(" ".join(shown).split()) == " ".join(whole.split())
+
+
+def test_an_unknown_choice_is_named_with_those_there_are(scored_folder: Path, run: Command):
+    ended = run("show", scored_folder, "--status", "nope")
+    expected = "Error: Invalid value for '--status': 'nope' is not one of 'ok', 'degraded', 'failed'.\n"
+    assert (ended.code, ended.err.endswith(expected)) == (2, True)
 
 
 UNSURE = """
@@ -170,6 +215,23 @@ def test_a_failed_export_leaves_the_old_file(scored_folder: Path, run: Command, 
     change_ledger(scored_folder, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
     assert run("export", scored_folder, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--to", "csv", "-o", "x.parquet"), "x.parquet: is the name of a parquet file; use --to parquet, or name"),
+        (("--to", "parquet", "-o", "x.CSV"), "x.CSV: is the name of a csv file; use --to csv, or name another file"),
+        (("--to", "csv", "-o", "x.jsonl.gz"), "x.jsonl.gz: is the name of a jsonl file; use --to jsonl"),
+        (("--to", "jsonl", "--questions"), "--questions: --to jsonl has no rows of responses to add to"),
+    ],
+)
+def test_an_export_that_contradicts_itself_is_refused(
+    scored_folder: Path, run: Command, tmp_path: Path, options: tuple[str, ...], message: str
+):
+    ended = run("export", scored_folder, *options[:-1], tmp_path / options[-1] if "-o" in options else options[-1])
+    assert (ended.code, ended.out, message in ended.err) == (2, "", True)
+    assert not [path for path in tmp_path.iterdir() if path.name.lower().startswith("x.")]
 
 
 def test_an_export_can_be_written_to_a_pipe(scored_folder: Path, run: Command, tmp_path: Path):
@@ -297,8 +359,8 @@ def test_show_reports_the_progress_of_a_stopped_run(project: Path, run: Command)
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
-    assert "this run is still being written, or was interrupted" in ended.err
-    assert "1 of 2 tasks are scored; the same score command continues" in ended.err
+    expected = "1 of 2 tasks are scored so far; the same score command continues, without --limit if it has one\n"
+    assert ended.err == expected
 
 
 def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):

@@ -98,6 +98,35 @@ def test_the_text_has_all_messages_the_reply_and_the_bill(project: Path, run: Co
     assert '  parameters      {"temperature": 0.0' in "\n".join(cas)
 
 
+def test_all_calls_are_listed_and_each_can_be_shown(project: Path, run: Command, server: Server) -> None:
+    listed = [json.loads(line) for line in run("show", project / "cold", "--calls", "--json").out.splitlines()]
+    assert [(one["response_id"], one["purpose"]) for one in listed] == [
+        ("ann/a", "judge"),
+        ("bob/a", "judge"),
+        ("bob/a", "repair"),
+        ("cas/a", "judge"),
+    ]
+    head, _, *rows = (line.split() for line in run("show", project / "cold", "--calls").out.splitlines())
+    assert head == ["call", "task", "response", "purpose", "model", "in", "out", "dollars", "cached"]
+    assert [row[0] for row in rows] == [one["call"]["id"][:12] for one in listed]
+    of_bob = run("show", project / "cold", "--calls", "--response", "bob/a").out.splitlines()
+    assert [line.split()[0] for line in of_bob[2:]] == [row[0] for row in rows[1:3]]
+    for one in listed:
+        (shown,) = json.loads(run("show", project / "cold", "--call", one["call"]["id"][:12], "--json").out)["calls"]
+        assert shown in read(run, project / "cold", one["response_id"], "--call")
+
+
+def test_a_request_without_a_reply_is_not_stored_and_the_reason_says_so(tmp_path: Path, run: Command) -> None:
+    task = rubric("kind", name="ann", query="Write to Ann.").model_dump(mode="json")
+    (tmp_path / "tasks.jsonl").write_text(json.dumps({**task, "responses": [{"id": "a", "text": "Dear Ann,"}]}))
+    with run_server(lambda body, number: status(400)) as server:
+        (tmp_path / "jury.yaml").write_text(json.dumps(config(server.url)))
+        run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
+    shown = run("show", tmp_path / "run", "--response", "a", "--call", "criteria@kind").out
+    assert shown.startswith("no reply: infrastructure failure: ")
+    assert "a request is stored with its reply, so this one is not" in shown
+
+
 def test_a_cached_reply_says_so(project: Path, run: Command) -> None:
     (cold,), (warm,) = (read(run, project / name, "ann/a", "--call") for name in ("cold", "warm"))
     assert (cold["request"], cold["reply"]) == (warm["request"], warm["reply"])
@@ -132,7 +161,7 @@ def test_a_verdict_has_every_field_of_the_trace(project: Path, run: Command) -> 
         on_question = [verdict for verdict in trace["verdicts"] if verdict["question"] == "criteria@kind"]
         assert read(run, project / "cold", f"{name}/a", "--verdict") == on_question
         shown = run("show", project / "cold", "--response", f"{name}/a", "--verdict", "criteria@kind").out
-        assert {line.split()[0] for line in shown.splitlines()[1:] if line[2:3].strip()} == on_question[0].keys()
+        assert {line[2:17].strip() for line in shown.splitlines()[1:]} - {""} == on_question[0].keys()
     bob = run("show", project / "cold", "--response", "bob/a", "--verdict", "criteria@kind").out.splitlines()
     evidence = '  evidence        {"quote": "Dear Bob,", "start": 0, "end": 9, "source": "response", "verified": true}'
     assert {"verdict 1 of 1", "  score           0.75", "  gated_by        -", evidence} <= set(bob)

@@ -114,10 +114,16 @@ def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None
         (("--sort", "-shakey"), "--sort: there is no column 'shakey'; did you mean shaky?"),
         (("--agent", "alise"), "has no response of agent 'alise'; did you mean alice?"),
         (("--agent", "alise", "--json"), "has no response of agent 'alise'; did you mean alice?"),
-        (("--json", "--columns", "reward"), "--columns is about the table; --json prints whole traces"),
+        (("--json", "--columns", "reward"), "--columns is about what is printed without --json"),
         (("--response", "door/a", "--sort", "reward"), "--sort is about many responses"),
         (("--response", "door/a", "--all"), "--all is about many responses"),
-        (("--call", "polite"), "--call is about one response; name it with --response ID"),
+        (("--verdict", "polite"), "--verdict is about one response; name it with --response ID"),
+        (
+            ("--call", "polite"),
+            "there is no call 'polite'; `show RUN --calls` lists them; for those of a question name",
+        ),
+        (("--calls", "--limit", "3"), "--limit is about many responses; leave it out, or leave out --calls"),
+        (("--response", "door/a", "--texts", "--json"), "--texts is about what is printed without --json"),
         (("--response", "door/a", "--call", "x", "--verdict", "x"), "expected one of --call and --verdict"),
     ],
 )
@@ -156,3 +162,27 @@ reward: {both: 1.0}
     assert "both consists of judge *0.0000, polite 1.0000" in shown
     assert "* both: filled in by the failure rule; the judged part alone is 1.0000" in shown
     assert run("show", project / "run", "--limit", 1).out.splitlines()[2].split()[-1] == "*0.5000"
+
+
+def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
+    marks: list[dict[str, object]] = [{"step": 9}, {"step": 10, "who": "ann"}, {"step": "late"}, {}]
+    texts = ("please", "bad", "", "please please")
+    responses = [{"id": f"r{i}", "text": text, "labels": marks[i]} for i, text in enumerate(texts)]
+    config = CONFIG.replace("manners.polite", "{use: manners.polite, samples: 2}")
+    project = write_project(tmp_path / "new", [{"id": "t", "query": "?", "responses": responses}], config, EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    columns = "question.manners.shaky,label.step,manners.polite,label.who"
+    shown = run("show", project / "run", "--columns", columns, "--sort", "-label.step")
+    assert rows(shown.out) == [
+        ["response", "label.step", "label.who", "question.manners.shaky", "manners.polite"],
+        ["────────", "──────────", "─────────", "──────────────────────", "──────────────"],
+        ["r2", "late", "-", "1.0000", "0.0000"],
+        ["r1", "10", "ann", "-", "0.0000"],
+        ["r0", "9", "-", "1.0000", "0.2500"],
+        ["r3", "-", "-", "1.0000", "0.5000"],
+    ]
+    best = run("show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1)
+    assert rows(best.out)[2][0] == "r3"
+    for name, hint in (("manners.polit", "did you mean manners.polite?"), ("label.whom", "did you mean label.who?")):
+        ended = run("show", project / "run", "--columns", name)
+        assert (ended.code, f"there is no column {name!r}; {hint}" in ended.err) == (2, True)
