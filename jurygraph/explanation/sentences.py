@@ -134,21 +134,19 @@ def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict
     name, threshold = f"{gate.kind.capitalize()} gate: {gate.component}", format_plain(gate.threshold)
     if gate.value is None:
         return f"{name} not applicable: no effect"
-    reached = f"{gate.op} {threshold}"
-    passed = f"{'≤' if gate.op == '>' else '≥'} {threshold}"
     before, after, value = map(format_plain, (gate.before, gate.after, gate.value))
-    if not gate.is_reached and gate.before == gate.after:
-        return f"{name} {value} {passed}: no effect"
-    doubt = "" if gate.is_reached else f" {passed}, not all of it judged, at worst"
+    shown = f"{name} {value}{' at worst (verdicts are missing)' if gate.is_worst_case else ''}"
+    if not gate.is_reached:
+        return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect"
     effect = f"reward {after} (before: {before})"
     rule = decision.gates[place]
-    if gate.is_reached and gate.kind == "repetition":
+    if gate.kind == "repetition":
         effect = f"{before} × (1 - {value}) = {after}"
-    if gate.is_reached and isinstance(rule, PrecisionShaping):
+    if isinstance(rule, PrecisionShaping):
         auxiliary = sum(terms[each].term.contribution or 0.0 for each in rule.auxiliary)
         lost = f"{format_plain(1.0 - rule.fraction)} × {format_plain(auxiliary)}"
         effect = f"{before} - {lost} of {_join(rule.auxiliary)} = {after}"
-    return f"{name} {value}{doubt} {reached} → {effect}"
+    return f"{shown} {gate.op} {threshold} → {effect}"
 
 
 def _describe_step(change: Adjustment, decision: Decision) -> str:

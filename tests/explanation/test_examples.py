@@ -137,7 +137,7 @@ def check_changes(explanation: Explanation, run: Run) -> None:
     """Decide again for every verdict at 0 and at 1, and require that what-if gives the best of them, once each."""
     trace = explanation.trace
     group = [scored.trace for scored in run.group_of(trace.task_id)]
-    decision, questions = run.decision_of(trace.task_id), run.survey_shape_of(trace.task_id).questions
+    decision, questions = run.decision_of(trace.task_id), run.survey_outline_of(trace.task_id).questions
     names, combiners = [one.response_id for one in group], load_run_combiners(run)
     verdicts = [v for one in group for v in one.verdicts if v.about == one.response_id]
 

@@ -194,7 +194,29 @@ def test_a_gate_that_is_open_or_shut_by_a_missing_verdict_takes_the_worst_case()
     decision = Decision(specs=(polite,), gates=(gate,), min_coverage=0.0, rule="gear")
     one = decide(decision, verdict("a", score=1.0), verdict("b", status="abstained"))
     (line,) = (line for line in explanation_sentences(one, decision) if "gate" in line)
-    assert line.startswith("Precision gate: polite 0.5 < 0.7 → 0.5 - 0.5 × 0.5 of polite = 0.25")
+    worst = "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → 0.5 - 0.5 × 0.5 of polite = 0.25"
+    assert line.startswith(worst)
+
+
+def test_a_gate_line_has_the_worst_case_that_the_decision_used():
+    halves = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0))
+    polite = ComponentSpec(name="polite", weight=0.5, combiner="mean", version="1", inputs={"polite": halves})
+    for gate, ending in [
+        (
+            RepetitionControl(component="polite", above=0.2),
+            "0.75 {} > 0.2 → 1.125 × (1 - 0.75) = 0.2812 (b: not judged).",
+        ),
+        (RepetitionControl(component="polite", above=0.8), "0.75 {} ≤ 0.8: no effect."),
+        (FormatGate(component="polite", below=0.3), "0.25 {} < 0.3 → reward 0 (before: 1.125) (b: not judged)."),
+    ]:
+        decision = Decision(specs=(polite, spec("good", 1.0)), gates=(gate,), min_coverage=0.0)
+        verdicts = verdict("a", score=0.5), verdict("b", status="abstained"), verdict("good", score=1.0)
+        one = decide(decision, *verdicts)
+        line = f"{gate.kind.capitalize()} gate: polite {ending.format('at worst (verdicts are missing)')}"
+        assert line in explanation_sentences(one, decision)
+        assert one.reward.gates[0].is_worst_case
+        complete = decide(decision, *(v.model_copy(update={"status": "ok", "score": v.score or 0.5}) for v in verdicts))
+        assert "is_worst_case" not in complete.reward.model_dump()["gates"][0]
 
 
 def test_a_gate_whose_component_is_not_applicable_has_no_effect():

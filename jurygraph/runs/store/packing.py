@@ -146,7 +146,7 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     return RewardRow(**{**_EMPTY, **defaults, **body, "counts": counts}).to_reward(decision)
 
 
-_EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "notes": ()}
+_EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "gate_values": {}, "notes": ()}
 """Fields of a reward that are only stored if they are not empty."""
 
 
