@@ -24,8 +24,8 @@ class Line(FrozenModel):
     """A summand of a reward or of a component: points = weight × shares × value, once for each of `names`.
 
     A share is a weight and the total that it is divided by. `lost` are the points up to the best value: 1, or 0 for a
-    penalty, whose signed weight is negative. `native` is the judge's own value on its scale. `note` says how the value
-    was computed, and `reason` why it is not the best.
+    penalty, whose signed weight is negative, or the value itself if it is better than that. `native` is the judge's own
+    value on its scale. `note` says how the value was computed, and `reason` why it is not the best.
     """
 
     component: str
@@ -57,8 +57,8 @@ class Points(NamedTuple):
 def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) -> Points:
     """Return a line for every term that counts; `kappas` are the κ of rubrics, by component, as far as known."""
     counted = [one for one in terms if one.term.contribution is not None and one.term.weight]
-    best = [max(one.term.weight, 0.0) for one in counted]
     gained = [one.term.contribution or 0.0 for one in counted]
+    best = [max(one.term.weight, 0.0, points) for one, points in zip(counted, gained, strict=True)]
     total = _to_units(sum(gained))  # in the order of the decision, as the reward itself
     best_total = _to_units(sum(map(Fraction, best)))
     lost = _share_out(best_total - total, [high - points for high, points in zip(best, gained, strict=True)])

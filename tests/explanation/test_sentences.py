@@ -12,7 +12,9 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
+from jurygraph.explanation.sentences import what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
+from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_plain
 from jurygraph.schema import (
     RESPONSE_GATES,
@@ -152,6 +154,36 @@ def test_printed_points_add_up_to_the_printed_sum(drawn: list[tuple[float, float
         assert abs(line.lost - (max(line.weight, 0.0) - exact)) <= 1.001e-4
     assert len(sums) == bool(terms)
     assert all(line.endswith(f"= {format_plain(total)}.") for line in sums)
+
+
+def test_a_value_above_the_best_is_gained():
+    terms = (
+        Term(name="own", weight=1.0, value=2.0, contribution=2.0),
+        Term(name="rubric", weight=-1.0, value=-0.5, contribution=0.5),
+        Term(name="tiny", weight=0.00004, value=1.0, contribution=0.00004),
+    )
+    assert sentences(trace(reward(2.5, terms=terms)))[1:5] == [
+        "Gained 2: own 2, weight 1.",
+        "Gained 0.5: penalty rubric -0.5, weight -1.",
+        "Gained 0: tiny 1 of 1, weight 0.00004.",
+        "Sum: 2.5 at best = 2.5.",
+    ]
+
+
+def test_equal_changes_share_a_line_and_no_gain_is_printed_as_0():
+    def change(condition: str, value: float) -> Change:
+        return Change(kind="verdict", name="n", condition=condition, value=value, gain=value - 0.5)
+
+    equal = [change(f"c{place} were met", 0.75) for place in range(7)]
+    changes = [*equal, change("they were were 1", 0.75), change("d were 1", 0.50003)]
+    assert what_if_sentences(trace(reward(0.5)), changes)[1:] == [
+        "If any one of c0, c1, c2, c3, c4, 2 more were met: 0.75 (+0.25).",
+        "If they were were 1: 0.75 (+0.25).",
+        "If d were 1: 0.5 (+0.00003).",
+        "0 of 9 single changes would not raise it.",
+    ]
+    different = [change(f"c{place} were met", 2 - place / 10) for place in range(11)]
+    assert what_if_sentences(trace(reward(0.5)), different + equal)[-2] == "... and 8 more (--json)."
 
 
 def test_the_sum_of_a_failed_reward_is_hypothetical():
