@@ -128,6 +128,12 @@ def format_plain(value: float | None) -> str:
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
+def format_factor(value: float) -> str:
+    """Format a weight, threshold or gain: as `format_plain`, but a small one with four significant digits."""
+    digits = max(4, 3 - math.floor(math.log10(abs(value)))) if value else 4
+    return f"{value + 0.0:.{digits}f}".rstrip("0").rstrip(".")
+
+
 _EXPECTED = {
     "string_type": "text, in quotes",
     "float_type": "a number, without quotes",

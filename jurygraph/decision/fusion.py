@@ -21,10 +21,14 @@ Change = tuple[str, Floats, Floats]
 
 @dataclass(frozen=True, slots=True)
 class FusedRewards:
-    """Rewards [R], and the effect of each step after the weighted sum."""
+    """Rewards [R], the effect of each step after the weighted sum, and the value that each kind of gate used.
+
+    That value is NaN where the gate's component has only one possible value, its own.
+    """
 
     value: Floats
     changes: tuple[Change, ...]
+    gate_values: Values
 
 
 def fuse(
@@ -40,21 +44,27 @@ def fuse(
     effective = {name: np.where(component.present, component.value, 0.0) for name, component in components.items()}
     reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
     changes: list[Change] = []
+    gate_values: dict[str, Floats] = {}
 
     def advance(name: str, after: Floats) -> Floats:
         changes.append((name, reward, require_finite(f"the reward after the {name}", after)))
         return after
 
     for gate in decision.gates:
-        measures = (effective[gate.component], *(spans or {}).get(gate.component, ()))
-        gated = (_apply_gate(gate, reward, effective, weights, _clip(measure, 0.0, 1.0)) for measure in measures)
+        present, span = components[gate.component].present, (spans or {}).get(gate.component, ())
+        measures = [_clip(measure, 0.0, 1.0) for measure in (effective[gate.component], *span)]
+        gated = [_apply_gate(gate, reward, effective, weights, measure) for measure in measures]
         least = reduce(np.minimum, gated)
-        reward = advance(f"{gate.kind} gate", np.where(components[gate.component].present, least, reward))
+        if span:
+            places = (2, 1, 0) if isinstance(gate, RepetitionControl) else (1, 2, 0)  # of equal ones, the bad end
+            used = np.select([gated[place] == least for place in places], [measures[place] for place in places])
+            gate_values[gate.kind] = np.where(present & (measures[1] < measures[2]), used, np.nan)
+        reward = advance(f"{gate.kind} gate", np.where(present, least, reward))
     if decision.scale != 1.0:
         reward = advance("scale", reward * decision.scale)
     if decision.clip is not None:
         reward = advance("clip", _clip(reward, *decision.clip))
-    return FusedRewards(reward, tuple(changes))
+    return FusedRewards(reward, tuple(changes), gate_values)
 
 
 def _apply_gate(

@@ -36,7 +36,10 @@ class GroupResult:
 
 
 class RewardRow(NamedTuple):
-    """A reward without the fields that its decision implies: components and terms have positions instead of names."""
+    """A reward without the fields that its decision implies: components and terms have positions instead of names.
+
+    `gate_values` are the values of components that gates used by kind, where these are the worst of several.
+    """
 
     value: float | None
     status: str
@@ -49,6 +52,7 @@ class RewardRow(NamedTuple):
     parts: Mapping[str, Mapping[str, float]]
     diagnostics: Mapping[str, Mapping[str, float]]
     adjustments: Sequence[tuple[str, float, float]]
+    gate_values: Mapping[str, float]
     notes: Sequence[str]
 
     @classmethod
@@ -59,6 +63,7 @@ class RewardRow(NamedTuple):
             "components": list(reward.components.values()),
             "terms": [term.value for term in reward.terms],
             "adjustments": [(step.name, step.before, step.after) for step in reward.adjustments],
+            "gate_values": {gate.kind: gate.value for gate in reward.gates if gate.is_worst_case},
         }
         return cls(**{name: fields[name] for name in cls._fields})
 
@@ -67,7 +72,7 @@ class RewardRow(NamedTuple):
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(
             {
-                **self._asdict(),
+                **{name: value for name, value in self._asdict().items() if name != "gate_values"},
                 "components": dict(zip([spec.name for spec in decision.specs], self.components, strict=True)),
                 "terms": [
                     {
@@ -85,17 +90,18 @@ class RewardRow(NamedTuple):
         )
 
     def _gate_results(self, decision: Decision) -> Iterator[dict[str, Any]]:
-        """Yield the result of every reward gate: they follow from the terms and adjustments, so no record has them."""
+        """Yield the result of every reward gate: they follow from the row."""
         values = dict(zip([spec.name for spec in decision.specs], self.terms, strict=True))
         weights = {spec.name: spec.weight for spec in decision.specs}
         changed = {name: after for name, _, after in self.adjustments}
         reward = float(aggregation.total([weights[name] * (values[name] or 0.0) for name in sorted(values)]))
         for gate in decision.gates:
-            value = values[gate.component]
+            value = self.gate_values.get(gate.kind, values[gate.component])
             yield {
                 "kind": gate.kind,
                 "component": gate.component,
                 "value": None if value is None else min(max(value, 0.0), 1.0),
+                "is_worst_case": gate.kind in self.gate_values,
                 "op": ">" if isinstance(gate, RepetitionControl) else "<",
                 "threshold": gate.above if isinstance(gate, RepetitionControl) else gate.below,
                 "before": reward,
@@ -127,6 +133,7 @@ def reward_rows(
         "parts": _named_rows({name: component.parts for name, component in result.components.items()}, rows),
         "diagnostics": _named_rows({name: c.diagnostics for name, c in result.components.items()}, rows),
         "adjustments": _adjustments(result.fused, rows),
+        "gate_values": (row.get("", {}) for row in _named_rows({"": result.fused.gate_values}, rows)),
         "notes": (() if word == "ok" else _notes(decision, result.dropped, *reasons) for word, *reasons in why),
     }
     return list(map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True)))

@@ -24,8 +24,8 @@ class Line(FrozenModel):
     """A summand of a reward or of a component: points = weight × shares × value, once for each of `names`.
 
     A share is a weight and the total that it is divided by. `lost` are the points up to the best value: 1, or 0 for a
-    penalty, whose signed weight is negative. `native` is the judge's own value on its scale. `note` says how the value
-    was computed, and `reason` why it is not the best.
+    penalty, whose signed weight is negative, or the value itself if it is better than that. `native` is the judge's own
+    value on its scale. `note` says how the value was computed, and `reason` why it is not the best.
     """
 
     component: str
@@ -57,8 +57,8 @@ class Points(NamedTuple):
 def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) -> Points:
     """Return a line for every term that counts; `kappas` are the κ of rubrics, by component, as far as known."""
     counted = [one for one in terms if one.term.contribution is not None and one.term.weight]
-    best = [max(one.term.weight, 0.0) for one in counted]
     gained = [one.term.contribution or 0.0 for one in counted]
+    best = [max(one.term.weight, 0.0, points) for one, points in zip(counted, gained, strict=True)]
     total = _to_units(sum(gained))  # in the order of the decision, as the reward itself
     best_total = _to_units(sum(map(Fraction, best)))
     lost = _share_out(best_total - total, [high - points for high, points in zip(best, gained, strict=True)])
@@ -81,10 +81,12 @@ def _share_out(total: int, points: Sequence[float]) -> list[int]:
     # an exact number of units, but for the rounding of floats, has no remainder
     near = [Fraction(round(each)) if abs(each - round(each)) < Fraction(1, 10**6) else each for each in exact]
     units = [each.__floor__() for each in near]
-    order = sorted(range(len(near)), key=lambda place: (units[place] - near[place], place))
     left = total - sum(units)
-    for place in (order if left > 0 else order[::-1])[: abs(left)]:
-        units[place] += 1 if left > 0 else -1
+    step = 1 if left > 0 else -1
+    # of equal remainders that of the largest, so that no loss of 0 becomes another
+    order = sorted(range(len(near)), key=lambda place: (step * (units[place] - near[place]), -near[place], place))
+    for place in order[: abs(left)]:
+        units[place] += step
     return units
 
 
@@ -115,18 +117,16 @@ def _term_line(one: ExplainedTerm, points: int, lost: int, kappa: float | None) 
 def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: int) -> Iterator[Line]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     weight = one.term.weight
-    gained = [weight * leaf.share * leaf.value for leaf in leaves]
-    best = [max(weight * leaf.share, 0.0) for leaf in leaves]
-    losses = _share_out(lost, [high - own for high, own in zip(best, gained, strict=True)])
     groups: dict[tuple[object, ...], list[Line]] = {}
-    rows = zip(leaves, _leaf_names(leaves), _share_out(points, gained), losses, strict=True)
-    for leaf, name, own, missed in rows:
-        is_best = missed == 0  # alike, whatever their scales and reasons are
+    for leaf, name in zip(leaves, _leaf_names(leaves), strict=True):
+        own = weight * leaf.share * leaf.value
+        missed = max(weight * leaf.share, 0.0) - own
+        is_best = missed < 1e-9  # alike, whatever their scales and reasons are
         line = Line(
             component=one.term.name,
             names=(name,),
-            points=own / _UNITS,
-            lost=missed / _UNITS,
+            points=own,
+            lost=missed,
             value=leaf.value,
             weight=weight,
             shares=leaf.shares,
@@ -135,17 +135,15 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
             reason="" if is_best else describe_losses(leaf.verdicts),
         )
         groups.setdefault((line.value, line.shares, line.native, line.note, line.reason), []).append(line)
-    yield from sorted((_merge(group) for group in groups.values()), key=_by_cost)
+    gained = _share_out(points, [sum(line.points for line in group) for group in groups.values()])
+    losses = _share_out(lost, [sum(line.lost for line in group) for group in groups.values()])
+    rows = zip(groups.values(), gained, losses, strict=True)
+    yield from sorted((_merge(*row) for row in rows), key=_by_cost)
 
 
-def _merge(lines: Sequence[Line]) -> Line:
-    return lines[0].model_copy(
-        update={
-            "names": tuple(sorted(line.names[0] for line in lines)),
-            "points": sum(_to_units(line.points) for line in lines) / _UNITS,
-            "lost": sum(_to_units(line.lost) for line in lines) / _UNITS,
-        }
-    )
+def _merge(lines: Sequence[Line], points: int, lost: int) -> Line:
+    names = tuple(sorted(line.names[0] for line in lines))
+    return lines[0].model_copy(update={"names": names, "points": points / _UNITS, "lost": lost / _UNITS})
 
 
 def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:

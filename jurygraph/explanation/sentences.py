@@ -6,7 +6,7 @@ from jurygraph.explanation.notes import contrast_lines, discard_reason, example_
 from jurygraph.explanation.points import Line, Points, describe_losses
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict, Share
 from jurygraph.explanation.what_if import Change
-from jurygraph.messages import format_plain, shorten
+from jurygraph.messages import format_factor, format_plain, shorten
 from jurygraph.schema import RESPONSE_GATES, Adjustment, Decision, GateResult, PrecisionShaping, Trace
 
 _MAX_REASON, _MOST_NAMES, _MOST_CHANGES = 300, 5, 10
@@ -51,16 +51,27 @@ def reward_sentence(trace: Trace) -> str:
 
 
 def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
-    """Return sentences on the changes that gain most, and the number of those that gain anything."""
+    """Return sentences on the changes that gain most, and the number of those that gain something."""
     useful = [one for one in changes if one.matters]
     lines = [reward_sentence(trace)]
-    for one in useful[:_MOST_CHANGES]:
-        now = trace.reward.value  # the gain is the difference of the printed numbers
-        gain = "" if one.value is None or now is None else f" (+{format_plain(round(one.value, 4) - round(now, 4))})"
-        lines.append(f"If {one.condition}: {format_plain(one.value)}{gain}.")
-    if len(useful) > _MOST_CHANGES:
-        lines.append(f"... and {len(useful) - _MOST_CHANGES} more (--json).")
+    groups: dict[tuple[str, str], list[str]] = {}  # changes to the same state with the same effect, as printed
+    for one in useful:
+        subject, _, state = one.condition.rpartition(" were ")
+        groups.setdefault((state, _describe_effect(one, trace.reward.value)), []).append(subject)
+    for (state, effect), subjects in list(groups.items())[:_MOST_CHANGES]:
+        lines.append(f"If {'any one of ' * (len(subjects) > 1)}{_join(subjects)} were {state}: {effect}.")
+    if hidden := sum(map(len, list(groups.values())[_MOST_CHANGES:])):
+        lines.append(f"... and {hidden} more (--json).")
     return [*lines, f"{len(useful)} of {len(changes)} single changes would raise it."]
+
+
+def _describe_effect(change: Change, now: float | None) -> str:
+    value = format_plain(change.value)
+    if change.value is None or now is None:
+        return value
+    # the difference of the printed numbers, unless these are equal
+    gain = round(change.value, 4) - round(now, 4) or change.value - now
+    return f"{value} (+{format_factor(gain)})"
 
 
 def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]:
@@ -70,9 +81,7 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
         yield from (f"  {_describe_line(part)}." for part in line.parts)
         yield from (f"  {shorten(text, _MAX_REASON)}." for text in contrast_lines(terms[line.component]))
     if points.lines:
-        losses = "".join(
-            f" {'-' if one.lost > 0 else '+'} {format_plain(abs(one.lost))}" for one in points.lines if one.lost
-        )
+        losses = "".join(f" - {format_plain(one.lost)}" for one in points.lines if one.lost)
         total = f"{format_plain(points.best)} at best{losses} = {format_plain(points.total)}"
         yield f"Sum: {total}." if explained.trace.reward.value is not None else f"The sum would be {total}."
     absent = [name for name, one in terms.items() if one.term.contribution is None]
@@ -92,12 +101,18 @@ def _describe_value(one: ExplainedTerm) -> str:
 def _describe_line(line: Line) -> str:
     """Describe a line so that its points follow from the numbers in it."""
     points = (
-        f"Lost {format_plain(line.lost)}" if line.lost or line.is_penalty else f"Gained {format_plain(line.points)}"
+        f"Gained {format_plain(line.points)}"
+        if not line.lost and (line.points > 0 or not line.is_penalty)
+        else f"Lost {format_plain(line.lost)}"
     )
     names = _join(line.names)
     value = format_plain(line.value)
-    shown = f"{value}{'' if line.is_penalty else ' of 1'}" if line.native is None else f"{line.native} ({value})"
-    weight = " × ".join([format_plain(line.weight), *map(_format_share, line.shares)])
+    shown = (
+        f"{value}{'' if line.is_penalty or line.value > 1 else ' of 1'}"
+        if line.native is None
+        else f"{line.native} ({value})"
+    )
+    weight = " × ".join([format_factor(line.weight), *map(_format_share, line.shares)])
     times = f" × {len(line.names)}" if len(line.names) > 1 else ""
     return (
         f"{points}: {'penalty ' if line.is_penalty else ''}{names}{', each' if times else ''} {shown}, weight {weight}"
@@ -107,7 +122,7 @@ def _describe_line(line: Line) -> str:
 
 def _format_share(share: Share) -> str:
     weight, total = share
-    return format_plain(weight) if total == 1.0 else f"{format_plain(weight)}/{format_plain(total)}"
+    return format_factor(weight) if total == 1.0 else f"{format_factor(weight)}/{format_factor(total)}"
 
 
 def _join(names: Sequence[str]) -> str:
@@ -130,24 +145,22 @@ def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
 
 def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict[str, ExplainedTerm]) -> str:
     """Describe a reward gate: component, value, threshold and effect."""
-    name, threshold = f"{gate.kind.capitalize()} gate: {gate.component}", format_plain(gate.threshold)
+    name, threshold = f"{gate.kind.capitalize()} gate: {gate.component}", format_factor(gate.threshold)
     if gate.value is None:
         return f"{name} not applicable: no effect"
-    reached = f"{gate.op} {threshold}"
-    passed = f"{'≤' if gate.op == '>' else '≥'} {threshold}"
     before, after, value = map(format_plain, (gate.before, gate.after, gate.value))
-    if not gate.is_reached and gate.before == gate.after:
-        return f"{name} {value} {passed}: no effect"
-    doubt = "" if gate.is_reached else f" {passed}, not all of it judged, at worst"
+    shown = f"{name} {value}{' at worst (verdicts are missing)' if gate.is_worst_case else ''}"
+    if not gate.is_reached:
+        return f"{shown} {'≤' if gate.op == '>' else '≥'} {threshold}: no effect"
     effect = f"reward {after} (before: {before})"
     rule = decision.gates[place]
-    if gate.is_reached and gate.kind == "repetition":
+    if gate.kind == "repetition":
         effect = f"{before} × (1 - {value}) = {after}"
-    if gate.is_reached and isinstance(rule, PrecisionShaping):
+    if isinstance(rule, PrecisionShaping):
         auxiliary = sum(terms[each].term.contribution or 0.0 for each in rule.auxiliary)
-        lost = f"{format_plain(1.0 - rule.fraction)} × {format_plain(auxiliary)}"
+        lost = f"{format_factor(1.0 - rule.fraction)} × {format_plain(auxiliary)}"
         effect = f"{before} - {lost} of {_join(rule.auxiliary)} = {after}"
-    return f"{name} {value}{doubt} {reached} → {effect}"
+    return f"{shown} {gate.op} {threshold} → {effect}"
 
 
 def _describe_step(change: Adjustment, decision: Decision) -> str:
@@ -155,7 +168,7 @@ def _describe_step(change: Adjustment, decision: Decision) -> str:
     if change.name == "clip" and decision.clip is not None:
         low, high = map(format_plain, decision.clip)
         return f"Clip to {low} to {high}: {before} → {after}"
-    return f"Scale: {before} × {format_plain(decision.scale)} = {after}"
+    return f"Scale: {before} × {format_factor(decision.scale)} = {after}"
 
 
 def _stopped_sentences(stopped: Sequence[ExplainedVerdict]) -> Iterator[str]:

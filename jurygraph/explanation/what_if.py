@@ -7,11 +7,13 @@ from typing import Literal
 
 from jurygraph.decision.combiner import Combiners
 from jurygraph.decision.decide import compute_rewards, is_independent
+from jurygraph.decision.group_result import ROUNDING
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import ExplainedTrace, ExplainedVerdict
 from jurygraph.messages import format_plain
 from jurygraph.schema import Decision, FrozenModel, Question, RecordedVerdict, Reward, Trace
 from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
 _Key = tuple[str, ...]
@@ -33,7 +35,7 @@ class Change(FrozenModel):
     @property
     def matters(self) -> bool:
         """Return True if the change leads to a higher reward, or to a reward where there is none."""
-        return self.value is not None if self.gain is None else self.gain > 0.0
+        return self.value is not None if self.gain is None else self.gain > ROUNDING
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,10 @@ class Redecision:
         reward of the trace.
         """
         trace = explained.trace
-        if len(self.group) < 2 and not is_independent(self.decision, self.questions):
+        submitted = {question.id for question in self.questions if question.material == SUBMITTED}  # not on variants
+        named = ((one.about, *one.responses) for one in trace.verdicts if one.question in submitted)
+        is_known = {trace.response_id}.union(*named) <= {one.response_id for one in self.group}
+        if not is_known and not is_independent(self.decision, self.questions):
             raise InputError(
                 f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
                 "give the traces of all of them as `group`"

@@ -50,7 +50,8 @@ class GateResult(FrozenModel):
     """The effect of a reward gate: the component that it reads, and the reward before and after it.
 
     The gate acts if the component's `value`, in [0, 1], is below or above (`op`) its `threshold`; `value` is None if
-    the component is not applicable. With missing verdicts, a gate that could be open or shut takes the lower reward.
+    the component is not applicable. If missing verdicts could change the component, `is_worst_case` is true, and
+    `value` is the possible one that leads to the lowest reward.
     """
 
     kind: Literal["format", "precision", "repetition"]
@@ -60,6 +61,7 @@ class GateResult(FrozenModel):
     threshold: Unit
     before: Number
     after: Number
+    is_worst_case: Flag = Field(default=False, exclude_if=lambda is_worst_case: not is_worst_case)
 
     @property
     def is_reached(self) -> bool:

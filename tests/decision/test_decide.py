@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiner import weighted_mean
-from jurygraph.schema import Plan, RecordedVerdict, Reward, Verdict
+from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, RewardGate, Verdict
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
 from tests.graphs.scripted import (
@@ -104,6 +104,31 @@ def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, see
             assert bounds is not None
             slack = 1e-12 * max(1.0, *map(abs, bounds))
             assert reward.value is None or bounds[0] - slack <= reward.value <= bounds[1] + slack
+
+
+def after_gate(gate: GateResult, rule: RewardGate, reward: Reward, value: float | None) -> float:
+    """Return the reward after a gate whose component has this value."""
+    if value is None or not (value < gate.threshold if gate.op == "<" else value > gate.threshold):
+        return gate.before
+    if isinstance(rule, PrecisionShaping):
+        auxiliary = sum(term.contribution or 0.0 for term in reward.terms if term.name in rule.auxiliary)
+        return gate.before - (1.0 - rule.fraction) * auxiliary
+    return 0.0 if gate.kind == "format" else gate.before * (1.0 - value)
+
+
+@settings(EACH, max_examples=at_most(80))
+@given(scenes(), st.integers(0, 2**32))
+def test_a_gate_has_the_value_that_it_used_and_no_possible_one_gives_less(scene: Scene, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    filled = [scene.rewards(verdicts=fill_missing(scene, rng)) for _ in range(3)]
+    for name, reward in scene.rewards().items():
+        for place, (gate, rule) in enumerate(zip(reward.gates, scene.plan.decision.gates, strict=True)):
+            slack = 1e-9 * max(1.0, abs(gate.before))
+            assert gate.after == pytest.approx(after_gate(gate, rule, reward, gate.value), abs=slack)
+            possible = [rewards[name].gates[place].value for rewards in filled]
+            assert gate.is_worst_case or set(possible) == {gate.value}
+            for value in possible:
+                assert gate.after <= after_gate(gate, rule, reward, value) + slack
 
 
 @EACH

@@ -7,14 +7,18 @@ from math import prod
 from pathlib import Path
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from jurygraph.cli.commands.show import explain_response
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
 from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
-from jurygraph.schema import RecordedVerdict, Trace
+from jurygraph.schema import ComponentInput, Decision, RecordedVerdict, Trace
 from tests.cli.conftest import Command, project, run
+from tests.examples import at_most
+from tests.explanation.test_sentences import decide, spec, verdict
 from tests.models.server import Server
 from tests.test_panel_example import NAME, judge
 
@@ -61,13 +65,13 @@ def require_within(found: str, low: float, high: float, units: float, line: str)
     assert low - units * 1.01e-4 <= float(found) <= high + units * 1.01e-4, line
 
 
-def weight_ends(text: str) -> list[tuple[float, float]]:
+def weight_ends(text: str, is_group: bool) -> list[tuple[float, float]]:
     factors = []
     for part in text.split(" × "):
         number, _, total = part.partition("/")
         low, high = ends(number)
         factors.append((low, high) if not total else tuple(sorted((low / float(total), high / float(total)))))
-    return factors
+    return [*factors[:-1], (float(part), float(part))] if is_group else factors  # the number of names is exact
 
 
 def check_points(line: str) -> tuple[str, Decimal]:
@@ -78,14 +82,14 @@ def check_points(line: str) -> tuple[str, Decimal]:
         native, low, high = (float(found[name]) for name in ("native", "low", "high"))
         assert (native - low) / (high - low) == pytest.approx(float(found["on_scale"]), abs=HALF), line
     value = ends(found["on_scale"] or found["value"])
-    factors = weight_ends(found["weight"])
+    factors = weight_ends(found["weight"], is_group=", each " in line)
     is_penalty = prod(high + low for low, high in factors) < 0
     assert is_penalty == bool(found["penalty"]), line
-    if found["word"] == "Lost" and not is_penalty:
-        value = (1.0 - value[1], 1.0 - value[0])
+    if found["word"] == "Lost":
+        value = (-value[1], -value[0]) if is_penalty else (1.0 - value[1], 1.0 - value[0])
     low, high = product_ends([*factors, value])
-    units = 1 if ", each " not in line else int(found["weight"].rpartition(" × ")[2])
-    require_within(found["points"], *((-high, -low) if is_penalty else (low, high)), units, line)
+    require_within(found["points"], low, high, 1, line)
+    assert found["word"] == "Gained" or float(found["points"]) >= 0, line
     return found["indent"], Decimal(found["points"]) if found["word"] == "Lost" else Decimal(0)
 
 
@@ -211,6 +215,20 @@ def test_lines_and_changes_under_gates_scale_and_clip(project: Path, run: Comman
             check_lines(explanation)
             check_changes(explanation, stored)
             assert sum("gate: " in line for line in explanation.sentences()) == 3
+
+
+@settings(max_examples=at_most(60), deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 0.25, 0.7, 1.0]), st.sampled_from(["no date", "no name"])), min_size=2),
+    st.sampled_from([1.0, 0.4, -0.3, 0.002, 0.00004]),
+)
+@example([(0.0, "no date")] * 10 + [(0.0, "no name")] * 20, 1.0)
+def test_equal_parts_are_rounded_together(parts: list[tuple[float, str]], weight: float) -> None:
+    verdicts = [verdict(f"c{place}", score=score, reason=reason) for place, (score, reason) in enumerate(parts)]
+    questions = ComponentInput(questions=tuple(v.question for v in verdicts), weights=(1.0,) * len(parts))
+    component = spec("crit", weight).model_copy(update={"inputs": {"crit": questions}})
+    decision = Decision(specs=(component, spec("good", 0.5)))
+    check_lines(Explanation(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision))
 
 
 def test_a_line_that_is_off_is_noticed() -> None:

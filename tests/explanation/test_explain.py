@@ -110,6 +110,21 @@ def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
     return 0.5
 
 
+def test_a_group_of_one_is_decided_again_and_an_incomplete_group_is_not() -> None:
+    config = {"evaluators": ["maths.format", f"{__name__}.longer"], "reward": {"format": 1.0, "longer": 0.5}}
+    dropping = {"evaluators": ["maths.format"], "reward": {"format": 1.0}, "failure": {"group_rule": "drop-criterion"}}
+    for each in (config, dropping):
+        with jg.Jury.from_config(each) as jury:
+            (trace,) = jury.score(TASK, RESPONSES[1:])
+        assert [change.name for change in trace.explain(group=[trace]).what_if()] == ["format"]
+        with pytest.raises(jg.InputError, match="depends on the other responses of its group"):
+            trace.explain().what_if()
+    with jg.Jury.from_config(config) as jury:
+        traces = jury.score(TASK, [*RESPONSES, jg.Response(id="third", text="42")])
+    with pytest.raises(jg.InputError, match="depends on the other responses of its group"):
+        traces[0].explain(group=traces[:2]).what_if()
+
+
 def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
     config = {"evaluators": [f"{__name__}.longer"], "reward": {"longer": 1.0}}
     with jg.Jury.from_config(config) as jury:

@@ -12,7 +12,9 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
+from jurygraph.explanation.sentences import what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
+from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_plain
 from jurygraph.schema import (
     RESPONSE_GATES,
@@ -154,6 +156,36 @@ def test_printed_points_add_up_to_the_printed_sum(drawn: list[tuple[float, float
     assert all(line.endswith(f"= {format_plain(total)}.") for line in sums)
 
 
+def test_a_value_above_the_best_is_gained():
+    terms = (
+        Term(name="own", weight=1.0, value=2.0, contribution=2.0),
+        Term(name="rubric", weight=-1.0, value=-0.5, contribution=0.5),
+        Term(name="tiny", weight=0.00004, value=1.0, contribution=0.00004),
+    )
+    assert sentences(trace(reward(2.5, terms=terms)))[1:5] == [
+        "Gained 2: own 2, weight 1.",
+        "Gained 0.5: penalty rubric -0.5, weight -1.",
+        "Gained 0: tiny 1 of 1, weight 0.00004.",
+        "Sum: 2.5 at best = 2.5.",
+    ]
+
+
+def test_equal_changes_share_a_line_and_no_gain_is_printed_as_0():
+    def change(condition: str, value: float) -> Change:
+        return Change(kind="verdict", name="n", condition=condition, value=value, gain=value - 0.5)
+
+    equal = [change(f"c{place} were met", 0.75) for place in range(7)]
+    changes = [*equal, change("they were were 1", 0.75), change("d were 1", 0.50003)]
+    assert what_if_sentences(trace(reward(0.5)), changes)[1:] == [
+        "If any one of c0, c1, c2, c3, c4, 2 more were met: 0.75 (+0.25).",
+        "If they were were 1: 0.75 (+0.25).",
+        "If d were 1: 0.5 (+0.00003).",
+        "9 of 9 single changes would raise it.",
+    ]
+    different = [change(f"c{place} were met", 2 - place / 10) for place in range(11)]
+    assert what_if_sentences(trace(reward(0.5)), different + equal)[-2] == "... and 8 more (--json)."
+
+
 def test_the_sum_of_a_failed_reward_is_hypothetical():
     terms = tuple(Term(name=name, weight=1.0, value=0.5, contribution=0.5) for name in "ab")
     assert "The sum would be 2 at best - 0.5 - 0.5 = 1." in sentences(trace(reward(None, "failed", terms=terms)))
@@ -194,7 +226,29 @@ def test_a_gate_that_is_open_or_shut_by_a_missing_verdict_takes_the_worst_case()
     decision = Decision(specs=(polite,), gates=(gate,), min_coverage=0.0, rule="gear")
     one = decide(decision, verdict("a", score=1.0), verdict("b", status="abstained"))
     (line,) = (line for line in explanation_sentences(one, decision) if "gate" in line)
-    assert line.startswith("Precision gate: polite 0.5 < 0.7 → 0.5 - 0.5 × 0.5 of polite = 0.25")
+    worst = "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → 0.5 - 0.5 × 0.5 of polite = 0.25"
+    assert line.startswith(worst)
+
+
+def test_a_gate_line_has_the_worst_case_that_the_decision_used():
+    halves = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0))
+    polite = ComponentSpec(name="polite", weight=0.5, combiner="mean", version="1", inputs={"polite": halves})
+    for gate, ending in [
+        (
+            RepetitionControl(component="polite", above=0.2),
+            "0.75 {} > 0.2 → 1.125 × (1 - 0.75) = 0.2812 (b: not judged).",
+        ),
+        (RepetitionControl(component="polite", above=0.8), "0.75 {} ≤ 0.8: no effect."),
+        (FormatGate(component="polite", below=0.3), "0.25 {} < 0.3 → reward 0 (before: 1.125) (b: not judged)."),
+    ]:
+        decision = Decision(specs=(polite, spec("good", 1.0)), gates=(gate,), min_coverage=0.0)
+        verdicts = verdict("a", score=0.5), verdict("b", status="abstained"), verdict("good", score=1.0)
+        one = decide(decision, *verdicts)
+        line = f"{gate.kind.capitalize()} gate: polite {ending.format('at worst (verdicts are missing)')}"
+        assert line in explanation_sentences(one, decision)
+        assert one.reward.gates[0].is_worst_case
+        complete = decide(decision, *(v.model_copy(update={"status": "ok", "score": v.score or 0.5}) for v in verdicts))
+        assert "is_worst_case" not in complete.reward.model_dump()["gates"][0]
 
 
 def test_a_gate_whose_component_is_not_applicable_has_no_effect():

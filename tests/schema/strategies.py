@@ -545,6 +545,7 @@ gate_results = strategy(
     threshold=units,
     before=numbers,
     after=numbers,
+    is_worst_case=flags,
 )
 rewards = strategy(
     schema.Reward,

@@ -152,7 +152,7 @@ def count_discarded(reward: Mapping[str, Any]) -> dict[str, int]:
     return {name: int(number) for name, figures in diagnostics if (number := figures.get("discarded"))}
 
 
-_EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "notes": ()}
+_EMPTY: Mapping[str, Any] = {"parts": {}, "diagnostics": {}, "adjustments": (), "gate_values": {}, "notes": ()}
 """Fields of a reward that are only stored if they are not empty."""
 
 
