@@ -87,13 +87,20 @@ class CallLimits:
         """Return the error that takes the place of a call's answer."""
         return TimeLimitExceeded(f"{self.owner!r} ran past its time limit of {self.seconds:g} s")
 
-    async def call_in_thread(self, call: Callable[[Any], Result], inputs: Sequence[Any]) -> list[Result]:
-        """Return the results of `call` for all inputs, made one after another in a thread; in others after a hang."""
+    async def call_in_thread(
+        self, call: Callable[[Any], Result], inputs: Sequence[Any], finish: Callable[[Any], None]
+    ) -> list[Result]:
+        """Return the results of `call` for all inputs, made one after another in a thread; in others after a hang.
+
+        The input of a call that hangs is given to `finish`.
+        """
         results: list[Result] = []
         while len(results) < len(inputs):
             if (refusal := self.threads.refusal(self.owner)) is not None:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
             results += await self._call_until_hanging(_CallSequence(call, inputs[len(results) :], self))
+            if not results[-1][1]:
+                finish(inputs[len(results) - 1])
         return results
 
     async def _call_until_hanging(self, sequence: "_CallSequence") -> list[Result]:
