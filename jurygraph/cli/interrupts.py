@@ -46,10 +46,8 @@ def run_interruptible(
 
     try:
         return runner.run(run())
-    except asyncio.CancelledError:
-        if interrupt.is_pressed:
-            raise KeyboardInterrupt from None
-        raise
+    except asyncio.CancelledError:  # by Ctrl-C now, or during earlier work of the same session
+        raise KeyboardInterrupt from None
 
 
 class _Interrupt:
