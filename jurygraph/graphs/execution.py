@@ -18,7 +18,7 @@ from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, time_limit
+from jurygraph.graphs.time_limits import CallLimits, call_within_limit, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
@@ -60,7 +60,7 @@ def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
 def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
     """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
     try:
-        run_isolated_sync(evaluator.open, langsmith)
+        run_isolated_sync(lambda: call_within_limit(evaluator, evaluator.open), langsmith)
     except JurygraphError:
         raise
     except Exception as error:

@@ -9,8 +9,10 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from jurygraph.agents.functions import AdaptedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
@@ -29,6 +31,7 @@ _CANCELLING = 0.5  # seconds for a cancelled coroutine to end
 LEFT_ALONE: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
 
+T = TypeVar("T")
 Result = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
 
@@ -48,6 +51,22 @@ def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | No
         return None if calls.deadline is None else calls.deadline + CODE_LIMIT
     has_own_model = isinstance(component, Evaluator) and component.layer in GATED_LAYERS
     return OWN_MODEL_LIMIT if has_own_model else CODE_LIMIT
+
+
+def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:
+    """Return the result of a method besides those that answer; one of user code runs in a thread.
+
+    Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer.
+    """
+    if method.__module__.startswith("jurygraph."):
+        return method(*arguments)
+    context, seconds = copy_context(), max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
+    future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
+    if wait([future], seconds).not_done:
+        hint = "correct it, or raise its `timeout`"
+        problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
+        raise TimeLimitExceeded(f"{problem}; {hint}")
+    return future.result()
 
 
 class CallThreads(DaemonThreads):
