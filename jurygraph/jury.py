@@ -429,7 +429,8 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         if derivation.deriver in context.derivers:
-            params = context.derivers[derivation.deriver].params_for(plan.survey.views[derivation.view])
+            deriver = context.derivers[derivation.deriver]
+            params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
             if digest_of(dict(params)) != digest_of(derivation.params):
                 changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
                 raise InputError(
@@ -438,4 +439,5 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
                 )
     for question in plan.survey.questions:
         if question.evaluator in context.evaluators:
-            context.evaluators[question.evaluator].check(question)
+            evaluator = context.evaluators[question.evaluator]
+            call_within_limit(evaluator, evaluator.check, question)
