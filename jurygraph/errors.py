@@ -10,7 +10,7 @@
     │   └── ModelAccessError  the server refuses the key, or does not have the model
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
-    └── TimeLimitExceeded     code that reads a response ran past its time limit
+    └── TimeLimitExceeded     code of an evaluator or deriver ran past its time limit
 
 A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`.
 """
@@ -66,4 +66,4 @@ class TraceMismatch(JurygraphError):
 
 
 class TimeLimitExceeded(JurygraphError):
-    """Code that reads a response ran past its time limit: the response may have provoked it."""
+    """Code of an evaluator or deriver ran past its time limit. If it reads a response, that may have provoked it."""

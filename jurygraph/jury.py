@@ -1,6 +1,7 @@
 """The Python API: a jury, made from a config, prepares plans and scores responses."""
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import aclosing
 from functools import partial
@@ -19,11 +20,12 @@ from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed, format_line
-from jurygraph.errors import ConfigError, InputError, ModelAccessError
+from jurygraph.errors import ConfigError, InputError, ModelAccessError, TimeLimitExceeded
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
+from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import name_type
 from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from jurygraph.schema.profile import ProfilesLine
 
 T = TypeVar("T")
+log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of groups scored concurrently; more if the config allows more concurrent calls."""
@@ -286,7 +289,10 @@ class Jury(Displayed):
         self._opened, self._closed = False, True
         try:
             for evaluator in self.evaluators.values():
-                run_isolated_sync(evaluator.close, self.config.langsmith)
+                try:
+                    run_isolated_sync(partial(call_within_limit, evaluator, evaluator.close), self.config.langsmith)
+                except TimeLimitExceeded as error:
+                    log.warning("%s; it is left behind", error)
             if self.gateway is not None:
                 self.loop.run(self.gateway.close())
         finally:
@@ -423,7 +429,8 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         if derivation.deriver in context.derivers:
-            params = context.derivers[derivation.deriver].params_for(plan.survey.views[derivation.view])
+            deriver = context.derivers[derivation.deriver]
+            params = call_within_limit(deriver, deriver.params_for, plan.survey.views[derivation.view])
             if digest_of(dict(params)) != digest_of(derivation.params):
                 changed = f"the input of deriver {derivation.deriver!r} (its params, or files) has changed"
                 raise InputError(
@@ -432,4 +439,5 @@ def _check_unchanged_inputs(plan: Plan, context: RunContext) -> None:
                 )
     for question in plan.survey.questions:
         if question.evaluator in context.evaluators:
-            context.evaluators[question.evaluator].check(question)
+            evaluator = context.evaluators[question.evaluator]
+            call_within_limit(evaluator, evaluator.check, question)

@@ -1,5 +1,6 @@
 """Record the steps of a LangGraph graph that is an evaluator."""
 
+from asyncio import CancelledError
 from time import monotonic
 from typing import Any
 from uuid import UUID
@@ -28,4 +29,6 @@ class StepRecorder(BaseCallbackHandler):
             place, start = self._started.pop(run_id)
             self._steps[place] = Step(name=self._steps[place].name, duration=monotonic() - start)
 
-    on_chain_error = on_chain_end
+    def on_chain_error(self, error: BaseException, **about: Any) -> None:
+        if not isinstance(error, CancelledError):  # a step that was cut off did not end
+            self.on_chain_end(**about)

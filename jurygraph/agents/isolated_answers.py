@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from jurygraph.agents.isolation import OPENING
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.agents.user_modules import allow_modules_in_folder
@@ -16,15 +17,17 @@ from jurygraph.schema import Config, EvaluatorUse, Material, Question, Response,
 
 
 def prepare(setup: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
-    """Open the evaluator in this worker process, and return the function that answers a request."""
+    """Load the evaluator in this worker process, and return the function that opens it and answers requests."""
     sys.path.extend(entry for entry in setup["path"] if entry not in sys.path)
     use = EvaluatorUse.model_validate(setup["use"])
     if setup["folder"] is not None:
         allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
     evaluator, runner = load_evaluator(use), asyncio.Runner()
-    evaluator.open()
 
     def answer(request: dict[str, Any]) -> Any:
+        if request == OPENING:
+            evaluator.open()
+            return None
         result = evaluator.answer(_from_request(request))
         return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
 

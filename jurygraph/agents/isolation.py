@@ -13,12 +13,13 @@ from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput
 from jurygraph.agents.user_modules import folder_of_modules
 from jurygraph.agents.worker_pool import Reply, Work, WorkerDied, WorkerPool
 from jurygraph.errors import TimeLimitExceeded
-from jurygraph.schema import Branch, EvaluatorRecord, EvaluatorUse, Question, TaskView, Verdict
+from jurygraph.schema import Branch, EvaluatorRecord, EvaluatorUse, Verdict
 
 _ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
-    *("combiner", "shares", "depends_on"),
+    *("combiner", "shares", "depends_on", "check", "questions"),
 )
+OPENING = {"open": True}
 
 
 class IsolatedEvaluator(Evaluator):
@@ -37,7 +38,8 @@ class IsolatedEvaluator(Evaluator):
             "folder": folder,
             "path": [os.path.abspath(entry) for entry in sys.path if entry != folder],
         }
-        self._work: Work[Reply] = Work(self.name, "jurygraph.agents.isolated_answers:prepare", dict, setup)
+        prepare = "jurygraph.agents.isolated_answers:prepare"
+        self._work: Work[Reply] = Work(self.name, prepare, dict, setup, opening=OPENING)
         self._limit = evaluator.timeout or CODE_LIMIT
         self._pool = WorkerPool(self._work, 1, self._limit)
 
@@ -52,12 +54,6 @@ class IsolatedEvaluator(Evaluator):
     @property
     def notes(self) -> Sequence[str]:
         return self._evaluator.notes
-
-    def check(self, question: Question) -> None:
-        self._evaluator.check(question)
-
-    def questions(self, view: TaskView) -> Sequence[Question]:
-        return self._evaluator.questions(view)
 
     def open(self) -> None:
         self._pool = WorkerPool(self._work, 1, self._limit).open()

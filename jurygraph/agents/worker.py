@@ -5,7 +5,7 @@ function, and sends `{"ready": true}` or `{"ready": false, "detail": …}`; then
 `{"result": …}` or `{"error": …, "message": …}`. It exits at the end of the requests.
 
 It never outlives its parent for long: SIGALRM, with its default action (death, even inside C code), is armed one second
-past the time limit for each request.
+past the time limit for its start and for each request.
 """
 
 import json
@@ -21,6 +21,7 @@ from traceback import extract_tb
 from typing import Any
 
 Answer = Callable[[Any], Any]
+START_LIMIT = 60.0  # seconds for a worker to import what it needs
 _MAX_MESSAGE = 2_000  # characters of an error that are sent
 
 
@@ -28,6 +29,7 @@ def main() -> int:
     """Answer requests until they end; return 1 if it could not start or ran out of memory."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, START_LIMIT + 1)
     (module, _, function), limit = sys.argv[1].partition(":"), float(sys.argv[2])
     with _take_socket() as channel:
         try:
@@ -35,6 +37,7 @@ def main() -> int:
         except BaseException as error:  # noqa: BLE001 - the parent reports any error
             _send(channel, {"ready": False, "detail": f"{type(error).__name__}: {_message(error)}"})
             return 1
+        signal.setitimer(signal.ITIMER_REAL, 0)
         _send(channel, {"ready": True})
         for line in channel:
             reply = _reply(answer, line, limit)

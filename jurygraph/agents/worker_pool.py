@@ -26,13 +26,13 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, Self, TypeVar
 
+from jurygraph.agents.worker import START_LIMIT
 from jurygraph.errors import JurygraphError, TimeLimitExceeded
 
 T = TypeVar("T")
 Reply = dict[str, Any]
 """`{"result": …}`, or `{"error": …, "message": …}` with the name of an exception."""
 
-START_LIMIT = 60.0  # seconds for a worker to import what it needs
 _BATCH_BYTES = 32_768
 _ROOT = Path(__file__).resolve().parents[2]
 _PASSED_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV")
@@ -44,7 +44,8 @@ class Work(Generic[T]):
 
     `prepare` is the `module:function` that the worker calls with `setup` (plain JSON); it returns the function that is
     called with each request. `read` turns a reply into the result, and raises ValueError or KeyError for one that
-    violates the protocol. Up to `batch` requests are sent in one write, and `cached` results are kept.
+    violates the protocol. Up to `batch` requests are sent in one write, and `cached` results are kept. A new worker
+    answers the request `opening`, if there is one, before all others; if it fails, no other worker is started.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Work(Generic[T]):
     setup: Mapping[str, Any] = field(default_factory=dict)
     batch: int = 1
     cached: int = 0
+    opening: Mapping[str, Any] | None = None
 
 
 class Channel:
@@ -145,6 +147,7 @@ class _Shared(Generic[T]):
         self.channels: set[Channel] = set()
         self.threads: list[threading.Thread] = []
         self.closed = False
+        self.refusal: WorkerNotStarted | None = None
 
     def settle(self, item: _Item[T], result: T | JurygraphError) -> None:
         """Give the result to all who wait for the item, unless that was done before."""
@@ -300,7 +303,7 @@ class _Dispatcher(Generic[T]):
 
     def _handle_on(self, channel: Channel, batch: deque[_Item[T]]) -> None:
         """Settle items from the left until all are settled or the worker fails; then the worker is replaced."""
-        limit = self._shared.time_limit
+        limit, name = self._shared.time_limit, self._shared.work.name
         failure: JurygraphError | None = None
         try:
             channel.send(b"".join(item.line for item in batch), limit)
@@ -309,18 +312,20 @@ class _Dispatcher(Generic[T]):
                 self._shared.settle(batch.popleft(), result)
             return
         except TimeoutError:
-            failure = TimeLimitExceeded(f"it ran past its time limit of {limit:g} s and was killed")
+            failure = TimeLimitExceeded(f"{name!r} ran past its time limit of {limit:g} s and was killed")
         except (OSError, ValueError, KeyError):
             batch[0].deaths += 1  # a first death may not be the item's fault
             if batch[0].deaths > 1:
-                failure = WorkerDied(f"two {self._shared.work.name} workers in a row died over this request")
+                failure = WorkerDied(f"two {name} workers in a row died over this request")
         self._stop()
         self._start()
         if failure:
             self._shared.settle(batch.popleft(), failure)
 
     def _ready_channel(self) -> Channel:
-        """Return a channel that reported readiness. A worker that dies while it starts is replaced once."""
+        """Return a channel that is ready and open. A worker that dies while it starts is replaced once."""
+        if self._shared.refusal is not None:
+            raise self._shared.refusal
         for _ in range(2):
             channel = self._channel or self._new_channel()
             if channel.ready:
@@ -336,11 +341,29 @@ class _Dispatcher(Generic[T]):
                 self._stop()
                 continue
             if first.get("ready"):
-                channel.ready = True
+                self._open(channel)
                 return channel
             self._stop()
             raise WorkerNotStarted(f"the {self._shared.work.name} worker cannot start: {first.get('detail')}")
         raise WorkerNotStarted(f"the {self._shared.work.name} worker died twice while it started")
+
+    def _open(self, channel: Channel) -> None:
+        """Send the opening request. Raises WorkerNotStarted if it fails, as for all later requests."""
+        opening, limit, reply = self._shared.work.opening, self._shared.time_limit, Reply()
+        try:
+            if opening is not None:
+                channel.send(_to_line(opening), limit)
+                reply = channel.receive(limit)
+        except TimeoutError:
+            reply = {"error": f"it ran past its time limit of {limit:g} s and was killed"}
+        except (OSError, ValueError):
+            reply = {"error": "its worker died"}
+        if "error" in reply:
+            self._stop()
+            problem = ": ".join(str(reply[key]) for key in ("error", "message") if key in reply)
+            self._shared.refusal = WorkerNotStarted(f"{self._shared.work.name!r} cannot be opened: {problem}")
+            raise self._shared.refusal
+        channel.ready = True
 
     def _start(self) -> None:
         """Start a process; a failure shows when it is used."""

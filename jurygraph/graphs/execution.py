@@ -18,7 +18,7 @@ from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, time_limit
+from jurygraph.graphs.time_limits import CallLimits, call_within_limit, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
@@ -60,7 +60,7 @@ def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
 def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
     """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
     try:
-        run_isolated_sync(evaluator.open, langsmith)
+        run_isolated_sync(lambda: call_within_limit(evaluator, evaluator.open), langsmith)
     except JurygraphError:
         raise
     except Exception as error:
@@ -170,21 +170,38 @@ async def _call_each(
     """
 
     def start(each: Any) -> tuple[Any, bool]:
-        return _start_call(function, each)
+        result, is_awaitable = _start_call(function, each)
+        if not is_awaitable:
+            _close_logs(each)
+        return result, is_awaitable
+
+    async def finish(each: Any, result: Awaitable[Any]) -> Any:
+        answering = _await_result(result)
+        try:
+            return await (answering if limits.seconds is None else limits.await_result(answering))
+        finally:
+            _close_logs(each)
 
     if (refusal := limits.threads.refusal(limits.owner)) is not None:
         return [refusal] * len(inputs)
     is_inline = runs_inline or inspect.iscoroutinefunction(function)
-    started = [start(each) for each in inputs] if is_inline else await limits.call_in_thread(start, inputs)
-    awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
-    if limits.seconds is not None:
-        awaiting = [limits.await_result(result) for result in awaiting]
+    started = [start(each) for each in inputs] if is_inline else await limits.call_in_thread(start, inputs, _close_logs)
+    awaiting = [
+        finish(each, result) for each, (result, is_awaitable) in zip(inputs, started, strict=True) if is_awaitable
+    ]
     finished = await asyncio.gather(*awaiting, return_exceptions=True)
     for result in finished:
         if isinstance(result, KeyboardInterrupt):
             raise result
     answers = iter(finished)
     return [next(answers) if is_awaitable else result for result, is_awaitable in started]
+
+
+def _close_logs(inputs: Any) -> None:
+    """List no later calls with an input, or a batch of them: its answer is final."""
+    for each in inputs if isinstance(inputs, tuple) else (inputs,):
+        if each.client is not None:
+            each.client.close_logs()
 
 
 def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:

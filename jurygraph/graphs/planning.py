@@ -7,6 +7,7 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.routing import DATA, required_material
+from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Audience,
@@ -87,7 +88,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             version=deriver.version,
             view=view.digest,
             needs=_with_data(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available),
-            params=dict(deriver.params_for(view)),
+            params=dict(call_within_limit(deriver, deriver.params_for, view)),
         )
         _require_material("derivers", deriver.gives, derivations[deriver.gives].needs, available)
     return tuple(derivations[gives] for gives in sorted(derivations))
@@ -118,7 +119,7 @@ def list_questions(
             if view.audience != evaluator.audience:
                 continue
             with as_plan_error(f"evaluator {name!r}"):
-                evaluator_questions = evaluator.questions(view)
+                evaluator_questions = call_within_limit(evaluator, evaluator.questions, view)
             for question in evaluator_questions:
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")

@@ -16,6 +16,7 @@ from jurygraph.errors import ModelError
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
+from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan
@@ -73,7 +74,8 @@ async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update
     derivations = list_derivations(context.derivers, task_view)
     questions = list_questions(context.evaluators, uses, views, [derivation.gives for derivation in derivations])
     for question in questions:
-        context.evaluators[question.evaluator].check(question)
+        evaluator = context.evaluators[question.evaluator]
+        call_within_limit(evaluator, evaluator.check, question)
     return {"survey": build_survey(views, derivations, questions, context.config.safety.gates)}
 
 

@@ -9,8 +9,10 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future, wait
+from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from jurygraph.agents.functions import AdaptedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
@@ -29,6 +31,7 @@ _CANCELLING = 0.5  # seconds for a cancelled coroutine to end
 LEFT_ALONE: list["asyncio.Task[Any]"] = []
 """Tasks that ignored their cancellation. They are kept, because to destroy one runs its code, which may hang again."""
 
+T = TypeVar("T")
 Result = tuple[Any, bool]
 """The result or exception of a call, and true if it still has to be awaited."""
 
@@ -48,6 +51,22 @@ def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | No
         return None if calls.deadline is None else calls.deadline + CODE_LIMIT
     has_own_model = isinstance(component, Evaluator) and component.layer in GATED_LAYERS
     return OWN_MODEL_LIMIT if has_own_model else CODE_LIMIT
+
+
+def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:
+    """Return the result of a method besides those that answer; one of user code runs in a thread.
+
+    Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer.
+    """
+    if method.__module__.startswith("jurygraph."):
+        return method(*arguments)
+    context, seconds = copy_context(), max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
+    future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
+    if wait([future], seconds).not_done:
+        hint = "correct it, or raise its `timeout`"
+        problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
+        raise TimeLimitExceeded(f"{problem}; {hint}")
+    return future.result()
 
 
 class CallThreads(DaemonThreads):
@@ -87,13 +106,20 @@ class CallLimits:
         """Return the error that takes the place of a call's answer."""
         return TimeLimitExceeded(f"{self.owner!r} ran past its time limit of {self.seconds:g} s")
 
-    async def call_in_thread(self, call: Callable[[Any], Result], inputs: Sequence[Any]) -> list[Result]:
-        """Return the results of `call` for all inputs, made one after another in a thread; in others after a hang."""
+    async def call_in_thread(
+        self, call: Callable[[Any], Result], inputs: Sequence[Any], finish: Callable[[Any], None]
+    ) -> list[Result]:
+        """Return the results of `call` for all inputs, made one after another in a thread; in others after a hang.
+
+        The input of a call that hangs is given to `finish`.
+        """
         results: list[Result] = []
         while len(results) < len(inputs):
             if (refusal := self.threads.refusal(self.owner)) is not None:
                 return results + [(refusal, False)] * (len(inputs) - len(results))
             results += await self._call_until_hanging(_CallSequence(call, inputs[len(results) :], self))
+            if not results[-1][1]:
+                finish(inputs[len(results) - 1])
         return results
 
     async def _call_until_hanging(self, sequence: "_CallSequence") -> list[Result]:

@@ -119,7 +119,7 @@ class Fault(ModelError):
         super().__init__(message)
         self.kind = kind
         self.retry_after = retry_after
-        self.attempts = 1
+        self.attempts = 0
         self.call: str | None = None
         self.is_unsent = False
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any, Literal
 
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget, Price, cost, highest_cost, reply_limit
+from jurygraph.models.budget import Budget, Price, Reservation, cost, highest_cost, reply_limit
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_at, deadline_fault
@@ -150,9 +150,8 @@ class Gateway:
 
         The request was sent with its secrets, and its digest includes them, but it is stored without them.
         """
-        fields = {name: getattr(request, name) for name in _CALL_FIELDS_OF_REQUEST}
-        fields |= {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
-        answered = AnsweredCall(reply, Call(id=request.digest, **fields, **call_fields))
+        fields = {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
+        answered = AnsweredCall(reply, call_for(request, **fields, **call_fields))
         if sink is None:
             return answered
         if any(self.redactor.has_secret_in(message.content) for message in request.messages):
@@ -176,8 +175,9 @@ class Gateway:
                     with self._refund_unsent(turn):  # waits with its turn: the next request to probe has one
                         attempt = await self._breaker.admit(until, may_repeat)
                     with attempt:
+                        reservation = await self._reserve(highest_cost_of_request, turn, until)
                         sent += 1
-                        reply = self._redact_reply(await self._send(request, highest_cost_of_request, turn, until))
+                        reply = self._redact_reply(await self._send(request, reservation, turn, until))
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
                         return await self._keep(
                             request,
@@ -194,7 +194,7 @@ class Gateway:
             answered, _ = await call_with_retries(once, self.limits.retries, until)
         except Fault as fault:  # without secrets that a server may have echoed, and the errors that caused it
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
-            clean.attempts = fault.attempts
+            clean.attempts = sent
             raise clean from None
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
@@ -222,14 +222,14 @@ class Gateway:
             self._limiter.charge_tokens(turn, 0)
             raise
 
-    async def _send(
-        self, request: Request, highest_cost_of_request: float | None, turn: Turn, until: float | None
-    ) -> Reply:
-        """Make one attempt within the limits; its highest cost is reserved before it is sent."""
+    async def _reserve(self, highest_cost_of_request: float | None, turn: Turn, until: float | None) -> Reservation:
         with self._refund_unsent(turn):
             _time_left(self.limits.timeout, until)
             async with deadline_at(until):
-                reservation = await self.budget.reserve_when_free(highest_cost_of_request)
+                return await self.budget.reserve_when_free(highest_cost_of_request)
+
+    async def _send(self, request: Request, reservation: Reservation, turn: Turn, until: float | None) -> Reply:
+        """Make one attempt within the limits, whose highest cost is reserved."""
         with reservation as reserved:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
@@ -276,6 +276,11 @@ class RecordingBackend(Backend):
             return (await self._gateway.ask(request, sink=self._sink)).reply
         self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
+
+
+def call_for(request: Request, **fields: Any) -> Call:
+    """Return the call of a request, with these further fields."""
+    return Call(id=request.digest, **{name: getattr(request, name) for name in _CALL_FIELDS_OF_REQUEST}, **fields)
 
 
 def request_size(request: Request) -> int:

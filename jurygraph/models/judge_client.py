@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from pydantic import BaseModel, JsonValue
 
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway
+from jurygraph.models.gateway import Gateway, call_for
 from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Reply, Request
 from jurygraph.models.structured import answer_schema, parse_reply, refuse_unfinished, repair_request, with_instructions
 from jurygraph.prompts import Prompt, RenderOptions
@@ -25,7 +25,7 @@ T = TypeVar("T", bound=BaseModel)
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
-DEFENDED = SafetyConfig()
+DEFENDED, CUT_OFF = SafetyConfig(), "cut-off"
 _cached_schema = lru_cache(maxsize=64)(answer_schema)
 
 
@@ -198,17 +198,44 @@ class JudgeClient:
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
-        for log in self._logs:
+        for log in self._open_logs:
             log.add(CallUse(id=request.digest, purpose=purpose or self._purpose), repaired)
+            log.waiting[request.digest] = request
         group, limit = self._group, self._gateway.limits.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request
             group._deadline_time = asyncio.get_running_loop().time() + limit
-        answered = await self._gateway.ask(request, group._deadline_time, self._sink)
-        self.calls[answered.call.id] = answered.call
+        try:
+            answered = await self._gateway.ask(request, group._deadline_time, self._sink)
+        except BaseException as error:
+            if self._open_logs:
+                self._add_unanswered(request, error if isinstance(error, Fault) else None)
+            raise
+        finally:
+            for log in self._logs:
+                log.waiting.pop(request.digest, None)
+        if self._open_logs or not self._logs:  # a reply after the final answer changes nothing
+            self.calls[answered.call.id] = answered.call
         return answered
 
+    def _add_unanswered(self, request: Request, fault: Fault | None) -> None:
+        """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
+        attempts, kind = (1, CUT_OFF) if fault is None else (fault.attempts, fault.kind)
+        if attempts:
+            self.calls.setdefault(request.digest, call_for(request, attempts=attempts, fault=kind))
+
+    @property
+    def _open_logs(self) -> list[CallLog]:
+        return [log for log in self._logs if not log.is_closed]
+
+    def close_logs(self) -> None:
+        """List calls under way as cut off, and no later ones: the answer is final."""
+        for log in self._open_logs:
+            log.is_closed = True
+            for request in list(log.waiting.values()):
+                self._add_unanswered(request, None)
+
     def _accept(self, first: str, call: str) -> None:
-        for log in self._logs:
+        for log in self._open_logs:
             log.accepted[first] = call
 
 

@@ -118,16 +118,19 @@ class AnsweredCall(NamedTuple):
     call: Call
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CallLog:
-    """The calls made for one verdict or one piece of material.
+    """The calls made for one verdict or one piece of material, until its answer is final: then the log `is_closed`.
 
     `uses` are its requests, each once, in the order in which they were made, but a repair after what it repairs.
-    `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair.
+    `accepted` are the calls with valid replies, by the first call of each: the call itself, or its repair. `waiting`
+    are the requests without a reply so far, by id.
     """
 
     uses: list[CallUse] = field(default_factory=list)
     accepted: dict[str, str] = field(default_factory=dict)
+    waiting: dict[str, Request] = field(default_factory=dict)
+    is_closed: bool = False
 
     def add(self, use: CallUse, repaired: str | None = None) -> None:
         """Add a request, unless it is there already; `repaired` is the id of the call that it repairs."""
@@ -136,7 +139,7 @@ class CallLog:
             self.uses.insert(len(ids) if repaired is None else ids.index(repaired) + 1, use)
 
     def add_to(self, result: R, known: Container[str], steps: Sequence[Step] = ()) -> R:
-        """Return a result with its steps and its `calls`: those `known` to have a reply, and the one that it names.
+        """Return a result with its steps and its `calls`: those `known` to be sent, and the one that it names.
 
         That may be one for another input of its batch. A result that names none was made from the only accepted one.
         """

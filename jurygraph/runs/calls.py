@@ -37,9 +37,13 @@ class CallStore:
     def __init__(self, *ledgers: Ledger, append: Append | None = None) -> None:
         self._ledgers = ledgers
         self._append = append
+        self.hidden: frozenset[str] = frozenset()
+        """Ids of calls that are not found, because their replies came too late to count."""
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; None where there is none, or where its texts were erased."""
+        if key in self.hidden:
+            return None
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
             record = ledger.find("call", key) if hash(key) in keys else None
             if record is not None and (reply := ledger.texts_of(record).get(1)) is not None:
@@ -177,7 +181,9 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     calls: dict[str, RecordedCall] = {}
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         if use.id in by_id:
-            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *_read_texts(run.source, use.id)))
+            has_reply = by_id[use.id].fault is None
+            texts = _read_texts(run.source, use.id) if has_reply else ("not stored: it has no reply",) * 2
+            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *texts))
     return list(calls.values())
 
 

@@ -218,7 +218,9 @@ class Material(FrozenModel):
 class Call(FrozenModel):
     """One request to a model, as sent and billed. `cost` is None if the price is unknown.
 
-    With `cache_hit` nothing was billed; `cost` is the original one.
+    With `cache_hit` nothing was billed; `cost` is the original one. A call without a reply has a `fault`: the kind of
+    the last one, or `cut-off` if the answer was final before a reply came (its `attempts` are not known then). It may
+    have been billed.
     """
 
     id: Id
@@ -235,3 +237,4 @@ class Call(FrozenModel):
     latency: Number | None = None
     cache_hit: Flag = False
     attempts: Count = 1
+    fault: Id | None = Field(default=None, exclude_if=lambda fault: fault is None)

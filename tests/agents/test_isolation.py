@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -117,6 +118,7 @@ def test_c_code_that_holds_the_gil_is_killed_at_its_limit() -> None:
         *("worker-died", 1.0),
     ]
     assert {verdict.failure.cause for verdict in verdicts if verdict.failure} == {"response"}
+    assert "bomb' ran past its time limit of 1 s and was killed" in verdicts[1].reason
     assert time.monotonic() - began < PATIENCE
 
 
@@ -188,3 +190,41 @@ def test_isolation_is_no_part_of_the_plan() -> None:
         with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.longer_text", **more}]}) as jury:
             digests.add(jury.prepare(TASK).digest)
     assert len(digests) == 1
+
+
+class OpensLong(jg.Evaluator):
+    """Its `open` writes the id of its process to a file, and hangs."""
+
+    def __init__(self, file: str) -> None:
+        self.file = Path(file)
+
+    def open(self) -> None:
+        with self.file.open("a") as opened:
+            opened.write(f"{os.getpid()}\n")
+        time.sleep(10 * PATIENCE)
+
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
+        return 1.0
+
+
+def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path) -> None:
+    use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "name": "long"}
+    failures = [verdict.failure for verdict in score("a", "b", "c", isolate="process", timeout=1, **use)]
+    problem = "'long' cannot be opened: it ran past its time limit of 1 s and was killed"
+    assert [(one.cause, one.message) for one in failures if one] == [("infrastructure", problem)] * 3
+    assert len((tmp_path / "opened").read_text().split()) == 1
+
+
+def test_a_worker_that_opens_ends_soon_after_its_parent(tmp_path: Path) -> None:
+    use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "isolate": "process", "timeout": 2}
+    script = f"from {HERE} import *; score('a', **{use!r})"
+    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as parent:
+        end = time.monotonic() + PATIENCE
+        while not ((tmp_path / "opened").exists() and (tmp_path / "opened").read_text().endswith("\n")):
+            assert time.monotonic() < end
+            time.sleep(0.05)
+        parent.send_signal(signal.SIGKILL)
+    status = Path(f"/proc/{(tmp_path / 'opened').read_text().strip()}/stat")
+    while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
+        assert time.monotonic() < end
+        time.sleep(0.05)

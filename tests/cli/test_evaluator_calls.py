@@ -18,7 +18,7 @@ from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.verdict import CallUse
 from tests.cli.conftest import Command, change_ledger, traces, write_project
-from tests.models.server import Answer, Server, reply_with, run_server
+from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
 EVALUATORS = '''\
 import asyncio
@@ -159,6 +159,57 @@ async def blocked(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Readin
 
 blocking = StateGraph(Reading).add_node("b", blocked).add_edge(START, "b").add_edge("b", END).compile()
 blocking = jg.evaluator(blocking, name="blocking", own_model=False, version="1")
+
+
+class Awaited(jg.Evaluator):
+    """Two calls, of which the second is slow."""
+
+    layer, uses_model, timeout = "model", True, 0.5
+
+    def calls(self, inputs, second="slow"):
+        text = inputs.response.text
+        return [(f"{self.name} quick: {text}", "first"), (f"{self.name} {second}: {text}", "second")]
+
+    async def answer(self, inputs):
+        for text, purpose in self.calls(inputs):
+            await inputs.client.chat_model.ainvoke(text, purpose=purpose)
+        return 1.0
+
+
+class InThread(Awaited):
+    def answer(self, inputs):
+        for text, purpose in self.calls(inputs):
+            inputs.client.chat_model.invoke(text, purpose=purpose)
+        return 1.0
+
+
+class Background(Awaited):
+    timeout, running = 30, []
+
+    async def answer(self, inputs):
+        first, second = (inputs.client.chat_model.ainvoke(t, purpose=p) for t, p in self.calls(inputs))
+        self.running.append(asyncio.create_task(second))
+        await first
+        await asyncio.sleep(0.2)
+        return 1.0
+
+
+class Caught(Awaited):
+    timeout = 30
+
+    async def answer(self, inputs):
+        (first, purpose), (second, other) = self.calls(inputs, "broken")
+        await inputs.client.chat_model.ainvoke(first, purpose=purpose)
+        try:
+            await inputs.client.chat_model.ainvoke(second, purpose=other)
+        except Exception:
+            return 1.0
+
+
+@jg.evaluator(layer="check")
+async def waits(task, response):
+    await asyncio.sleep(3)
+    return 1.0
 '''
 TASKS = [
     {
@@ -371,6 +422,45 @@ def test_calls_of_a_node_that_fails_are_listed_and_billed(server: Server, tmp_pa
     assert [step["name"] for step in broken["steps"]] == ["stopped"]
     assert "await `ainvoke` instead" in blocking["reason"]
     assert "calls" not in blocking
+
+
+@pytest.mark.parametrize("name", ["Awaited", "InThread", "Background", "Caught"])
+def test_a_call_without_a_reply_is_listed_and_billed_whenever_its_reply_comes(
+    name: str, tmp_path: Path, run: Command
+) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        text = body["messages"][-1]["content"]
+        return status(500) if "broken" in text else slow(2.0 * ("slow" in text), reply_with("a text"))
+
+    found = []
+    with run_server(script) as server:
+        for others in ((), ("manners.waits",)):  # with it, the slow replies arrive before the traces are made
+            more, sent_before = "failure: {max_error_rate: 1}\n", server.count
+            project = write(tmp_path / "project", server, f"manners.{name}", *others, more=more)
+            config = project / "jury.yaml"
+            limits = "calls: {cache: false, attempts: 2, outage: {after: 99}, "
+            config.write_text(config.read_text().replace("calls: {", limits))
+            folder = tmp_path / f"run{len(others)}"
+            ended = run("score", project / "tasks.jsonl", "--out", folder, "--json")
+            made = traces(run, folder)
+            calls = {call["id"]: call for trace in made for call in trace["calls"]}
+            assert len(listed(made)) == len(calls) == 8
+            assert sum(call["attempts"] for call in calls.values()) == server.count - sent_before
+            tallies = json.loads(ended.out)["calls"]
+            assert {source: tallies[source]["number"] for source in ("sent", "unanswered")} == {
+                "sent": 4,
+                "unanswered": 4,
+            }
+            for trace in made:
+                (verdict,) = (one for one in trace["verdicts"] if one["evaluator"].endswith(name))
+                assert [use["purpose"] for use in verdict["calls"]] == ["first", "second"]
+                fault = "server" if name == "Caught" else "cut-off"
+                assert [calls[use["id"]].get("fault") for use in verdict["calls"]] == [None, fault]
+                found.append([verdict["calls"], verdict["status"], verdict["call"]])
+            shown = run("show", folder, "--response", "ann/a", "--call", f"manners.{name}")
+            assert "not stored: it has no reply" in shown.out
+            assert run("verify", folder, "--deep").code == 0
+    assert found[:4] == found[4:]
 
 
 def test_an_evaluator_with_the_configs_model_abstains_without_one(server: Server, tmp_path: Path, run: Command) -> None:

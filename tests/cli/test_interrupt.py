@@ -119,6 +119,28 @@ def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
     assert run_process("verify", slow / "run").code == 0
 
 
+INTERRUPTED = """
+import os, signal, jurygraph as jg
+
+class Polite(jg.Evaluator):
+    def questions(self, view):
+        if view.id == "t59":
+            os.kill(os.getpid(), signal.SIGINT)
+        return [self.question(view)]
+
+    def answer(self, inputs):
+        return 1.0
+"""
+
+
+def test_ctrl_c_while_the_last_task_is_planned_ends_in_good_order(tmp_path: Path):
+    project = write_project(tmp_path, TASKS, "evaluators: [manners.Polite]\n", INTERRUPTED)
+    process = start_scoring(project, "run")
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, "Traceback" in err) == (130, "", False)
+    assert "interrupted; finished tasks are kept in" in err
+
+
 HANGING = """\
 import asyncio, re, time
 

@@ -275,7 +275,8 @@ class TestBill:
         with run_server(lambda body, number: status(500)) as server:
             calls = {"attempts": 3, "max_tokens": 16, "outage": {"after": 1000}}
             project.write_config(server.url, prices=TestMaxCost.DEAR, **calls)
-            (line,) = self.cost_lines(project.score("run"))
+            unanswered, line = self.cost_lines(project.score("run"))
+        assert unanswered == f"calls: {CALLS} without a reply (cost unknown)"
         least = 3 * CALLS * 16 * 100_000.0 / 1e6
         printed = re.fullmatch(rf"requests: {3 * CALLS} by this command \(at most \$(\d+\.\d{{4}})\)", line)
         assert printed is not None
@@ -349,7 +350,7 @@ class TestBill:
         printed = json.loads(project.score("run", "--json").out)
         none = {"number": 0, "cost": 0.0, "unpriced": 0}
         sent = {"number": CALLS, "cost": pytest.approx(CALLS * BILL), "unpriced": 0}
-        assert printed["calls"] == {"sent": sent, "cached": none, "carried": none, "replayed": none}
+        assert printed["calls"] == {"sent": sent, "cached": none, "carried": none, "replayed": none, "unanswered": none}
         assert printed["requests"] == sent
         project.write_config(server.url)
         unpriced = {"number": CALLS, "cost": None, "unpriced": CALLS}

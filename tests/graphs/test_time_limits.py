@@ -1,6 +1,7 @@
 """Evaluators and derivers that hang: each call ends as a named failure, the others go on, and the process exits."""
 
 import asyncio
+import re
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
 from jurygraph.agents.roles import CODE_LIMIT
+from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.time_limits import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
 
@@ -107,6 +109,57 @@ def test_a_call_that_hangs_is_a_named_failure_and_the_others_are_scored(name: st
     verdicts = score("fine", "hang", "fine", "hang", "fine", use=f"{HERE}.{name}")
     assert [outcome(verdict) for verdict in verdicts] == [1.0, "time-limit", 1.0, "time-limit", 1.0]
     assert "'it' ran past its time limit of 0.3 s" in verdicts[1].reason
+
+
+def test_a_step_of_a_graph_that_never_ended_has_no_duration() -> None:
+    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.graph", "timeout": LIMIT}]}) as jury:
+        fine, hung = (trace.verdicts[0].steps for trace in jury.score(TASK, respond("fine", "hang")))
+    assert [(step.name, step.duration is None) for step in (*fine, *hung)] == [("node", False), ("node", True)]
+
+
+class HangsOutside(jg.Evaluator):
+    """Its method `where` hangs."""
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def hang(self, where: str) -> None:
+        if where == self.where:
+            RELEASE.wait(PATIENCE)
+
+    def open(self) -> None:
+        self.hang("open")
+
+    def close(self) -> None:
+        self.hang("close")
+
+    def check(self, question: jg.Question) -> None:
+        self.hang("check")
+
+    def questions(self, view: TaskView) -> list[jg.Question]:
+        self.hang("questions")
+        return [self.question(view)]
+
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize("where", ["open", "questions", "check", "close"])
+def test_other_methods_of_an_evaluator_have_the_default_limit(
+    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("jurygraph.graphs.time_limits.CODE_LIMIT", LIMIT)
+    use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": where}}
+    problem = f"`{where}` of 'it' ran past its time limit of 0.3 s; correct it, or raise its `timeout`"
+    with jg.Jury.from_config({"evaluators": [use]}) as jury:
+        if where == "close":
+            assert jury.score(TASK, respond("a"))[0].reward.value == 1.0
+        else:
+            with pytest.raises(TimeLimitExceeded, match=re.escape(problem)):
+                jury.score(TASK, respond("a"))
+    assert [record.getMessage() for record in caplog.records if record.name == "jurygraph.jury"] == (
+        [f"{problem}; it is left behind"] if where == "close" else []
+    )
 
 
 def test_the_response_is_the_cause_because_it_may_have_provoked_it() -> None:

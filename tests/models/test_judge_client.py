@@ -240,8 +240,9 @@ class TestARepair:
         )
         assert count == 2
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
-        (first,) = trace.calls  # it was paid for
-        assert (trace.verdicts[0].call, first.served) == (first.id, "tiny-1")
+        first, repair = (next(call for call in trace.calls if call.id == use.id) for use in trace.verdicts[0].calls)
+        assert (trace.verdicts[0].call, first.served) == (first.id, "tiny-1")  # it was paid for
+        assert (first.fault, repair.fault, repair.served) == (None, "rejected", None)
 
     @pytest.mark.parametrize(
         ("answer", "kind"),
@@ -315,7 +316,7 @@ class TestWhatIsNoReply:
         trace, count = score_one_response(lambda body, number: status(429, {"retry-after-ms": "1"}), attempts=3)
         assert count == 3
         assert kind_of(trace) == ("failed", "rate-limit", "infrastructure")
-        assert trace.calls == ()
+        assert [(call.attempts, call.fault, call.cost) for call in trace.calls] == [(3, "rate-limit", None)]
 
     def test_a_rejected_request_is_sent_once(self) -> None:
         trace, count = score_one_response(lambda body, number: status(400), attempts=3)

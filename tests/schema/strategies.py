@@ -289,6 +289,7 @@ calls = strategy(
     latency=optional(numbers),
     cache_hit=flags,
     attempts=counts,
+    fault=optional(ids),
 )
 
 whens = strategy(

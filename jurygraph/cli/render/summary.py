@@ -51,6 +51,7 @@ _REPLY_SOURCES: dict["ReplySource", tuple[str, str]] = {
     "cached": ("from the cache", "originally {}"),
     "carried": ("reused from another run", "originally {}"),
     "replayed": ("replayed", "no request"),
+    "unanswered": ("without a reply", "{}"),
 }
 """By source of a reply: its label, and the template for its cost."""
 

@@ -125,6 +125,7 @@ class _Verifier:
             if _is_recalled(verdict, own_model)
         }
         known = ReusedResults(recalled, self._external_material(stored))
+        self._calls.hidden = frozenset(call.id for trace in stored for call in trace.calls if call.fault is not None)
         traces = await self._jury.ascore(task, responses, plan, known, self._calls)
         if traces[0].group != stored[0].group:
             problem = "its responses are not those that were judged"
@@ -144,7 +145,7 @@ class _Verifier:
         for trace in stored:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    self._check_external(self._label(trace, "material", material.name), material)
+                    self._check_external(self._label(trace, "material", material.name), trace, material)
                     known[material.name, trace.response_id] = material
         return known
 
@@ -175,14 +176,14 @@ class _Verifier:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
             return "erased"
-        if self._needs_model(label, stored, new_verdict):
+        if self._needs_model(label, trace, stored, new_verdict):
             return "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
             return "infrastructure_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
-    def _needs_model(self, label: str, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
+    def _needs_model(self, label: str, trace: Trace, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
         """Return whether a model's verdict has no call, or one that was erased or is in the run branched from.
 
         Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
@@ -195,14 +196,15 @@ class _Verifier:
         is_unrecorded = recomputed.failure is not None and recomputed.failure.kind == "unrecorded"
         if _is_excused(stored) or not is_unrecorded:
             return False
-        self._check_external(label, stored)
+        self._check_external(label, trace, stored)
         return True
 
-    def _check_external(self, label: str, item: RecordedVerdict | Material) -> None:
+    def _check_external(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where the run should hold a call and does not."""
-        missing = [use.id for use in item.calls if self._calls.find(use.id) is None]
+        answered = {call.id for call in trace.calls if call.fault is None}
+        missing = [use.id for use in item.calls if use.id in answered and self._calls.find(use.id) is None]
         is_erased = any(self._run.ledger.find("call", call) is not None for call in missing)
-        if self._run.header.branch is None and not is_erased:
+        if missing and self._run.header.branch is None and not is_erased:
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
 
     def _check_quotations(self, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:

@@ -100,7 +100,7 @@ def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...
     )
 
 
-ReplySource = Literal["sent", "cached", "carried", "replayed"]
+ReplySource = Literal["sent", "cached", "carried", "replayed", "unanswered"]
 SOURCES: tuple[ReplySource, ...] = get_args(ReplySource)
 
 
@@ -129,7 +129,8 @@ class Bill:
     """The calls behind a run's verdicts, each counted once, by the source of their replies.
 
     `sent` calls were billed to this run, `cached` replies earlier to another run, `carried` calls, if at all, to the
-    run that this one was branched from, and `replayed` calls to none. Requests without a reply are not counted.
+    run that this one was branched from, and `replayed` calls to none. `unanswered` calls, whose reply did not come in
+    time, may have been billed.
     """
 
     tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})
@@ -137,8 +138,9 @@ class Bill:
 
     def add(self, call: Call, source: ReplySource) -> None:
         """Count a call, unless it was counted already."""
-        if hash(call.id) not in self._seen:
-            self._seen.add(hash(call.id))
+        seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
+        if seen not in self._seen:
+            self._seen.add(seen)
             self.tallies[source].add(call.cost)
 
     def to_json(self) -> dict[str, Any]:

@@ -377,7 +377,9 @@ class ScoringSession:
         """Count calls by the source of their replies; a call without a record in a branched run is carried over."""
         for call in calls:
             source: ReplySource = "cached" if call.cache_hit else "sent"
-            if run.header.branch is not None and run.ledger.find("call", call.id) is None:
+            if call.fault is not None:
+                source = "unanswered"
+            elif run.header.branch is not None and run.ledger.find("call", call.id) is None:
                 source = "carried"
             elif answers_from_recording(self.jury):
                 source = "replayed"
