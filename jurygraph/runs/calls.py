@@ -151,23 +151,12 @@ def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
     shown: set[str] = set()
     for trace in traces:
         used = [one.calls for one in trace.material] + [one.calls for one in trace.verdicts]
-        purposes, by_id = (
-            {use.id: use.purpose for uses in used for use in uses},
-            {call.id: call for call in trace.calls},
-        )
+        purposes = {use.id: use.purpose for uses in used for use in uses}
+        by_id = {call.id: call for call in trace.calls}
         for name in dict.fromkeys((*purposes, *by_id)):
             if name in by_id and name not in shown:
                 shown.add(name)
                 yield ListedCall(trace.task_id, trace.response_id, purposes.get(name, _AGGREGATE), by_id[name])
-
-
-def find_calls(run: Run, start: str, response: str | None = None) -> list[RecordedCall]:
-    """Return the calls whose ids begin with a text, with requests and replies."""
-    return [
-        RecordedCall(one.purpose, one.call, *_read_texts(run.source, one.call.id))
-        for one in list_calls(run, response)
-        if one.call.id.startswith(start)
-    ]
 
 
 _AGGREGATE = "aggregate judge"
@@ -182,7 +171,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     calls: dict[str, RecordedCall] = {}
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         if use.id in by_id:
-            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *_read_texts(run.source, use.id)))
+            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *read_texts(run.source, use.id)))
     return list(calls.values())
 
 
@@ -201,7 +190,7 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
             yield CallUse(id=verdict.shrinkage.call, purpose=_AGGREGATE)
 
 
-def _read_texts(run: Run, name: str) -> tuple[Any, Any]:
+def read_texts(run: Run, name: str) -> tuple[Any, Any]:
     """Return the request and the reply of a call, from the run or the one from which it was branched."""
     if run.ledger.find("call", name) is not None:
         texts = run.ledger.texts_of(run.ledger.require("call", name))
@@ -213,4 +202,4 @@ def _read_texts(run: Run, name: str) -> tuple[Any, Any]:
     if not (folder / LEDGER).is_file():
         return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
     with Run.open(folder) as origin:
-        return _read_texts(origin.source, name)
+        return read_texts(origin.source, name)
