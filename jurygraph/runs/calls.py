@@ -163,15 +163,6 @@ def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
                 yield ListedCall(trace.task_id, trace.response_id, purposes.get(name, "other"), by_id[name])
 
 
-def find_calls(run: Run, start: str, response: str | None = None) -> list[RecordedCall]:
-    """Return the calls whose ids begin with a text, with requests and replies."""
-    return [
-        RecordedCall(one.purpose, one.call, *_read_texts(run.source, one.call.id))
-        for one in list_calls(run, response)
-        if one.call.id.startswith(start)
-    ]
-
-
 def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
     """Return the calls behind verdicts of a trace, in order: those for material first, repairs after the first try.
 
@@ -181,9 +172,7 @@ def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> l
     calls: dict[str, RecordedCall] = {}
     for use in _named_uses(run.survey_outline_of(trace.task_id), trace, verdicts):
         if use.id in by_id:
-            has_reply = by_id[use.id].fault is None
-            texts = _read_texts(run.source, use.id) if has_reply else ("not stored: it has no reply",) * 2
-            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *texts))
+            calls.setdefault(use.id, RecordedCall(use.purpose, by_id[use.id], *read_texts(run.source, by_id[use.id])))
     return list(calls.values())
 
 
@@ -200,10 +189,12 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
         yield from verdict.named_calls
 
 
-def _read_texts(run: Run, name: str) -> tuple[Any, Any]:
+def read_texts(run: Run, call: Call) -> tuple[Any, Any]:
     """Return the request and the reply of a call, from the run or the one from which it was branched."""
-    if run.ledger.find("call", name) is not None:
-        texts = run.ledger.texts_of(run.ledger.require("call", name))
+    if call.fault is not None:
+        return ("not stored: it has no reply",) * 2
+    if run.ledger.find("call", call.id) is not None:
+        texts = run.ledger.texts_of(run.ledger.require("call", call.id))
         request, reply = (json.loads(texts[place]) if place in texts else ERASED for place in (0, 1))
         return request, reply
     if run.header.branch is None:
@@ -212,4 +203,4 @@ def _read_texts(run: Run, name: str) -> tuple[Any, Any]:
     if not (folder / LEDGER).is_file():
         return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
     with Run.open(folder) as origin:
-        return _read_texts(origin.source, name)
+        return read_texts(origin.source, call)

@@ -29,10 +29,7 @@ from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import import_library
-from jurygraph.schema import Trace
-from jurygraph.schema.task import chat_text
 
 Options = Mapping[str, object]
 
@@ -84,7 +81,7 @@ def show(
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
         explained = explain_response(stored_run, response).explained
-        print_result_lines(trace_lines(explained, _read_texts(stored_run, explained.trace, texts)))
+        print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts)))
     elif json:
         _print_traces(stored_run, selection)
     else:
@@ -119,24 +116,17 @@ def _print_traces(run: Run, selection: Selection) -> None:
         print_result(trace_to_json_line(read(place)))
 
 
-def _read_texts(run: Run, trace: Trace, whole: bool) -> Iterable[str]:
-    """Return the labels, the query and the response of a trace as lines."""
-    task = run.task(trace.task_id)
-    response = next(one.response for one in run.group_of(trace.task_id) if one.trace.response_id == trace.response_id)
-    query = ERASED if task is None else chat_text(task.query)
-    return text_lines(trace, query, ERASED if response is None else response.text, whole)
-
-
 _CALL_ID = re.compile("[0-9a-f]{12,64}")
 
 
 def _show_calls(run: Run, response: str | None, call: str | None, json: bool) -> None:
     """Print the calls of a run or response as a table, or the one whose id begins with `call` in full."""
     from jurygraph.cli.render.question import call_lines, print_call_table  # lazily: they load NumPy
-    from jurygraph.runs.calls import find_calls, list_calls
+    from jurygraph.runs.calls import RecordedCall, list_calls, read_texts
 
     if call is not None:
-        found = find_calls(run, call, response)
+        listed = [one for one in list_calls(run, response) if one.call.id.startswith(call)]
+        found = [RecordedCall(one.purpose, one.call, *read_texts(run.source, one.call)) for one in listed]
         if not found:
             hint = "`show RUN --calls` lists them; for those of a question name the response with --response ID"
             raise InputError(f"{run.folder}: there is no call {call!r}; {hint}")

@@ -22,8 +22,11 @@ from jurygraph.explanation.notes import (
     origin_lines,
 )
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Reward, Trace
+from jurygraph.schema.task import chat_text
 
 _MAX_LINE = 300
 
@@ -55,12 +58,15 @@ def trace_lines(explanation: ExplainedTrace, texts: Iterable[str] = ()) -> list[
     ]
 
 
-def text_lines(trace: Trace, query: str, text: str, whole: bool) -> Iterator[str]:
+def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
     """Return lines on the labels of a trace, the query and the response's text: one each, or `whole` paragraphs."""
+    task = run.task(trace.task_id)
+    texts = {one.trace.response_id: one.response for one in run.group_of(trace.task_id)}
+    query, response = ERASED if task is None else chat_text(task.query), texts[trace.response_id]
     if trace.labels:
         labels = ", ".join(f"{name} {to_text(value)}" for name, value in trace.labels.items())
         yield f"labels    {escape_line(labels, _MAX_LINE)}"
-    for title, content in (("query", query), ("text", text)):
+    for title, content in (("query", query), ("text", ERASED if response is None else response.text)):
         if whole:
             yield title
             yield from (f"    {line}" for line in escape_lines(content).split("\n"))
