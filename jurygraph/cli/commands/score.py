@@ -312,7 +312,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         )
         code = code or ExitCode.SOME_FAILED
     for row in summary.failures[:3]:
-        example = shorten(row.message, 160)
+        example = shorten(row.message, 320)
         print_message(f"failed verdicts: {row.verdicts} of kind {row.kind}, for example: {example}")
     if summary.infrastructure_failures:
         print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {options.retry_command}")
