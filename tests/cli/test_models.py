@@ -357,7 +357,13 @@ class TestBill:
         assert json.loads(project.score("unpriced", "--json").out)["requests"] == unpriced
 
 
+NO_LIMIT = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
 FAULTS: dict[str, tuple[Answer, str]] = {
+    "rejected field": (
+        status(400, body={"error": {"message": NO_LIMIT}}),
+        f"rejected (criteria 15), for example: {{url}}: 400: {NO_LIMIT}; "
+        "try calls.parameters: {{max_tokens: null, max_completion_tokens: 1024}} in the config",
+    ),
     "bad request": (status(400), "rejected (criteria 15), for example: {url}: 400: planted 400"),
     "broken server": (status(500), "server (criteria 15), for example: {url}: 500: planted 500"),
     "busy server": (status(429), "rate-limit (criteria 15), for example: {url}: 429: planted 429"),
@@ -428,7 +434,7 @@ class TestFailures:
             "failed verdicts: 5 of kind rate-limit",
             "failed verdicts: 4 of kind rejected",
         ]
-        assert max(map(len, printed)) < 240
+        assert max(map(len, printed)) < 400
         assert [(row["kind"], row["cause"], row["verdicts"]) for row in written_forms][3:] == [
             ("truncated", "response", 1)
         ]

@@ -312,7 +312,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         )
         code = code or ExitCode.SOME_FAILED
     for row in summary.failures[:3]:
-        example, counts = shorten(row.message, 160), row.evaluators.items()
+        example, counts = shorten(row.message, 320), row.evaluators.items()
         by = ", ".join(f"{name} {number}" for name, number in counts)
         print_message(f"failed verdicts: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     if summary.infrastructure_failures:

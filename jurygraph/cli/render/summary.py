@@ -96,8 +96,8 @@ def print_forecast(expected: "Forecast", tasks_needing_model: int, as_json: bool
     rows: list[list[object]] = [
         ["tasks", expected.tasks],
         ["responses", expected.responses],
-        ["questions, each about all responses of a task", expected.questions],
-        ["verdicts, at most one per question and response", expected.verdicts],
+        ["questions about the responses of a task", expected.questions],
+        ["verdicts on them (maximum)", expected.verdicts],
         [f"... of a model{'' if expected.model else ' (they abstain: model is none)'}", expected.model_verdicts],
     ]
     lines = format_table(["to score", ""], rows)
