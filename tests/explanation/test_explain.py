@@ -118,3 +118,12 @@ def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
         (change,) = trace.explain(group=traces).what_if()
         assert (change.name, change.condition) == (f"longer against {other}", f"longer against {other} were 1")
         assert (trace.reward.value, change.value) == (0.5, 1.0)
+
+
+def test_changes_of_the_same_name_have_their_question() -> None:
+    evaluators = ["maths.length", "optimizer.efficiency"]
+    traces = score(evaluators=evaluators, reward={"length": 1.0, "efficiency": 1.0})
+    explanation = traces["kind"].explain(group=list(traces.values()))
+    changes = [change for change in explanation.what_if() if change.name == "length"]
+    assert {change.question for change in changes} == {"maths.length", "optimizer.efficiency/length"}
+    assert all(change.condition == f"length ({change.question}) were 1" for change in changes)
