@@ -28,7 +28,8 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
             for one in explained.with_effect("discarded")
         ),
         *_missing_sentences(explained.verdicts),
-        f"Verdicts: {counts.total} requested; {counts.judged} judged, {counts.abstained} abstained, "
+        f"Verdicts: {counts.total} requested; {counts.judged - trace.gated} judged, "
+        f"{f'{trace.gated} set by a gate, ' if trace.gated else ''}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable.",
         *(
             f"{_name(one)}: {details}."
@@ -146,7 +147,7 @@ def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict
         effect = f"{before} × (1 - {value}) = {after}"
     if gate.is_reached and isinstance(rule, PrecisionShaping):
         auxiliary = sum(terms[each].term.contribution or 0.0 for each in rule.auxiliary)
-        lost = f"{format_plain(1.0 - rule.fraction)} × {format_plain(auxiliary)}"
+        lost = f"(1 - {format_plain(rule.fraction)}) × {format_plain(auxiliary)} points"
         effect = f"{before} - {lost} of {_join(rule.auxiliary)} = {after}"
     return f"{name} {value}{doubt} {reached} → {effect}"
 
@@ -203,11 +204,12 @@ def _range_sentence(explained: ExplainedTrace) -> Iterator[str]:
     if reward.range is None:
         return
     low, high = map(format_plain, reward.range)
-    is_complete = not any(one.effect in ("unjudged", "discarded") for one in explained.verdicts)
     if reward.range[0] != reward.range[1]:
         yield f"With the missing verdicts the reward would be between {low} and {high}."
-    else:
-        yield "All verdicts are present." if is_complete else "The missing verdicts cannot change the reward."
+    elif any(one.effect in ("unjudged", "discarded") for one in explained.verdicts):
+        yield "The missing verdicts cannot change the reward."
+    elif not explained.with_effect("gated"):
+        yield "All verdicts are present."
 
 
 def _name(one: ExplainedVerdict, sample: bool = True) -> str:
