@@ -38,7 +38,8 @@ def show(
     call: Annotated[str | None, option("QUESTION", "Show prompt and reply of each call for this question.")] = None,
     verdict: Annotated[str | None, option("QUESTION", "Show every field of the verdicts on this question.")] = None,
     status: Annotated[
-        Literal["ok", "degraded", "failed"] | None, option(None, "Only rewards with this status.")
+        Literal["ok", "degraded", "failed", "gated"] | None,
+        option(None, "Only rewards with this status; gated: of responses that a response gate stopped."),
     ] = None,
     agent: Annotated[str | None, option("A", "Only responses of this agent.")] = None,
     sort: Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.")] = None,
