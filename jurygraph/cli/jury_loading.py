@@ -67,11 +67,12 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         raise ConfigError(message) from None
 
 
-def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
+def allow_run_modules(run: "Run", revised: "Config | None" = None, *, only_combiners: bool = False) -> None:
     """Allow imports of the modules that a run's config names, from the folder where they were when the run was scored.
 
     A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
-    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_in_folder`.
+    `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner; and
+    `ConfigError` like `allow_modules_in_folder`.
     """
     from importlib.util import find_spec
 
@@ -85,9 +86,9 @@ def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
         allow_modules_in_folder(*configs, folder=folder)
         return
     for key, name in (named for config in configs for named in modules_named_in(config)):
-        if find_spec(name) is None:
-            problem = f"{key} names {name!r}, which was in {folder} when the run was scored; that folder is missing"
-            raise InputError(f"{run.folder}: {problem}; restore it, or move it together with the run")
+        if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
+            problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
+            raise InputError(f"{run.folder}: {problem}; move the run and the folder together, or install the module")
 
 
 def _resolve_domain(config: "Config", folder: Path) -> "Config":

@@ -38,7 +38,8 @@ Resamples = Annotated[int, typer.Option(min=1, metavar="N", help="Number of boot
 PlotFile = Annotated[Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")]
 OutFile = Annotated[str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")]
 OnlyStatus = Annotated[
-    Literal["ok", "degraded", "failed"] | None, option(None, "Only rewards with this status.", "--status")
+    Literal["ok", "degraded", "failed", "gated"] | None,
+    option(None, "Only rewards with this status; gated: of responses that a response gate stopped.", "--status"),
 ]
 OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
 SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]

@@ -131,7 +131,7 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
             weight=weight,
             shares=leaf.shares,
             native=None if is_best else _native(leaf),
-            note="" if is_best else _leaf_note(leaf),
+            note=leaf.kind and f"{leaf.kind} constraint" if is_best else _leaf_note(leaf),
             reason="" if is_best else describe_losses(leaf.verdicts),
         )
         groups.setdefault((line.value, line.shares, line.native, line.note, line.reason), []).append(line)
@@ -166,9 +166,14 @@ def _native(leaf: Leaf | None) -> str | None:
 def _leaf_note(leaf: Leaf) -> str:
     """Describe what limits a part's value: the prerequisites of a criterion, or the cap of a utility."""
     if leaf.cap is not None:
-        return f"at most {format_plain(leaf.cap[0])} × {format_plain(leaf.cap[1])}, the share of hard constraints met"
+        scores = [one.score or 0.0 for one in leaf.verdicts]
+        hard = (
+            f"{one.verdict.subject} {format_plain(score)}" for one, score in zip(leaf.verdicts, scores, strict=True)
+        )
+        mean = format_plain(sum(scores) / len(scores))
+        return f"at most {format_plain(leaf.cap)} × {mean}, the mean of its hard constraints: {', '.join(hard)}"
     if leaf.own_value is None:
-        return ""
+        return f"{leaf.kind} constraint" if leaf.kind else ""
     value, own = format_plain(leaf.value), format_plain(leaf.own_value)
     is_gain = leaf.share > 0  # an unjudged prerequisite counts as unmet for a gain, and as met for a penalty
     factors = [

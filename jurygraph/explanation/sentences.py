@@ -28,7 +28,8 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
             for one in explained.with_effect("discarded")
         ),
         *_missing_sentences(explained.verdicts),
-        f"Verdicts: {counts.total} requested; {counts.judged} judged, {counts.abstained} abstained, "
+        f"Verdicts: {counts.total} requested; {counts.judged - trace.gated} judged, "
+        f"{f'{trace.gated} set by a gate, ' if trace.gated else ''}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable.",
         *(
             f"{_name(one)}: {details}."
@@ -158,7 +159,7 @@ def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict
         effect = f"{before} × (1 - {value}) = {after}"
     if isinstance(rule, PrecisionShaping):
         auxiliary = sum(terms[each].term.contribution or 0.0 for each in rule.auxiliary)
-        lost = f"{format_factor(1.0 - rule.fraction)} × {format_plain(auxiliary)}"
+        lost = f"(1 - {format_factor(rule.fraction)}) × {format_plain(auxiliary)} points"
         effect = f"{before} - {lost} of {_join(rule.auxiliary)} = {after}"
     return f"{shown} {gate.op} {threshold} → {effect}"
 
@@ -215,11 +216,12 @@ def _range_sentence(explained: ExplainedTrace) -> Iterator[str]:
     if reward.range is None:
         return
     low, high = map(format_plain, reward.range)
-    is_complete = not any(one.effect in ("unjudged", "discarded") for one in explained.verdicts)
     if reward.range[0] != reward.range[1]:
         yield f"With the missing verdicts the reward would be between {low} and {high}."
-    else:
-        yield "All verdicts are present." if is_complete else "The missing verdicts cannot change the reward."
+    elif any(one.effect in ("unjudged", "discarded") for one in explained.verdicts):
+        yield "The missing verdicts cannot change the reward."
+    elif not explained.with_effect("gated"):
+        yield "All verdicts are present."
 
 
 def _name(one: ExplainedVerdict, sample: bool = True) -> str:

@@ -70,8 +70,8 @@ class Leaf:
     """A summand of a component: its value in [0, 1] times its `shares` of the component.
 
     It is a question, or an input whose questions do not add up to its value: `own_value` is set if prerequisites, here
-    with their values (None: not judged) and retentions λ (None: all or nothing), reduced it, and `cap`, with the share
-    of hard constraints met, if these limit it.
+    with their values (None: not judged) and retentions λ (None: all or nothing), reduced it, and `cap` if hard
+    constraints limit it; its `verdicts` are then those on them. `kind` is that of the constraint that it is about.
     """
 
     shares: tuple[Share, ...]
@@ -80,7 +80,8 @@ class Leaf:
     name: str
     own_value: float | None = None
     prerequisites: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
-    cap: tuple[float, float] | None = None
+    cap: float | None = None
+    kind: str = ""
 
     @property
     def share(self) -> float:
@@ -233,12 +234,20 @@ class ExplainedTerm:
         own = sum(weight * folded for _, weight, folded in columns) / total if total else value
         parents = self._parents.get(name, {})
         if not isclose(own, value, abs_tol=1e-9):
-            reduced = own if parents else None
-            return [Leaf((share,), value, verdicts, name, reduced, parents, self._cap(name, value))]
+            hard = self._capping(name, value)
+            cap = self._params["cap"] if hard else None
+            return [Leaf((share,), value, hard or verdicts, name, own if parents else None, parents, cap)]
         if len(columns) < 2:
             return [Leaf((share,), value, verdicts, name)]
+        kinds = {question: kind for kind in ("soft", "hard") for question in self._constraints(kind, name)}
         return [
-            Leaf((share, (weight, total)), folded, self._explained.of_questions([question]), question)
+            Leaf(
+                (share, (weight, total)),
+                folded,
+                self._explained.of_questions([question]),
+                question,
+                kind=kinds.get(question, ""),
+            )
             for question, weight, folded in columns
         ]
 
@@ -274,13 +283,16 @@ class ExplainedTerm:
                 parents.setdefault(names[child], {})[names[parent]] = value, kept
         return parents
 
-    def _cap(self, name: str, value: float) -> tuple[float, float] | None:
-        """Return the cap and the share of hard constraints met, if û is held there because one is not met."""
-        needs = [self._inputs[name].questions[place] for place in self._params.get("hard", {}).get(name, ())]
-        scores = [verdict.score for verdict in self._verdicts(needs) if verdict.score is not None]
-        if not scores or min(scores) >= 1 or not isclose(value, self._params["cap"] * fmean(scores), abs_tol=1e-9):
-            return None
-        return self._params["cap"], fmean(scores)
+    def _constraints(self, kind: str, name: str) -> list[str]:
+        """Return the questions about a stakeholder's constraints of a kind, `hard` or `soft`."""
+        return [self._inputs[name].questions[place] for place in self._params.get(kind, {}).get(name, ())]
+
+    def _capping(self, name: str, value: float) -> list[ExplainedVerdict]:
+        """Return the verdicts on the hard constraints if û is held at the cap because one of them is not met."""
+        hard = [one for one in self._explained.of_questions(self._constraints("hard", name)) if one.score is not None]
+        scores = [one.score for one in hard if one.score is not None]
+        is_capped = bool(scores) and min(scores) < 1
+        return hard if is_capped and isclose(value, self._params["cap"] * fmean(scores), abs_tol=1e-9) else []
 
     @cached_property
     def contrasts(self) -> list[tuple[str, float | None]]:

@@ -1,6 +1,6 @@
 """Nearest changes that would matter: decide again, each time with one verdict at its best value, or one gate passed."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -23,11 +23,13 @@ _Revision = Callable[[RecordedVerdict], RecordedVerdict]
 class Change(FrozenModel):
     """A change of one verdict (with all its samples) or of one gate, and the reward that the decision then gives.
 
-    `value` is None if the reward then fails, and `gain` if it fails with or without the change.
+    `value` is None if the reward then fails, and `gain` if it fails with or without the change. `question` is that of
+    the verdict, empty for a gate. `condition` has it too where several changes have the same `name`.
     """
 
     kind: Literal["verdict", "response gate", "reward gate"]
     name: str
+    question: str = ""
     condition: str
     value: Number | None
     gain: Number | None
@@ -83,8 +85,10 @@ class Redecision:
         for one in explained.verdicts:
             if one.verdict.status != "not_applicable" and one.verdict.gated_by != NO_VARIANT:  # else none to change
                 groups[_key(one.verdict)].append(one)
+        labels = Counter(verdicts[0].label for verdicts in groups.values())
         for key, verdicts in groups.items():
             first = verdicts[0]
+            label = first.label if labels[first.label] == 1 else f"{first.label} ({_describe_key(key)})"
             gate = key[1] if first.verdict.gated_by in RESPONSE_GATES else None
             options = [{one.verdict.question: _best_score(one) for one in verdicts}]
             if gate is None:  # the other end may be the best, where it depends on the judge or counts in two components
@@ -94,7 +98,8 @@ class Redecision:
             yield Change(
                 kind="response gate" if gate else "verdict",
                 name=gate or first.label,
-                condition=_describe_gate(gate, len(verdicts)) if gate else _describe_best(first, *best.values()),
+                question="" if gate else first.verdict.question,
+                condition=_describe_gate(gate, len(verdicts)) if gate else _describe_best(first, label, *best.values()),
                 value=value,
                 gain=_gain(explained.trace.reward, value),
             )
@@ -121,6 +126,12 @@ def _key(verdict: RecordedVerdict) -> _Key:
     return verdict.about, verdict.question, *verdict.responses
 
 
+def _describe_key(key: _Key) -> str:
+    """Return the question of a verdict, and the variant that it is about if it is not about the response itself."""
+    about, question, *responses = key
+    return f"{question} of {responses[0]}" if len(responses) == 1 and responses[0] != about else question
+
+
 def _best_score(one: ExplainedVerdict) -> float:
     """Return the score that is best for the response of the verdict, which may be the other one of a pair."""
     best = 0.0 if one.direction < 0 else 1.0
@@ -144,14 +155,14 @@ def _gain(reward: Reward, value: float | None) -> float | None:
     return None if value is None or reward.value is None else value - reward.value
 
 
-def _describe_best(one: ExplainedVerdict, score: float) -> str:
+def _describe_best(one: ExplainedVerdict, label: str, score: float) -> str:
     best = int(1.0 - score if one.is_mirrored else score)
     if one.verdict.met is not None and one.native is None:
-        return f"{one.label} were {'met' if best else 'not met'}"
+        return f"{label} were {'met' if best else 'not met'}"
     scale = one.verdict.scale
     if one.native is None or scale is None:
-        return f"{one.label} were {best}"
-    return f"{one.label} were {scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
+        return f"{label} were {best}"
+    return f"{label} were {scale[best]:g} on a scale of {scale[0]:g} to {scale[1]:g}"
 
 
 def _describe_gate(gate: str, verdicts: int) -> str:

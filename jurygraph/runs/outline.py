@@ -11,7 +11,7 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.packing import Body, SurveyOutline, read_shared_lists, unpack_verdict
-from jurygraph.schema import RecordedVerdict
+from jurygraph.schema import RESPONSE_GATES, RecordedVerdict
 
 
 class TraceOutline(NamedTuple):
@@ -32,6 +32,11 @@ class TraceOutline(NamedTuple):
     own_record: Record
     reward: Body
     names: Sequence[str]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Return True if a response gate set one of the verdicts."""
+        return any(verdict.get("gated_by") in RESPONSE_GATES for verdict in self.body["verdicts"])
 
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does.

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from jurygraph.sources.ratings import read_texts, unescape_formulas
 from tests.cli.conftest import (
@@ -405,6 +405,14 @@ class TestBundle:
         folder = self.unpack_bundle(run, scored_folder, tmp_path)
         public = key.public_key().public_bytes_raw().hex()
         other = Ed25519PrivateKey.generate().public_key().public_bytes_raw().hex()
+        for encoding, form in (
+            (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo),
+            (Encoding.OpenSSH, PublicFormat.OpenSSH),
+        ):
+            (elsewhere / "key.pub").write_bytes(key.public_key().public_bytes(encoding, form))
+            assert run_isolated_python(folder / "verify.py", "--signer", "key.pub", cwd=elsewhere).returncode == 0
+        missing = run_isolated_python(folder / "verify.py", "--signer", "no.pub", cwd=elsewhere)
+        assert (missing.returncode, "no.pub: is no Ed25519 public key" in missing.stderr) == (2, True)
         assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 0
         assert run_isolated_python(folder / "verify.py", "--signer", other, cwd=elsewhere).returncode == 5
         sealed = (folder / "seal.json").read_text()

@@ -42,8 +42,8 @@ POINTS = re.compile(
 )
 PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))?((?: × {N} \([^()]+ λ {N}\))+)")
 FACTOR = re.compile(rf" × ({N}) \((?:[^()]* at ({N})|[^()]*, not judged), λ ({N})\)")
-CAP = re.compile(rf"; at most ({N}) × ({N}), the share")
-GATE = re.compile(rf"gate: .* → ({N}) (?:- ({N}) × ({N}) of .*|× \(1 - ({N})\)) = ({N})")
+CAP = re.compile(rf"; at most ({N}) × ({N}), the mean of its hard constraints: ([^()]+) \(")
+GATE = re.compile(rf"gate: .* → ({N}) (?:- \(1 - ({N})\) × ({N}) points of .*|× \(1 - ({N})\)) = ({N})")
 SCALE = re.compile(rf"Scale: ({N}) × ({N}) = ({N})\.")
 HALF = 0.5e-4  # of the last decimal that is printed
 
@@ -104,11 +104,13 @@ def check_notes(line: str) -> None:
                 assert float(factor) == pytest.approx(float(parent) + (1 - float(parent)) * float(kept), abs=2e-4)
             else:
                 assert factor in (kept, "1"), line
-    for cap, share in CAP.findall(line):
+    for cap, share, constraints in CAP.findall(line):
+        scores = [float(one.rpartition(" ")[2]) for one in constraints.split(", ")]
+        assert float(share) == pytest.approx(sum(scores) / len(scores), abs=1e-4), line
         found = POINTS.match(line)
         require_within(found["value"] if found else "", *product_ends([ends(cap), ends(share)]), 0.5, line)
     for before, rate, points, repetition, after in GATE.findall(line):
-        lost = float(rate) * float(points) if rate else float(before) * float(repetition)
+        lost = (1 - float(rate)) * float(points) if rate else float(before) * float(repetition)
         assert float(after) == pytest.approx(float(before) - lost, abs=2e-4), line
     for before, factor, after in SCALE.findall(line):
         assert float(after) == pytest.approx(float(before) * float(factor), abs=1e-4 * float(factor)), line

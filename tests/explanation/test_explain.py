@@ -103,6 +103,8 @@ def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
     assert (change.kind, change.name, change.value, change.gain) == ("response gate", "empty-response", 1.0, 1.5)
     assert "Response gate empty-response: the worst score for 2 verdicts, rude, warm" in str(explanation)
     assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response)." in str(explanation)
+    assert "Verdicts: 2 requested; 0 judged, 2 set by a gate, 0 abstained" in str(explanation)
+    assert "All verdicts are present" not in str(explanation)
 
 
 @jg.evaluator(scope="pair", pairs="unordered", layer="check")
@@ -133,3 +135,12 @@ def test_a_pair_is_changed_from_the_side_of_the_response() -> None:
         (change,) = trace.explain(group=traces).what_if()
         assert (change.name, change.condition) == (f"longer against {other}", f"longer against {other} were 1")
         assert (trace.reward.value, change.value) == (0.5, 1.0)
+
+
+def test_changes_of_the_same_name_have_their_question() -> None:
+    evaluators = ["maths.length", "optimizer.efficiency"]
+    traces = score(evaluators=evaluators, reward={"length": 1.0, "efficiency": 1.0})
+    explanation = traces["kind"].explain(group=list(traces.values()))
+    changes = [change for change in explanation.what_if() if change.name == "length"]
+    assert {change.question for change in changes} == {"maths.length", "optimizer.efficiency/length"}
+    assert all(change.condition == f"length ({change.question}) were 1" for change in changes)

@@ -203,7 +203,7 @@ GATES: dict[str, Any] = {
     [
         ("format", 0.2, "Format gate: polite 0.2 < 0.4 → reward 0 (before: 1.2) (rude)."),
         ("format", 0.4, "Format gate: polite 0.4 ≥ 0.4: no effect."),
-        ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → 1.2 - 0.75 × 1 of steps = 0.45 (rude)."),
+        ("precision", 0.2, "Precision gate: polite 0.2 < 0.4 → 1.2 - (1 - 0.25) × 1 points of steps = 0.45 (rude)."),
         ("precision", 0.8, "Precision gate: polite 0.8 ≥ 0.4: no effect."),
         ("repetition", 0.8, "Repetition gate: polite 0.8 > 0.4 → 1.8 × (1 - 0.8) = 0.36 (rude)."),
         ("repetition", 0.2, "Repetition gate: polite 0.2 ≤ 0.4: no effect."),
@@ -226,8 +226,8 @@ def test_a_gate_that_is_open_or_shut_by_a_missing_verdict_takes_the_worst_case()
     decision = Decision(specs=(polite,), gates=(gate,), min_coverage=0.0, rule="gear")
     one = decide(decision, verdict("a", score=1.0), verdict("b", status="abstained"))
     (line,) = (line for line in explanation_sentences(one, decision) if "gate" in line)
-    worst = "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7 → 0.5 - 0.5 × 0.5 of polite = 0.25"
-    assert line.startswith(worst)
+    worst = "Precision gate: polite 0.5 at worst (verdicts are missing) < 0.7"
+    assert line.startswith(f"{worst} → 0.5 - (1 - 0.5) × 0.5 points of polite = 0.25")
 
 
 def test_a_gate_line_has_the_worst_case_that_the_decision_used():

@@ -28,7 +28,7 @@ def verify(
     run: RunFolder,
     deep: Annotated[bool, typer.Option("--deep", help="Also repeat the evaluators that need no model.")] = False,
     expect_head: Annotated[str | None, option("H", "Expected head of the run.")] = None,
-    signer: Annotated[Path | None, option("F", "Public key of the expected seal.")] = None,
+    signer: Annotated[str | None, option("F", "Public key of the expected seal: a file, or 64 hex digits.")] = None,
     allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
@@ -49,22 +49,29 @@ def verify(
         jurygraph verify run --deep --expect-head 9f2c…
     """
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
-        allow_run_modules(stored_run)
+        allow_run_modules(stored_run, only_combiners=not deep)
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
         deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
     content = {"run": str(run), **result._asdict(), "deep": deep_counts}
-    print_report(json, content, map(escape_line, _verification_lines(run, result, deep_counts)))
+    print_report(
+        json, content, map(escape_line, _verification_lines(run, result, deep_counts, expect_head is not None))
+    )
     if json:
         return
     if result.unsigned:
         print_message(f"{result.unsigned} erasures after the seal are unsigned; run `seal` to sign the run again")
     if not result.closed:
-        print_message("the run is not closed: more records may follow this head")
+        lost = "" if expect_head or result.sealed else "; if it was once, or had more, its end is lost"
+        print_message(f"the run is not closed: more records may follow this head{lost}")
 
 
-def _verification_lines(run: Path, result: VerificationResult, deep_counts: dict[str, int] | None) -> Iterator[str]:
-    yield f"{run} is unchanged: {result.records} records, {result.texts} texts, {result.erased} erased"
+def _verification_lines(
+    run: Path, result: VerificationResult, deep_counts: dict[str, int] | None, has_head: bool
+) -> Iterator[str]:
+    content = f"{result.records} records, {result.texts} texts, {result.erased} erased"
+    is_whole = result.closed or result.sealed is not None or has_head
+    yield f"{run} is unchanged: {content}" if is_whole else f"{run}: what is there is unchanged: {content}"
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
     if deep_counts is not None:
         counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
@@ -119,7 +126,7 @@ def seal(
         jurygraph verify run --signer public.pem
     """
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
-        allow_run_modules(stored_run)
+        allow_run_modules(stored_run, only_combiners=True)
         with progress("verifying", stored_run.ledger.count, "records") as report:
             written_seal = seal_run(stored_run, key, report)
     sealed = f"{written_seal.records} records, head {written_seal.head}"

@@ -25,7 +25,11 @@ from jurygraph.runs.tables import question_scores, to_text
 from jurygraph.schema import Trace
 
 T = TypeVar("T")
-_TEXTS = {"response": attrgetter("response_id"), "agent": attrgetter("agent"), "status": attrgetter("status")}
+_TEXTS: Mapping[str, Callable[[TraceOutline], Any]] = {
+    "response": attrgetter("response_id"),
+    "agent": attrgetter("agent"),
+    "status": lambda one: _describe_status(one),
+}
 _FIXED: Mapping[str, Callable[[TraceOutline], Any]] = {
     **_TEXTS,
     "reward": attrgetter("value"),
@@ -57,7 +61,8 @@ class _Column(NamedTuple):
 class Selection(NamedTuple):
     """The responses to show: those with a status and of an agent, in the order of a column, the first `limit`.
 
-    `sort` is the name of a column, after a minus for the reverse order; rows without a value come last.
+    The status `gated` means any reward of a response stopped by a response gate. `sort` is the name of a column, after
+    a minus for the reverse order; rows without a value come last.
     """
 
     status: str | None = None
@@ -82,7 +87,8 @@ class Selection(NamedTuple):
         agents: dict[str, None] = {}
         for one in (one for group in read_groups(run) for one in group.traces):
             agents |= {one.agent: None} if one.agent else {}
-            if self.agent in (None, one.agent) and self.status in (None, one.status):
+            states = (None, one.status, "gated") if one.is_stopped else (None, one.status)
+            if self.agent in (None, one.agent) and self.status in states:
                 yield one
         if self.agent is not None and self.agent not in agents:
             hint = did_you_mean(self.agent, agents) or f"known: {', '.join(agents) or 'none'}"
@@ -159,3 +165,7 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
         print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
     if hidden:
         print_message(f"not shown, because of weight 0: {', '.join(hidden)}; --all shows them")
+
+
+def _describe_status(one: TraceOutline) -> str:
+    return f"{one.status}, gated" if one.is_stopped else one.status

@@ -122,6 +122,7 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
     if calibration is not None:
         gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
         suffix = f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
+        suffix += "; hard and soft are sums of the restrictiveness of the constraints in the task"
     yield f"{escape_line(spec.name)} is {describe_rule(spec)}{suffix}"
     rows = []
     for name, entry in spec.inputs.items():

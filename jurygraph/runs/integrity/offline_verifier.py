@@ -1,7 +1,5 @@
 """Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph or any other package.
 
-    python3 verify.py [bundle.zip] [--expect-head HEAD] [--signer PUBLIC_KEY]
-
 Without bundle.zip, the unpacked files next to this one are checked. Prints which checks hold, and what they do not
 prove. Exit codes: 0, all checks hold; 5, a check failed, and the first failure is printed; 2, the command was wrong.
 """
@@ -9,8 +7,10 @@ prove. Exit codes: 0, all checks hold; 5, a check failed, and the first failure 
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import json
+import re
 import sys
 import tempfile
 import zipfile
@@ -27,6 +27,7 @@ NEUTRAL = (0, 1)
 ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
+KEY = re.compile(r"\A(?:302a300506032b6570032100|0000000b7373682d6564323535313900000020)?([0-9a-f]{64})\Z")
 MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl", "texts.jsonl", "traces.jsonl")
 
 
@@ -128,8 +129,7 @@ class Ledger:
         return list(parsed.get("texts", ()))
 
     def _apply_record(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
-        stored_body = body if kind in ("survey", "decision", "task") else None
-        self.known[kind, str(seq) if kind == "call" else key] = stored_body
+        self.known[kind, str(seq) if kind == "call" else key] = body if kind in ("survey", "decision", "task") else None
         if kind == "run":
             self.run, self.config_file, origin = key, body["config_file"], body["base"]
             with at_place("base"):
@@ -195,18 +195,15 @@ def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], v
     verdict.update({view[0]: view[1]} if view[0] in ("stakeholder", "reviewer") else {})
     verdict.update({name: value for name, value in packed.items() if name not in ("question", "text", "failure")})
     erased = "text" in packed and packed["text"] not in texts
-    written = (
-        json.loads(texts[packed["text"]]) if "text" in packed and not erased else {"reason": ERASED if erased else ""}
-    )
+    written = {"reason": ERASED if erased else ""}
+    written = json.loads(texts[packed["text"]]) if "text" in packed and not erased else written
     verdict.update({name: written[name] for name in ("reason", "native") if name in written})
     if "failure" in packed:
         cause, kind = packed["failure"]
         verdict["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if erased else "")}
     quotes = written.get("quotes", [ERASED] * len(verdict["evidence"]))
-    verdict["evidence"] = [
-        dict(zip(("quote", "start", "end", "source", "verified", "of"), (quote, *place)))  # noqa: B905
-        for quote, place in zip(quotes, verdict["evidence"])  # noqa: B905
-    ]
+    names, places = ("quote", "start", "end", "source", "verified", "of"), zip(quotes, verdict["evidence"])  # noqa: B905
+    verdict["evidence"] = [dict(zip(names, (quote, *place))) for quote, place in places]  # noqa: B905
     return verdict
 
 
@@ -252,10 +249,8 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     seal = json.loads(written)
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
     require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
-    require(
-        is_valid_signature(bytes.fromhex(key), b"jurygraph seal\n" + canonical_json(seal), signature),
-        "has a wrong signature",
-    )
+    signed = b"jurygraph seal\n" + canonical_json(seal)
+    require(is_valid_signature(bytes.fromhex(key), signed, signature), "has a wrong signature")
     require(signer in (None, key), f"is by another key, {key}")
     require(seal["version"] == 1 and seal["run"] == run.run, "is of another version, or another run")
     heads = run.heads()
@@ -271,11 +266,7 @@ def is_valid_signature(key: bytes, message: bytes, signature: bytes) -> bool:
     factor = int.from_bytes(signature[32:], "little")
     if len(key) != 32 or len(signature) != 64 or factor >= ORDER or not (public and r_point and base):
         return False
-    if (
-        multiply_point(8, public) == NEUTRAL
-        or multiply_point(8, r_point) == NEUTRAL
-        or multiply_point(ORDER, public) != NEUTRAL
-    ):
+    if NEUTRAL in (multiply_point(8, public), multiply_point(8, r_point)) or multiply_point(ORDER, public) != NEUTRAL:
         return False
     hashed = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
     return multiply_point(factor, base) == add_points(r_point, multiply_point(hashed, public))
@@ -336,11 +327,22 @@ def unpack(path: Path, folder: str) -> None:
         archive.extractall(folder)
 
 
+def read_key(text: str) -> str:
+    """Return a public key in hexadecimal: from its digits, or a file with them, a PEM or an OpenSSH public key."""
+    try:
+        content = text if KEY.findall(text.lower()) else Path(text).read_text("ascii").strip()
+        words = content.replace("-----BEGIN PUBLIC KEY-----", "ssh-ed25519 ").split()
+        is_encoded = words[0] == "ssh-ed25519"
+        return str(KEY.findall(base64.b64decode(words[1]).hex() if is_encoded else content.lower())[0])
+    except UNREADABLE:
+        raise argparse.ArgumentTypeError(f"{text}: is no Ed25519 public key (its file, or 64 hex digits)") from None
+
+
 def main(arguments: list[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description="Check a bundle of a jurygraph run.")
-    parser.add_argument("bundle", nargs="?", type=Path, default=Path(__file__).parent)
-    parser.add_argument("--expect-head", type=str.lower)
-    parser.add_argument("--signer", type=str.lower)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle", nargs="?", type=Path, default=Path(__file__).parent, help="zip, or unpacked folder")
+    parser.add_argument("--expect-head", type=str.lower, help="head that the run must have: 64 hexadecimal digits")
+    parser.add_argument("--signer", type=read_key, help="public key that must have sealed it: its file or its digits")
     options = parser.parse_args(arguments)
     if not options.bundle.exists():
         parser.error(f"{options.bundle}: does not exist")
@@ -349,8 +351,7 @@ def main(arguments: list[str] | None = None) -> None:
             if options.bundle.is_file():
                 unpack(options.bundle, unpacked)
             folder = Path(unpacked) if options.bundle.is_file() else options.bundle
-            for proof in iter_proofs(folder, options.expect_head, options.signer):
-                sys.stdout.write(f"{proof}\n")
+            sys.stdout.writelines(f"{proof}\n" for proof in iter_proofs(folder, options.expect_head, options.signer))
     except VerificationError as difference:
         parser.exit(5, f"differs: {difference}\n")
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 
+_HEX_KEY = "[0-9a-fA-F]{64}"
 _HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
 
 
@@ -45,8 +46,8 @@ def load_private_key(path: Path) -> "Ed25519PrivateKey":
     return key
 
 
-def load_public_key(path: Path) -> str:
-    """Return the public key in a file, or of the private key in it, in hexadecimal.
+def load_public_key(key: Path | str) -> str:
+    """Return the public key of a signer in hexadecimal: 64 such digits, or a file with a public or private key.
 
     Raises `InputError` if the file contains neither.
     """
@@ -54,19 +55,20 @@ def load_public_key(path: Path) -> str:
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    content = _read_content(path)
-    if re.fullmatch(rb"[0-9a-fA-F]{64}", content.strip()):
+    path = Path(key)
+    content = key.encode() if isinstance(key, str) and re.fullmatch(_HEX_KEY, key) else _read_content(path)
+    if re.fullmatch(_HEX_KEY.encode(), content.strip()):
         return content.decode().strip().lower()
     if b"PRIVATE KEY" in content:
         return load_private_key(path).public_key().public_bytes_raw().hex()
     load = serialization.load_ssh_public_key if content.startswith(b"ssh-") else serialization.load_pem_public_key
     try:
-        key = load(content)
+        loaded = load(content)
     except (ValueError, UnsupportedAlgorithm):
         raise InputError(f"{path}: contains no public key; name the public key of the seal") from None
-    if not isinstance(key, Ed25519PublicKey):
+    if not isinstance(loaded, Ed25519PublicKey):
         raise InputError(f"{path}: contains a key that is not Ed25519; name the public key of the seal")
-    return key.public_bytes_raw().hex()
+    return loaded.public_bytes_raw().hex()
 
 
 def _read_content(path: Path) -> bytes:
@@ -105,11 +107,11 @@ class Seal(FrozenModel):
         return canonical_json(self.model_dump(mode="json")) + b"\n"
 
 
-def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal | None:
+def check_seal(folder: Path, ledger: Ledger, signer: Path | str | None = None) -> Seal | None:
     """Check the seal of a run and return it, None without one; `Ledger.verified_records` checks the chain itself.
 
-    `signer` is a file with the Ed25519 key that must have sealed it: a public key (PEM, OpenSSH or 64 hexadecimal
-    digits) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`
+    `signer` is the Ed25519 key that must have sealed it: 64 hexadecimal digits, or a file with these, a public key (PEM
+    or OpenSSH) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`
     where the file holds no key, and `TraceMismatch` with the problem of the seal.
     """
     expected = None if signer is None else load_public_key(signer)

@@ -51,12 +51,12 @@ class VerificationResult(NamedTuple):
 
 
 def verify(
-    run: Run, report: ProgressCallback, expect_head: str | None = None, signer_key_file: Path | None = None
+    run: Run, report: ProgressCallback, expect_head: str | None = None, signer: Path | str | None = None
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
     Raises `TraceMismatch` with the first thing that was changed. With `expect_head`, only a close record or erasures
-    may follow the record with that link; with `signer_key_file`, the run must be sealed by that key, and nothing may
+    may follow the record with that link; with `signer`, the run must be sealed by that key, and nothing may
     follow the sealed records. Records that another process appends meanwhile are not checked.
     """
     head = None if expect_head is None else expect_head.strip().lower()
@@ -65,7 +65,7 @@ def verify(
         raise InputError(f"the head {expect_head!r} is none; {hint}")
     try:
         with run.ledger.snapshot(), pause_garbage_collection():
-            return _verify_snapshot(run, report, head, signer_key_file)
+            return _verify_snapshot(run, report, head, signer)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -74,7 +74,7 @@ def verify(
 
 
 def _verify_snapshot(
-    run: Run, report: ProgressCallback, expected: str | None, signer: Path | None
+    run: Run, report: ProgressCallback, expected: str | None, signer: Path | str | None
 ) -> VerificationResult:
     for fault in run.ledger.find_faults():
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
@@ -190,11 +190,11 @@ class _ChainVerifier:
         raise TraceMismatch(f"{self._ledger.path}: {problem}")
 
 
-def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | None) -> str:
+def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | str | None) -> str:
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.header.base
     assert origin is not None
-    verify(base, report, signer_key_file=signer if base.ledger.count > origin.records else None)
+    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
     if base.ledger.count < origin.records or base.ledger.record_at(origin.records).link.hex() != origin.head:
         raise TraceMismatch(f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to")
     return str(base.folder)

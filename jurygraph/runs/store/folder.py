@@ -13,6 +13,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
+from zipfile import is_zipfile
 
 from ruamel.yaml import YAML
 
@@ -49,6 +50,9 @@ def require_run(folder: Path) -> None:
         return
     if (folder / PLANNING).is_file():
         raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
+    if is_zipfile(folder):
+        hint = f"unpack it and run `python3 verify.py {shell_quote(folder.resolve())}` there"
+        raise InputError(f"{folder}: is a zip file and no run; if it is an audit bundle, {hint}")
     state = "contains no run" if folder.is_dir() else "is not a folder" if folder.exists() else "does not exist"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 

@@ -127,7 +127,10 @@ class TestVerify:
         ended = run("verify", project / "run")
         assert ended.code == 0
         assert "2 rewards recomputed" in ended.out
-        assert "the run is not closed: more records may follow this head" in ended.err
+        assert "the run is not closed: more records may follow this head; if it was once" in ended.err
+        assert ended.out.startswith(f"{project / 'run'}: what is there is unchanged: "), "its end may be lost"
+        known = run("verify", project / "run", "--expect-head", head_of(run, project / "run"))
+        assert known.out.startswith(f"{project / 'run'} is unchanged: ")
 
     def test_a_run_stopped_before_its_first_reward_is_valid(self, scored_folder: Path, run: Command):
         stop_before_the_first_reward(scored_folder)
@@ -241,8 +244,10 @@ class TestDeep:
         project.rename(tmp_path / "gone")
         ended = run_process("verify", tmp_path / "runs" / "one", "--deep")
         assert (ended.code, ended.out) == (2, "")
-        lay = f"evaluators[0] names 'manners', which was in {project} when the run was scored; that folder is missing"
+        lay = f"evaluators[0] names 'manners', which this run looks for in {project}; that folder is missing"
         assert lay in ended.err
+        ended = run_process("verify", tmp_path / "runs" / "one")
+        assert (ended.code, ended.err) == (0, ""), "only own combiners are needed to recompute rewards"
 
 
 class TestClose:
@@ -345,6 +350,7 @@ class TestSeal:
         assert run("seal", scored_folder, "--key", keys / private).code == 0
         ended = run("verify", scored_folder, "--signer", keys / signer)
         assert ended.code == 0, ended.err
+        assert run("verify", scored_folder, "--signer", (keys / "mine.hex").read_text().strip()).code == 0
 
     def test_sealing_again_with_the_same_key_changes_nothing(self, scored_folder: Path, run: Command, keys: Path):
         first = run("seal", scored_folder, "--key", keys / "mine.pem")
@@ -692,3 +698,14 @@ def test_an_open_reader_blocks_no_command(scored_folder: Path, run: Command):
         assert run("verify", scored_folder).code == 0
         assert run("close", scored_folder).code == 0
         assert run("erase", scored_folder, "--response", "door/a").code == 0
+
+
+def test_a_bundle_is_distinguished_from_a_run(scored_folder: Path, run: Command, tmp_path: Path):
+    run("export", scored_folder, "--to", "audit-bundle", "-o", tmp_path / "b.zip")
+    for command in ("verify", "show"):
+        ended = run(command, tmp_path / "b.zip")
+        assert (ended.code, ended.out) == (2, "")
+        assert (
+            "b.zip: is a zip file and no run; if it is an audit bundle, unpack it and run `python3 verify.py"
+            in ended.err
+        )

@@ -413,3 +413,29 @@ def test_an_export_never_overwrites_a_file_of_the_run(
     )
     assert (ended.code, "a file of the run;" in ended.err) == (2, True)
     assert folder_contents(scored_folder) == before
+
+
+JUDGED_BY_MODEL = """
+import jurygraph as jg
+
+
+@jg.evaluator(layer="model")
+def warm(task, response):
+    return 0.5
+"""
+
+
+def test_a_response_that_a_response_gate_stopped_is_marked_and_can_be_selected(tmp_path: Path, run: Command):
+    (tmp_path / "judges.py").write_text(JUDGED_BY_MODEL)
+    (tmp_path / "jury.yaml").write_text("evaluators: [judges.warm]\nreward: {warm: 1}\n")
+    responses = [{"id": "empty", "text": " "}, {"id": "full", "text": "Tom is a cat."}]
+    (tmp_path / "tasks.jsonl").write_text(json.dumps({"id": "t", "query": "Who is Tom?", "responses": responses}))
+    assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 1, (
+        "there is no model for the other one"
+    )
+    assert [row.split()[2:4] for row in run("show", tmp_path / "run").out.splitlines()[2:4]] == [
+        ["ok,", "gated"],
+        ["failed", "-"],
+    ]
+    (stopped,) = run("show", tmp_path / "run", "--status", "gated", "--json").out.splitlines()
+    assert json.loads(stopped)["response_id"] == "empty"

@@ -234,12 +234,12 @@ class TestSigner:
     ) -> None:
         rescore_run(plain, tmp_path / "other")
         seal_run(tmp_path / "other", key_file)
-        assert verify_run(tmp_path / "other", signer_key_file=key_file).sealed
+        assert verify_run(tmp_path / "other", signer=key_file).sealed
         erase(plain, "response", "t1/r0", "asked for")
         with pytest.raises(TraceMismatch, match=r"plain/seal\.json: is missing"):
-            verify_run(tmp_path / "other", signer_key_file=key_file)
+            verify_run(tmp_path / "other", signer=key_file)
         seal_run(plain, key_file)
-        assert verify_run(tmp_path / "other", signer_key_file=key_file).base
+        assert verify_run(tmp_path / "other", signer=key_file).base
 
     def test_with_a_signer_a_seal_is_required(self, plain: Path, key_file: Path) -> None:
         with pytest.raises(TraceMismatch, match=r"seal\.json: is missing"):
