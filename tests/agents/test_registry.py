@@ -220,7 +220,7 @@ def test_a_broken_entry_point_is_named(tmp_path: Path, target: str) -> None:
         ("..mine.tone", "unknown evaluator '..mine.tone'"),
         ("mine.mod:", "unknown evaluator 'mine.mod:'"),
         ("mine.mod.number", "'mine.mod.number' is not an evaluator.*found int"),
-        ("mine.mod.Words", "'mine.mod.Words' is not an evaluator.*found Words"),
+        ("mine.mod.Words", "'mine.mod.Words' is not an evaluator: it is a deriver"),
         ("mine.mod", "'mine.mod' is not an evaluator.*found module"),
         ("mine.mod.Unfinished", "'mine.mod.Unfinished' is abstract"),
         ("jurygraph.Evaluator", "'jurygraph.Evaluator' is abstract"),

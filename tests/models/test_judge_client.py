@@ -400,7 +400,7 @@ SENT_BACK: Mapping[str, Callable[[str], str]] = {
     "base64 for URLs": lambda key: base64.urlsafe_b64encode(f"key: {key}!".encode()).decode(),
 }
 PLACES: Mapping[str, Callable[[str, Mapping[str, Any]], Answer]] = {
-    "error 401": lambda key, body: status(401, body={"error": {"message": f"wrong key {key}"}}),
+    "error 429": lambda key, body: status(429, body={"error": {"message": f"wrong key {key}"}}),
     "error 400": lambda key, body: status(400, body=f"<h1>{key}</h1>"),
     "error 500": lambda key, body: status(500, body={"detail": f"you sent {key}"}),
     "no chat completion": lambda key, body: raw_body(f"{key} is what you sent"),

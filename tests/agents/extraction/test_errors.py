@@ -26,7 +26,7 @@ from tests.agents.extraction.plans import (
     task_of_records,
 )
 
-QUICK_PLANS = 4
+QUICK_PLANS = 8
 some_plans_in_make_test = pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if at % 4 == 0 else pytest.mark.slow) for at, name in enumerate(LINES)]
 )

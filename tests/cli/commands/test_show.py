@@ -142,7 +142,7 @@ def test_on_a_terminal_explain_breaks_lines_at_its_width(
 
 def test_an_unknown_choice_is_named_with_those_there_are(scored_folder: Path, run: Command):
     ended = run("show", scored_folder, "--status", "nope")
-    expected = "Error: Invalid value for '--status': 'nope' is not one of 'ok', 'degraded', 'failed'.\n"
+    expected = "Error: Invalid value for '--status': 'nope' is not one of 'ok', 'degraded', 'failed', 'gated'.\n"
     assert (ended.code, ended.err.endswith(expected)) == (2, True)
 
 
