@@ -129,9 +129,9 @@ def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(line: R
 def test_defaults_complete_only_what_a_task_lacks(task: Task, defaults: TaskDefaults) -> None:
     completed = defaults.complete(task)
     for name in Task.model_fields.keys() - {"tensions"}:
-        own = getattr(task, name)
-        lacks_part = name in TaskDefaults.model_fields and own in (None, ())
-        assert getattr(completed, name) == (getattr(defaults, name) or own if lacks_part else own)
+        own, default = getattr(task, name), getattr(defaults, name, None)
+        is_completed = own in (None, ()) and default not in (None, ())
+        assert getattr(completed, name) == (default if is_completed else own)
     assert completed.tensions == (task.tensions if task.stakeholders else defaults.tensions)
     assert completed == Task.model_validate(completed.model_dump())
     assert defaults.complete(completed) == completed

@@ -51,12 +51,12 @@ def rows(text: str) -> list[list[str]]:
 def test_filled_in_values_are_marked_and_a_gate_s_zero_is_not(scored: Path, run: Command) -> None:
     shown = run("show", scored)
     assert shown.out.splitlines() == [
-        "response  agent  status    reward  coverage    judge  polite    shaky",
-        "────────  ─────  ────────  ──────  ────────  ───────  ──────  ───────",
-        "door/a    alice  degraded  1.1000    0.8462  *0.0000  1.0000   1.0000",
-        "door/b    bob    failed         -    0.7692  *0.0000  0.0000  *0.0000",
-        "salt/a    alice  degraded  0.3500    0.8462  *0.0000  0.2500   1.0000",
-        "salt/b    bob    ok        0.1000    1.0000   0.0000  0.0000   1.0000",
+        "response  agent  status     reward  coverage    judge  polite    shaky",
+        "────────  ─────  ─────────  ──────  ────────  ───────  ──────  ───────",
+        "door/a    alice  degraded   1.1000    0.8462  *0.0000  1.0000   1.0000",
+        "door/b    bob    failed          -    0.7692  *0.0000  0.0000  *0.0000",
+        "salt/a    alice  degraded   0.3500    0.8462  *0.0000  0.2500   1.0000",
+        "salt/b    bob    ok, gated  0.1000    1.0000   0.0000  0.0000   1.0000",
         "* filled in by the failure rule; --response shows what was judged",
     ]
     assert "not shown, because of weight 0: component.coverage; --all shows them" in shown.err
