@@ -26,7 +26,7 @@ from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
-from jurygraph.messages import name_type
+from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
@@ -95,8 +95,9 @@ class Jury(Displayed):
         code_folder: Path | None = None,
         **settings: Any,
     ) -> None:
-        _require("max_cost", max_cost, int | float | None, "give US dollars")
-        _require("max_calls", max_calls, int | None, "give a number of calls")
+        require_type("max_cost", max_cost, int | float | None, "give US dollars")
+        require_type("max_calls", max_calls, int | None, "give a number of calls")
+        require_type("code_folder", code_folder, Path | None, "give a pathlib.Path")
         self.config = config = _choose_config(config, settings)
         refuse_secrets_in_config(config)
         uses_code_folder = code_folder is not None and allow_modules_in_folder(config, folder=code_folder)
@@ -143,7 +144,7 @@ class Jury(Displayed):
 
         `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too.
         """
-        _require("source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config")
+        require_type("source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config")
         if isinstance(source, str | Path):
             config = read_config(Path(source), model)
         elif isinstance(source, Config) and model is None:
@@ -162,7 +163,7 @@ class Jury(Displayed):
         belong to another task; ModelError or BudgetExceeded if the model gave no answer.
         """
         self._require_open()
-        _require("task", task, Task, _TASK_HINT)
+        require_type("task", task, Task, _TASK_HINT)
         task, context = self.config.task_defaults.complete(task), self.context.with_model(self.gateway, sink)
         start = PrepareState(task=task, profiles_line=profiles)
         with redacted_errors(context.secrets):
@@ -197,8 +198,8 @@ class Jury(Displayed):
         raised in the place of its traces.
         """
         self._require_open()
-        _require("items", items, Iterable, _ITEM_HINT)
-        _require("progress", progress, Callable | None, "give a function of (done, total)")
+        require_type("items", items, Iterable, _ITEM_HINT)
+        require_type("progress", progress, Callable | None, "give a function of (done, total)")
         groups = (_read_item(place, item) for place, item in enumerate(items))
         tasks = (start_isolated(partial(self._score_group, group, sink), self.config.langsmith) for group in groups)
         results = gather_in_order(tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)
@@ -326,17 +327,11 @@ _TASK_HINT = 'write jg.Task(id="a", query="…")'
 _ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
 
 
-def _require(argument: str, value: Any, kinds: Any, hint: str) -> None:
-    """Raise InputError with the name of an argument that is not of one of these kinds."""
-    if not isinstance(value, kinds) or isinstance(value, bool):
-        raise InputError(f"{argument}: is {name_type(value)}; {hint}")
-
-
 def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
     """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
     if config is None:
         return parse_config(settings)
-    _require("config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])")
+    require_type("config", config, Config, "use Jury.from_config(…), or Jury(evaluators=[…])")
     if settings:
         raise InputError(f"config: is given, and so is its key {sorted(settings)[0]!r}; give one of them")
     return cast(Config, config)
@@ -345,7 +340,7 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
 def _read_item(place: int, item: Any) -> Group:
     """Return an item of `score_many` as a group. Raises InputError with its place."""
     where = f"items[{place}]"
-    _require(where, item, tuple, _ITEM_HINT)
+    require_type(where, item, tuple, _ITEM_HINT)
     if not isinstance(item, Group) and len(item) != 2:
         raise InputError(f"{where}: has {len(item)} entries; {_ITEM_HINT}")
     return _read_group(Group(*item), where=f"{where}.")
@@ -353,15 +348,15 @@ def _read_item(place: int, item: Any) -> Group:
 
 def _read_group(group: Group, where: str = "") -> Group:
     """Return a group with its texts as responses. Raises InputError with the name of an argument of a wrong type."""
-    _require(f"{where}task", group.task, Task, _TASK_HINT)
-    _require(f"{where}plan", group.plan, Plan | None, "give one of jury.prepare(task), or none")
+    require_type(f"{where}task", group.task, Task, _TASK_HINT)
+    require_type(f"{where}plan", group.plan, Plan | None, "give one of jury.prepare(task), or none")
     if isinstance(group.responses, str) or not isinstance(group.responses, Sequence):
-        _require(f"{where}responses", group.responses, (), "give a list of Responses, or of their texts")
+        require_type(f"{where}responses", group.responses, (), "give a list of Responses, or of their texts")
     responses: list[Response] = []
     for place, response in enumerate(group.responses):
         if isinstance(response, str):
             response = Response(id=f"{group.task.id}/{place + 1}", text=response)
-        _require(f"{where}responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
+        require_type(f"{where}responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
         responses.append(response)
     return group._replace(responses=responses)
 

@@ -11,6 +11,8 @@ from itertools import islice
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
 
+from jurygraph.errors import InputError
+
 if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
     from pydantic_core import ErrorDetails
@@ -111,6 +113,12 @@ def name_type(value: Any) -> str:
     """Return the name of the type of a Python value, with an article: "a dict", "an int"."""
     name = shorten(type(value).__name__)
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
+    """Raise InputError with the name of an argument that is not of one of these kinds."""
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise InputError(f"{argument}: is {name_type(value)}; {hint}")
 
 
 def quote(name: str) -> str:

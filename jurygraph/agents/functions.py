@@ -15,7 +15,7 @@ from typing import Any, get_args, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, name_type
+from jurygraph.messages import did_you_mean, name_type, require_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -65,6 +65,7 @@ class AdaptedEvaluator(Evaluator):
                 raise ConfigError(f"evaluator {name!r}: {setting} is one of {known}, not {value!r}")
         if isinstance(needs, str):
             raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
+        require_type("needs", needs, Iterable, "write a list of names of material")
         self.target, self.name = target, name
         self.version = version or ("1" if runnable else source_version(target))
         self.layer, self.audience, self.scope, self.needs = layer, audience, scope, tuple(needs)

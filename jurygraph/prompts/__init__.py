@@ -6,6 +6,7 @@ from functools import cache, cached_property, lru_cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, NamedTuple, cast, get_args
 
 from pydantic import Field, ValidationError
@@ -218,13 +219,14 @@ def parse_prompt(text: str, **defaults: Any) -> Prompt:
     return prompt
 
 
-def read_prompt(file: Traversable) -> Prompt:
-    """Read a prompt from a file, such as `Path(__file__).with_name("tone.md")`.
+def read_prompt(file: Traversable | str) -> Prompt:
+    """Read a prompt from a file, such as `Path(__file__).with_name("tone.md")`; a text is its path.
 
     Without a version in the front matter it gets one that changes with its text; without `variables` it has none.
     Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
     variables.
     """
+    file = Path(file) if isinstance(file, str) else file
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:
