@@ -48,6 +48,7 @@ def test_csv_has_one_row_per_response(plain: Path) -> None:
     assert list(found[0]) == [
         *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
         *("component.late", "component.same", "component.tone"),
+        *("term.late", "term.same", "term.tone"),
         *("judged", "abstained", "failed", "not_applicable", "label.gold"),
     ]
     for row, trace in zip(found, traces, strict=True):
