@@ -26,7 +26,10 @@ TASK = Task.model_validate(
             {"id": "bo", "constraints": [{"id": "c", "kind": "soft"}]},
         ],
         "rubric": {
-            "criteria": [{"id": "c2", "text": "", "weight": 2}, {"id": "c1", "text": "", "weight": 1}],
+            "criteria": [
+                {"id": "c2", "text": "It is kind.", "weight": 2},
+                {"id": "c1", "text": "It is kind.", "weight": 1},
+            ],
             "edges": [{"parent": "c2", "child": "c1", "kind": "weak"}],
         },
         "reviewers": ["r2", "r1"],

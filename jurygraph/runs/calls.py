@@ -192,7 +192,7 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
 def read_texts(run: Run, call: Call) -> tuple[Any, Any]:
     """Return the request and the reply of a call, from the run or the one from which it was branched."""
     if call.fault is not None:
-        return ("not stored: it has no reply",) * 2
+        return "not stored without a reply; `jurygraph prompts show` has its template", "none"
     if run.ledger.find("call", call.id) is not None:
         texts = run.ledger.texts_of(run.ledger.require("call", call.id))
         request, reply = (json.loads(texts[place]) if place in texts else ERASED for place in (0, 1))

@@ -72,8 +72,7 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
     if verdict.call is not None:
         return f"no call: the verdict names the call {escape_line(verdict.call)}, which is not in its trace"
     if verdict.failure is not None:
-        not_stored = "a request is stored with its reply, so this one is not; `jurygraph prompts show` has its template"
-        return f"no reply: {escape_line(describe_failure(verdict.failure))}\n{not_stored}"
+        return f"no reply: {escape_line(describe_failure(verdict.failure))}"
     return f"no call: {evaluator} sent no request to a model for this verdict"
 
 

@@ -201,8 +201,8 @@ class _Verifier:
 
     def _check_external(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> None:
         """Raise `TraceMismatch` where the run should hold a call and does not."""
-        answered = {call.id for call in trace.calls if call.fault is None}
-        missing = [use.id for use in item.calls if use.id in answered and self._calls.find(use.id) is None]
+        unanswered = {call.id for call in trace.calls if call.fault is not None}
+        missing = [use.id for use in item.calls if use.id not in unanswered and self._calls.find(use.id) is None]
         is_erased = any(self._run.ledger.find("call", call) is not None for call in missing)
         if missing and self._run.header.branch is None and not is_erased:
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")

@@ -176,7 +176,7 @@ def test_without_tasks_the_built_in_ones_are_used(project: Project, run: Command
 def test_a_config_without_a_model_is_refused(project: Project):
     ended = project.attack("--model", "none")
     assert ended.code == 2
-    assert "jury.yaml: model: it is none, and evaluator 'criteria' asks a model; name one, or use --model" in ended.err
+    assert "--model: it is none, and evaluator 'criteria' asks a model; name one, or use --model" in ended.err
 
 
 def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
