@@ -215,6 +215,7 @@ def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path
     assert len((tmp_path / "opened").read_text().split()) == 1
 
 
+@pytest.mark.slow
 def test_a_worker_that_opens_ends_soon_after_its_parent(tmp_path: Path) -> None:
     use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "isolate": "process", "timeout": 2}
     script = f"from {HERE} import *; score('a', **{use!r})"

@@ -133,6 +133,7 @@ class Polite(jg.Evaluator):
 """
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_last_task_is_planned_ends_in_good_order(tmp_path: Path):
     project = write_project(tmp_path, TASKS, "evaluators: [manners.Polite]\n", INTERRUPTED)
     process = start_scoring(project, "run")
