@@ -21,7 +21,7 @@ _Revision = Callable[[RecordedVerdict], RecordedVerdict]
 class Change(FrozenModel):
     """A change of one verdict (with all its samples) or of one gate, and the reward that the decision then gives.
 
-    `value` is None if the reward then fails, and `gain` if it fails with or without the change.
+    `value` is None if the reward then fails, and `gain` if it fails with the change or without it.
     """
 
     kind: Literal["verdict", "response gate", "reward gate"]
@@ -61,7 +61,7 @@ class Redecision:
         if now.value != trace.reward.value:
             shown, found = format_plain(trace.reward.value), format_plain(now.value)
             problem = f"the trace of response {trace.response_id!r} has reward {shown}, and its verdicts give {found}"
-            raise TraceMismatch(f"{problem} under this decision; give the decision and combiners of its run")
+            raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
         changes = [*self._verdict_changes(explained), *self._gate_changes(trace)]
         return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
 

@@ -64,6 +64,16 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
         Run.open(plain).find_trace("t2/r9")
 
 
+def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
+    run = Run.open(rich)
+    with jg.Jury.from_config(FULL_CONFIG) as jury:
+        for task, responses in read_tasks(tasks):
+            traces = jury.score(task, responses)
+            for trace in traces:
+                one, other = run.explain(trace.response_id), trace.explain(group=traces, config=jury.config)
+                assert (one.sentences(), one.what_if()) == (other.sentences(), other.what_if())
+
+
 def test_a_closed_run_frees_its_caches(rich: Path) -> None:
     run = Run.open(rich)
     assert list(run.traces())

@@ -21,11 +21,9 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.errors import InputError
-from jurygraph.explanation import Explanation
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line, write_parquet
 from jurygraph.runs.integrity.bundle import export_bundle
-from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import import_library
 
@@ -70,7 +68,7 @@ def show(
     elif response is not None and json:
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
-        print_result_lines(trace_lines(explain_response(stored_run, response).explained))
+        print_result_lines(trace_lines(stored_run.explain(response).explained))
     elif json:
         _print_traces(stored_run, selection)
     else:
@@ -122,20 +120,6 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
         print_report(json, content, verdict_lines(verdicts))
 
 
-def explain_response(run: Run, response: str) -> Explanation:
-    """Return the explanation of a response's reward in a run."""
-    trace = run.find_trace(response)
-    questions = run.survey_outline_of(trace.task_id).questions
-    return Explanation(
-        trace,
-        run.decision_of(trace.task_id),
-        questions,
-        group=lambda: [scored.trace for scored in run.group_of(trace.task_id)],
-        combiners=lambda: load_run_combiners(run),
-        config=run.config,
-    )
-
-
 def explain(
     run: RunFolder,
     response: Annotated[str, option("ID", "Id of a response.", "--response")],
@@ -151,7 +135,7 @@ def explain(
         jurygraph explain run --response task-1/a
         jurygraph explain run --response task-1/a --what-if
     """
-    explanation = explain_response(Run.open(run), response)
+    explanation = Run.open(run).explain(response)
     if json:
         print_report(True, explanation.to_dict(what_if), ())
     else:
