@@ -66,7 +66,8 @@ class Run(Displayed):
         header: what the run was made from: files, config, model, evaluators and their versions.
         ledger: the records.
 
-    Raises `TraceMismatch` where the stored content cannot be the content that was written.
+    Raises `TraceMismatch` where the stored content cannot be the content that was written, and `InputError` if the run
+    was closed.
     """
 
     def __init__(self, folder: Path, ledger: Ledger, header: Header) -> None:
