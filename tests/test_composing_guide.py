@@ -129,13 +129,13 @@ def test_the_page_saves_every_file_that_it_shows() -> None:
 
 def test_every_command_ends_as_the_page_says(followed: list[Typed | Shown]) -> None:
     commands = [one for one in followed if isinstance(one, Typed)]
-    assert len(commands) == 26
+    assert len(commands) == 27
     assert [one for one in commands if one.code != (1 if one.line.endswith("|| true") else 0)] == []
 
 
 def test_what_the_page_shows_is_what_comes_out(followed: list[Typed | Shown]) -> None:
     shown = [one for one in followed if isinstance(one, Shown)]
-    assert len(shown) == 13
+    assert len(shown) == 14
     for text, command in shown:
         for part in re.split(r"^…\n", text, flags=re.MULTILINE):
             assert part in command.printed, f"{command.line}\n{command.printed}"

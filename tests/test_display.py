@@ -102,7 +102,7 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     "Evaluator": lambda text: named(jg.Evaluator, text),
     "EvaluatorInput": evaluator_input,
     "Evidence": lambda text: jg.Evidence(quote=text),
-    "Explanation": lambda text: jg.explain(trace(text), jg.Decision(specs=())),
+    "Explanation": lambda text: jg.Explanation(trace(text), jg.Decision(specs=()), ()),
     "Failure": lambda text: jg.Failure(cause="response", kind=text[:500], message=text),
     "Group": lambda text: jg.Group(jg.Task(id=text[:500], query=text), [jg.Response(id=text[:500], text=text)] * 99),
     "Item": lambda text: jg.Item(text, jg.Scale(0, 1), (text,), ((text, text),)),

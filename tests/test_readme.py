@@ -137,15 +137,18 @@ def test_a_stored_run_is_read_from_python(tmp_path: Path) -> None:
     shown = run([COMMAND, "show", "my-jury/run", "--json"], tmp_path).splitlines()
     traces = [json.loads(line) for line in shown]
     assert first == f"none True {len({trace['task_id'] for trace in traces})}"
-    rewards, (query, *verdicts) = lines[: len(traces)], lines[len(traces) :]
+    rewards, (query, *explained) = lines[: len(traces)], lines[len(traces) :]
     assert rewards == [f"{one['task_id']} {one['response_id']} {one['reward']['value']}" for one in traces]
     (hasty,) = (one for one in traces if one["response_id"] == "train/hasty")
     assert query.endswith(f" {hasty['reward']['value']}")
-    assert verdicts == [
+    verdicts = [
         f"{one['response_id']} {verdict['question']} {verdict['score']} {verdict['reason']}"
         for one in traces
         for verdict in one["verdicts"]
     ]
+    assert explained[-len(verdicts) :] == verdicts
+    assert explained[0] == "Response train/hasty by hasty to task train gets 0.6667."
+    assert explained[-len(verdicts) - 1].endswith(" accuracy were met")
 
 
 def test_the_evaluator_tells_the_responses_apart_and_gives_nothing_for_silence(written: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.redacted_streams import add_secrets
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
-    from jurygraph.runs.run import Run
     from jurygraph.schema import Config
 
 
@@ -65,30 +64,6 @@ def locate_config_errors(path: Path, model: str | None = None) -> Iterator[None]
         line = line_of_key(path, key)
         message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {reason}"
         raise ConfigError(message) from None
-
-
-def allow_run_modules(run: "Run", revised: "Config | None" = None, *, only_combiners: bool = False) -> None:
-    """Allow imports of the modules that a run's config names, from the folder where they were when the run was scored.
-
-    A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
-    `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner; and
-    `ConfigError` like `allow_modules_in_folder`.
-    """
-    from importlib.util import find_spec
-
-    from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
-
-    configs = [run.source.config, run.config, *([] if revised is None else [revised])]
-    folder = run.source.code_folder or run.code_folder or (None if revised is None else Path())
-    if folder is None:
-        return
-    if folder.is_dir():
-        allow_modules_in_folder(*configs, folder=folder)
-        return
-    for key, name in (named for config in configs for named in modules_named_in(config)):
-        if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
-            problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
-            raise InputError(f"{run.folder}: {problem}; move the run and the folder together, or install the module")
 
 
 def _resolve_domain(config: "Config", folder: Path) -> "Config":

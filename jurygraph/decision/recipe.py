@@ -27,6 +27,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.schema.plan import Implementation
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 MAX_RESIDUAL = 0.2
@@ -305,7 +306,7 @@ class _SpecBuilder:
             raise
         weight = self.weight[name]
         is_penalty = any(isinstance(gate, RepetitionControl) and gate.component == name for gate in self.config.gates)
-        return ComponentSpec(
+        spec = ComponentSpec(
             name=name,
             weight=weight,
             direction=-1 if weight < 0 or (weight == 0 and is_penalty) else 1,
@@ -314,6 +315,8 @@ class _SpecBuilder:
             inputs=inputs,
             params=frozen,
         )
+        spec._implementation = Implementation(implementation)
+        return spec
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         if _overflows([spec_input.input_weight for spec_input in inputs.values()]):

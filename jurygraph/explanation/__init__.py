@@ -5,15 +5,15 @@ from functools import cached_property
 from typing import Any
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.decision.combiner import Combiners
+from jurygraph.decision.combiner import Combiner, Combiners
 from jurygraph.display import Displayed, format_value, html_table
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import Line, Points, count_points
 from jurygraph.explanation.sentences import to_sentences, what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, Redecision
 from jurygraph.safety.text_folding import escape_hidden
-from jurygraph.schema import Config, Decision, Question, Trace
+from jurygraph.schema import ComponentSpec, Config, Decision, Plan, Question, Trace
 
 
 class Explanation(Displayed):
@@ -37,7 +37,7 @@ class Explanation(Displayed):
         self,
         trace: Trace,
         decision: Decision,
-        questions: Sequence[Question] = (),
+        questions: Sequence[Question],
         group: Callable[[], Sequence[Trace]] = tuple,
         combiners: Callable[[], Combiners] | None = None,
         config: Config | None = None,
@@ -45,7 +45,7 @@ class Explanation(Displayed):
         self.trace = trace
         self.explained = ExplainedTrace(trace, decision)
         self._questions, self._group, self._config = questions, group, config
-        self._combiners = combiners or self._named_combiners
+        self._combiners = combiners or self._find_combiners
 
     @cached_property
     def points(self) -> Points:
@@ -60,11 +60,9 @@ class Explanation(Displayed):
     def what_if(self) -> list[Change]:
         """Return all single changes of a verdict or gate with the reward they lead to, those that gain most first.
 
-        Each is decided again from the stored verdicts; no model is called. Raises InputError if the questions, or other
-        responses of the group, are needed and not known; TraceMismatch if the verdicts do not give the reward.
+        Each is decided again from the stored verdicts; no model is called. Raises InputError if other responses of the
+        group, or a combiner, are needed and not known; TraceMismatch if the verdicts do not give the reward.
         """
-        if not self._questions:
-            raise InputError("the questions of the trace are not known; give `plan`, the plan of its task")
         decision = self.explained.decision
         return Redecision(decision, self._questions, self._group(), self._combiners()).changes(self.explained)
 
@@ -99,8 +97,8 @@ class Explanation(Displayed):
         rows = [(", ".join(line.names), line.points, line.lost, line.reason) for line in self.lines]
         return html_table(caption, ("component", "points", "lost", "reason"), rows)
 
-    def _named_combiners(self) -> Combiners:
-        return {spec.combiner: load_combiner(spec.combiner) for spec in self.explained.decision.specs}
+    def _find_combiners(self) -> Combiners:
+        return {spec.combiner: _find_combiner(spec) for spec in self.explained.decision.specs}
 
     def _kappas(self) -> Mapping[str, float]:
         """Return the κ of every rubric, by component; empty without the config, since a plan only has the λ."""
@@ -111,32 +109,35 @@ class Explanation(Displayed):
         return {"rubric": self._config.rubric.kappa} | settings
 
 
+def _find_combiner(spec: ComponentSpec) -> Combiner:
+    """Return the combiner of a spec, or else the one of its name. Raises InputError if there is none."""
+    try:
+        combiner: Combiner = spec.implementation or load_combiner(spec.combiner)
+    except ConfigError as error:
+        hint = "give `plan=jury.prepare(task)`, from a jury that has this combiner"
+        raise InputError(f"the plan was made elsewhere, and here its combiner is missing: {error}; {hint}") from error
+    return combiner
+
+
 def explain(
-    trace: Trace,
-    decision: Decision | None = None,
-    *,
-    group: Sequence[Trace] = (),
-    combiners: Combiners | None = None,
-    config: Config | None = None,
+    trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = (), config: Config | None = None
 ) -> Explanation:
-    """Return the explanation of a trace; `trace.explain()` is the same.
+    """Return the explanation of a trace; `trace.explain()` is the same, and `Run.explain` is for stored runs.
 
     Args:
-        trace: a trace from `Jury.score`, or any other together with its decision.
-        decision: the decision of its plan, by default that of `trace.plan`.
+        trace: a trace from `Jury.score`, or any other together with its plan.
+        plan: the plan of its task, by default `trace.plan`.
         group: the traces of all responses to the task, which `what_if` needs if responses are compared.
-        combiners: by name, for `what_if`; by default those that the decision names.
         config: if given, the explanation shows the κ of rubrics.
 
     Raises:
-        InputError: the trace has no plan, and no decision is given.
+        InputError: the trace has no plan and none is given, or another one than that of the trace is given.
     """
-    plan = trace.plan
-    if decision is None:
-        if plan is None:
-            problem = f"the trace of response {trace.response_id!r} has no plan"
-            raise InputError(f"{problem}; give `decision`, for instance `run.plan_of(trace.task_id).decision`")
-        decision = plan.decision
-    questions = () if plan is None else plan.survey.questions
-    own_combiners = None if combiners is None else lambda: combiners
-    return Explanation(trace, decision, questions, lambda: group, own_combiners, config)
+    name = repr(trace.response_id)
+    plan = trace.plan if plan is None else plan
+    if plan is None:
+        problem = f"the trace of response {name} has no plan"
+        raise InputError(f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run")
+    if plan.digest != trace.plan_digest:
+        raise InputError(f"the trace of response {name} has another plan than the one given; give the plan of its task")
+    return Explanation(trace, plan.decision, plan.survey.questions, lambda: group, config=config)

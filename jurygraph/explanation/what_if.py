@@ -68,7 +68,7 @@ class Redecision:
         if now.value != trace.reward.value:
             shown, found = format_plain(trace.reward.value), format_plain(now.value)
             problem = f"the trace of response {trace.response_id!r} has reward {shown}, and its verdicts give {found}"
-            raise TraceMismatch(f"{problem} under this decision; give the decision and combiners of its run")
+            raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
         changes = [*self._verdict_changes(explained), *self._gate_changes(trace)]
         return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
 

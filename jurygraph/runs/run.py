@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
+    from jurygraph.decision.combiner import Combiners
+    from jurygraph.explanation import Explanation
+
 _Model = TypeVar("_Model", bound=FrozenModel)
 ProgressCallback = Callable[[int], None]
 """A callback that receives the number of newly finished items of a pass over a whole run."""
@@ -55,13 +59,15 @@ class Run(Displayed):
 
         with Run.open("run") as run:
             rewards = {trace.response_id: trace.reward.value for trace in run.traces()}
+            print(run.explain("task-1/a"))
 
     Attributes:
         folder: the run's folder.
         header: what the run was made from: files, config, model, evaluators and their versions.
         ledger: the records.
 
-    Raises `TraceMismatch` where the stored content cannot be the content that was written.
+    Raises `TraceMismatch` where the stored content cannot be the content that was written, and `InputError` if the run
+    was closed.
     """
 
     def __init__(self, folder: Path, ledger: Ledger, header: Header) -> None:
@@ -135,6 +141,45 @@ class Run(Displayed):
         """Return the folder of the config's own modules when the run was scored; None where all were installed."""
         code = self.header.code
         return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
+
+    def allow_modules(self, revised: Config | None = None, *, only_combiners: bool = False) -> None:
+        """Allow imports of the modules that the config names, from the folder where they were when the run was scored.
+
+        A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
+        `InputError` if that folder is gone and a module is not installed, with `only_combiners` one with a combiner;
+        and `ConfigError` like `allow_modules_in_folder`.
+        """
+        from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
+
+        configs = [self.source.config, self.config, *([] if revised is None else [revised])]
+        folder = self.source.code_folder or self.code_folder or (None if revised is None else Path())
+        if folder is None:
+            return
+        if folder.is_dir():
+            allow_modules_in_folder(*configs, folder=folder)
+            return
+        for key, name in (named for config in configs for named in modules_named_in(config)):
+            if find_spec(name) is None and (key.startswith("components.") or not only_combiners):
+                problem = f"{key} names {name!r}, which this run looks for in {folder}; that folder is missing"
+                hint = "move the run and the folder together, or install the module"
+                raise InputError(f"{self.folder}: {problem}; {hint}")
+
+    def load_combiners(self) -> "Combiners":
+        """Return the combiners of the config; your own are imported as `allow_modules` describes.
+
+        Raises `InputError` where a version differs from that of the run.
+        """
+        from jurygraph.agents.registry import load_combiners  # lazily: it loads NumPy
+
+        self.allow_modules(only_combiners=True)
+        combiners = load_combiners(self.config, self.header.evaluators.values())
+        for name, version in self.header.combiners.items():
+            version_here = combiners[name].version if name in combiners else "none"
+            if version_here != version:
+                problem = f"was decided with combiner {name} of version {version}, and here it has {version_here}"
+                hint = "rewards can be recomputed with the version of the run alone"
+                raise InputError(f"{self.folder}: {problem}; {hint}")
+        return combiners
 
     @cached_property
     def base(self) -> "Run | None":
@@ -332,6 +377,23 @@ class Run(Displayed):
         trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
         plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
+
+    def explain(self, response_id: str) -> "Explanation":
+        """Return the explanation of a response's reward; its `what_if` runs your own combiners, as `verify` does.
+
+        Raises `InputError` and `TraceMismatch` as `find_trace`, and `what_if` as `load_combiners`.
+        """
+        from jurygraph.explanation import Explanation  # lazily: it loads NumPy
+
+        trace = self.find_trace(response_id)
+        return Explanation(
+            trace,
+            self.decision_of(trace.task_id),
+            self.survey_outline_of(trace.task_id).questions,
+            group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
+            combiners=self.load_combiners,
+            config=self.config,
+        )
 
 
 def _read_model(ledger: Ledger, kind: str, model: type[_Model], digest: str) -> _Model:

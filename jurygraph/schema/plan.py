@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, field_validator
+from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
 from jurygraph.schema.profile import Profiles, with_profiles
@@ -105,11 +105,25 @@ class ComponentInput(FrozenModel):
     if_skipped: SkippedRule = "left-out"
 
 
+class Implementation:
+    """The object behind a name in a model; it takes part in no digest, schema, comparison or pickle of that model."""
+
+    def __init__(self, value: Any = None) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Implementation)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Implementation, ()
+
+
 class ComponentSpec(FrozenModel):
     """One component of the reward: its combiner, its inputs, and its signed weight.
 
     `direction` is -1 if a higher component means a lower reward: an unjudged cell is then filled in the opposite
-    direction, for example with 1 instead of 0 as the worst case.
+    direction, for example with 1 instead of 0 as the worst case. A plan made in this process also has the combiner
+    itself, as `implementation`.
     """
 
     name: Id
@@ -119,6 +133,12 @@ class ComponentSpec(FrozenModel):
     version: str
     inputs: dict[str, ComponentInput]
     params: dict[str, JsonValue] = Field(default_factory=dict)
+    _implementation: Implementation = PrivateAttr(default_factory=Implementation)
+
+    @property
+    def implementation(self) -> Any:
+        """Return the combiner; None if the spec was read from a file or another process."""
+        return self._implementation.value
 
     @field_validator("inputs")
     @classmethod

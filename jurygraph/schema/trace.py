@@ -3,16 +3,20 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.display import format_value, html_table
 from jurygraph.errors import TraceMismatch
+from jurygraph.schema.config import Config
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
+
+if TYPE_CHECKING:
+    from jurygraph.explanation import Explanation
 
 
 class Term(FrozenModel):
@@ -156,10 +160,13 @@ class Trace(FrozenModel):
         """Return the number of verdicts with a score that a gate set, without a judgement; `counts.judged` has them."""
         return sum(verdict.status == "ok" and verdict.gated_by is not None for verdict in self.verdicts)
 
-    def explain(self, **options: Any) -> Any:
-        """Return the `Explanation` of the reward; the options are those of `jurygraph.explain`."""
+    def explain(
+        self, plan: Plan | None = None, *, group: Sequence["Trace"] = (), config: Config | None = None
+    ) -> "Explanation":
+        """Return the explanation of the reward; `jurygraph.explain` describes the arguments and errors."""
         explain = import_module("jurygraph").explain  # by its public name: this room imports nothing above
-        return explain(self, **options)
+        explanation: Explanation = explain(self, plan, group=group, config=config)
+        return explanation
 
     @model_validator(mode="wrap")
     @classmethod

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.cli.commands.show import explain_response
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.explanation import Explanation
-from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
 from jurygraph.schema import ComponentInput, Decision, RecordedVerdict, Trace
 from tests.cli.conftest import Command, project, run
@@ -144,7 +142,7 @@ def check_changes(explanation: Explanation, run: Run) -> None:
     trace = explanation.trace
     group = [scored.trace for scored in run.group_of(trace.task_id)]
     decision, questions = run.decision_of(trace.task_id), run.survey_outline_of(trace.task_id).questions
-    names, combiners = [one.response_id for one in group], load_run_combiners(run)
+    names, combiners = [one.response_id for one in group], run.load_combiners()
     verdicts = [v for one in group for v in one.verdicts if v.about == one.response_id]
 
     def value_with(replaced: Sequence[RecordedVerdict], score: float) -> float:
@@ -178,7 +176,7 @@ def verdict_groups(trace: Trace) -> Iterator[list[RecordedVerdict]]:
 
 def explanations(run: Run) -> Iterator[Explanation]:
     for trace in run.traces():
-        yield explain_response(run, trace.response_id)
+        yield run.explain(trace.response_id)
 
 
 @pytest.mark.slow

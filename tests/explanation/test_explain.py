@@ -1,7 +1,11 @@
 """`trace.explain()` and `jurygraph.explain` in Python, and the changes that would matter."""
 
+import pickle
+from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
@@ -42,16 +46,57 @@ def test_text_of_a_response_cannot_control_the_terminal() -> None:
     assert "blunt\\u001b[2J" in str(explanation)
 
 
-def test_a_trace_without_its_plan_needs_a_decision() -> None:
+def test_a_trace_without_its_plan_needs_it() -> None:
     trace = score()["kind"]
     assert trace.plan is not None
     stored = jg.Trace.model_validate_json(trace.model_dump_json())
-    with pytest.raises(jg.InputError, match="the trace of response 'kind' has no plan; give `decision`"):
-        jg.explain(stored)
-    explanation = jg.explain(stored, trace.plan.decision)
+    with pytest.raises(
+        jg.InputError, match=r"the trace of response 'kind' has no plan; give `plan.* `run.explain\('kind"
+    ):
+        stored.explain()
+    explanation = stored.explain(jg.Plan.model_validate_json(trace.plan.model_dump_json()))
     assert explanation.sentences() == trace.explain().sentences()
-    with pytest.raises(jg.InputError, match="the questions of the trace are not known"):
-        explanation.what_if()
+    assert explanation.what_if() == trace.explain().what_if()
+    with jg.Jury.from_config(CONFIG) as jury, pytest.raises(jg.InputError, match="has another plan than the one given"):
+        stored.explain(jury.prepare(TASK.model_copy(update={"query": "What is 1 + 1?"})))
+
+
+def test_the_method_has_the_parameters_of_the_function() -> None:
+    function, method = signature(jg.explain), signature(jg.Trace.explain)
+    assert [str(one) for one in function.parameters.values()][1:] == [
+        str(one).replace("'Trace'", "jurygraph.schema.trace.Trace") for one in method.parameters.values()
+    ][1:]
+    assert function.return_annotation.__name__ == method.return_annotation == "Explanation"
+
+
+class Lowest(jg.Combiner):
+    def combine(self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+        values, present = zip(*(matrix.mean() for matrix in matrices.values()), strict=True)
+        return jg.Component(np.min(values, axis=0), np.any(present, axis=0), {})
+
+
+@pytest.mark.parametrize("combiner", [Lowest(), Lowest, f"{__name__}.Lowest"], ids=["object", "class", "name"])
+def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
+    class Local(Lowest):  # cannot be pickled, nor found by a name
+        pass
+
+    inputs = {"format": "maths.format", "steps": "maths.steps"}
+    settings: dict[str, Any] = {
+        "evaluators": ["maths.format", "maths.steps"],
+        "components": {"low": {"combiner": combiner, "inputs": inputs}, "local": {"combiner": Local, "inputs": inputs}},
+        "reward": {"low": 1.0, "local": 1.0},
+    }
+    with jg.Jury(**settings) as jury:
+        (trace,) = jury.score(TASK, RESPONSES[1:])
+        plan = jury.prepare(TASK)
+    changes = trace.explain().what_if()
+    assert [(change.name, change.gain) for change in changes if change.matters] != []
+    sent = pickle.loads(pickle.dumps(trace))  # as to another process
+    assert sent == trace
+    assert sent.explain().sentences() == trace.explain().sentences()
+    with pytest.raises(jg.InputError, match=r"unknown combiner 'Lo.*'.*; give `plan=jury.prepare\(task\)`"):
+        sent.explain().what_if()
+    assert sent.explain(plan).what_if() == changes
 
 
 def test_a_reward_that_depends_on_other_responses_needs_their_traces() -> None:

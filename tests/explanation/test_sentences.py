@@ -45,7 +45,7 @@ def finite(low: float, high: float) -> st.SearchStrategy[float]:
 
 
 def explanation_sentences(trace: Trace, decision: Decision) -> list[str]:
-    return Explanation(trace, decision).sentences()
+    return Explanation(trace, decision, ()).sentences()
 
 
 def show_lines(trace: Trace, decision: Decision) -> list[str]:
@@ -143,7 +143,7 @@ def test_printed_points_add_up_to_the_printed_sum(drawn: list[tuple[float, float
         for place, (weight, value) in enumerate(drawn)
         if weight
     )
-    explanation = Explanation(trace(reward(0.0, terms=terms)), Decision(specs=()))
+    explanation = Explanation(trace(reward(0.0, terms=terms)), Decision(specs=()), ())
     points, sums = explanation.points, [line for line in explanation.sentences() if line.startswith("Sum")]
     best, lost, total = Decimal(str(points.best)), [Decimal(str(line.lost)) for line in points.lines], points.total
     assert best - sum(lost) == Decimal(str(total)) == sum(Decimal(str(line.points)) for line in points.lines)
@@ -375,17 +375,17 @@ def test_a_rubric_lists_its_criteria_and_reductions_by_unmet_prerequisites():
     rubric = component("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
     decision = Decision(specs=(rubric,))
     low, high = verdict("a", score=0.25), verdict("b", score=1.0)
-    explanation = Explanation(decide(decision, low, high), decision, config=Config(evaluators=["criteria"]))
+    explanation = Explanation(decide(decision, low, high), decision, (), config=Config(evaluators=["criteria"]))
     assert points_of(explanation.sentences()) == [
         "Lost 0.675: rubric 0.325 of 1, weight 1; κ 1.",
         "  Lost 0.375: a 0.25 of 1, weight 1 × 1/2.",
         "  Lost 0.3: b 0.4 of 1, weight 1 × 1/2; 0.4 = 1 × 0.4 (a at 0.25, λ 0.2).",
     ]
     one = decide(decision, verdict("a", status="abstained"), high)
-    assert "b 0.2 of 1, weight 1 × 1/2; 0.2 = 1 × 0.2 (a, not judged, λ 0.2)" in str(Explanation(one, decision))
+    assert "b 0.2 of 1, weight 1 × 1/2; 0.2 = 1 × 0.2 (a, not judged, λ 0.2)" in str(Explanation(one, decision, ()))
     hard = Decision(specs=(rubric.model_copy(update={"combiner": "hard-local"}),))
     line = "counts 0 of its 1, because it depends on a at 0.25"
-    assert line in str(Explanation(decide(hard, low, high), hard))
+    assert line in str(Explanation(decide(hard, low, high), hard, ()))
 
 
 def test_a_part_without_a_verdict_is_marked_as_not_judged():

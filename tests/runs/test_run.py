@@ -64,6 +64,29 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
         Run.open(plain).find_trace("t2/r9")
 
 
+def test_a_closed_run_says_so(plain: Path) -> None:
+    with Run.open(plain) as run:
+        explanation = run.explain("t2/r1")
+    for read in (
+        lambda: run.find_trace("t2/r1"),
+        lambda: run.task("t2"),
+        lambda: list(run.traces()),
+        explanation.what_if,
+    ):
+        with pytest.raises(InputError, match=r"plain.*: this run is closed; use it inside its `with` block"):
+            read()
+
+
+def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
+    run = Run.open(rich)
+    with jg.Jury.from_config(FULL_CONFIG) as jury:
+        for task, responses in read_tasks(tasks):
+            traces = jury.score(task, responses)
+            for trace in traces:
+                one, other = run.explain(trace.response_id), trace.explain(group=traces, config=jury.config)
+                assert (one.sentences(), one.what_if()) == (other.sentences(), other.what_if())
+
+
 def test_a_closed_run_frees_its_caches(rich: Path) -> None:
     run = Run.open(rich)
     assert list(run.traces())

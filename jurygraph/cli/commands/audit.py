@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.jury_loading import allow_run_modules, disable_tracing
+from jurygraph.cli.jury_loading import disable_tracing
 from jurygraph.cli.options import AsJson, FilesOutside, RunFolder, option
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
@@ -49,7 +49,8 @@ def verify(
         jurygraph verify run --deep --expect-head 9f2c…
     """
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
-        allow_run_modules(stored_run, only_combiners=not deep)
+        if deep:
+            stored_run.allow_modules()
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
         deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
@@ -125,10 +126,12 @@ def seal(
         jurygraph seal run --key key.pem
         jurygraph verify run --signer public.pem
     """
-    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
-        allow_run_modules(stored_run, only_combiners=True)
-        with progress("verifying", stored_run.ledger.count, "records") as report:
-            written_seal = seal_run(stored_run, key, report)
+    with (
+        redirect_stdout_to_stderr(),
+        closing(Run.open(run)) as stored_run,
+        progress("verifying", stored_run.ledger.count, "records") as report,
+    ):
+        written_seal = seal_run(stored_run, key, report)
     sealed = f"{written_seal.records} records, head {written_seal.head}"
     lines = [escape_line(f"{run} was sealed at {written_seal.signed_at}: {sealed}"), f"by {written_seal.public_key}"]
     print_report(json, {"run": str(run), **written_seal.model_dump(mode="json")}, lines)

@@ -5,7 +5,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
-from jurygraph.cli.jury_loading import allow_run_modules
 from jurygraph.cli.options import AsJson, NewRun, RunFolder, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
@@ -64,7 +63,7 @@ def rescore(
     learned: dict[str, LearnedPanel] = {}
     with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
         config = apply_settings(stored_run.config, settings or [])
-        allow_run_modules(stored_run, config)
+        stored_run.allow_modules(config)
         for component in learn or []:
             with progress("learning", stored_run.tasks_scored, "tasks") as report:
                 learned[component] = learn_confusions(stored_run, config, component, report)

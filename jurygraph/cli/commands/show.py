@@ -23,11 +23,9 @@ from jurygraph.cli.render.text import (
 )
 from jurygraph.cli.render.trace import text_lines, trace_lines
 from jurygraph.errors import InputError
-from jurygraph.explanation import Explanation
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.export import export_jsonl, table_to_csv, trace_to_json_line, write_parquet
 from jurygraph.runs.integrity.bundle import export_bundle
-from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import import_library
 
@@ -80,7 +78,7 @@ def show(
     elif response is not None and json:
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
-        explained = explain_response(stored_run, response).explained
+        explained = stored_run.explain(response).explained
         print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts)))
     elif json:
         _print_traces(stored_run, selection)
@@ -160,20 +158,6 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
         print_report(json, content, verdict_lines(verdicts))
 
 
-def explain_response(run: Run, response: str) -> Explanation:
-    """Return the explanation of a response's reward in a run."""
-    trace = run.find_trace(response)
-    questions = run.survey_outline_of(trace.task_id).questions
-    return Explanation(
-        trace,
-        run.decision_of(trace.task_id),
-        questions,
-        group=lambda: [scored.trace for scored in run.group_of(trace.task_id)],
-        combiners=lambda: load_run_combiners(run),
-        config=run.config,
-    )
-
-
 def explain(
     run: RunFolder,
     response: Annotated[str | None, option("ID", "Explain only this response.")] = None,
@@ -200,7 +184,7 @@ def explain(
     stored_run = Run.open(run)
     responses = selection.select(stored_run, attrgetter("response_id")) if response is None else [response]
     for place, name in enumerate(responses):
-        explanation = explain_response(stored_run, name)
+        explanation = stored_run.explain(name)
         if json:
             print_report(True, explanation.to_dict(what_if), ())
         else:

@@ -12,11 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from jurygraph.agents.registry import load_combiners
 from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.canary import check_canaries
-from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards, recompute_statistics
+from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
 from jurygraph.runs.integrity.seal import KINDS_AFTER_HEAD, Seal, check_seal, load_private_key, signed_bytes
 from jurygraph.runs.outline import StoredGroup, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
@@ -200,21 +199,10 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | s
     return str(base.folder)
 
 
-def load_run_combiners(run: Run) -> Combiners:
-    """Return the combiners of a run's config. Raises `InputError` where a version differs from that of the run."""
-    combiners = load_combiners(run.config, run.header.evaluators.values())
-    for name, version in run.header.combiners.items():
-        version_here = combiners[name].version if name in combiners else "none"
-        if version_here != version:
-            problem = f"was decided with combiner {name} of version {version}, and here it has {version_here}"
-            raise InputError(f"{run.folder}: {problem}; rewards can be recomputed with the version of the run alone")
-    return combiners
-
-
 def _check_rewards(run: Run) -> None:
     """Recompute every reward and require that it is the same to the last bit."""
     groups = _check_statistics(run, read_groups(run)) if run.base is None else read_groups(run)
-    combiners = load_run_combiners(run)
+    combiners = run.load_combiners()
     for trace, reward in recompute_rewards(run, groups, lambda group: run.decision(group.decision), combiners):
         if json.dumps(trace.reward) != json.dumps(reward):
             differences = changes(trace.reward, json.loads(json.dumps(reward)))

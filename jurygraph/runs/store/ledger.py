@@ -47,7 +47,8 @@ _PAGE_ROWS = 500
 class Ledger:
     """An open ledger. Appended records are visible to others once they are committed.
 
-    Raises `TraceMismatch` if the file is not a SQLite file or is damaged, and `InputError` if the disk is full.
+    Raises `TraceMismatch` if the file is not a SQLite file or is damaged, and `InputError` if the disk is full or the
+    ledger was closed.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
@@ -356,6 +357,9 @@ def _translate_errors(path: Path) -> Iterator[None]:
         if code in _ENVIRONMENT_PROBLEMS:
             raise InputError(f"{path}: {_ENVIRONMENT_PROBLEMS[code].format(error)}") from None
         raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
+    except sqlite3.ProgrammingError:  # not about the file: the connection was closed
+        hint = "use it inside its `with` block, or open it again"
+        raise InputError(f"{path.parent}: this run is closed; {hint}") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
 

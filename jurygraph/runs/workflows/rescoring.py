@@ -27,7 +27,6 @@ from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stak
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.panel import ConsensusOfJudges, level_values, nearest_level, to_confusions
 from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
-from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.chain import Draft
@@ -65,7 +64,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     """
     _refuse_other_questions(run, config)
     records = run.header.evaluators
-    combiners = load_run_combiners(run) if config == run.config else load_combiners(config, records.values())
+    combiners = run.load_combiners() if config == run.config else load_combiners(config, records.values())
     check_recipe(config, records)
     existing = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
     if existing is not None:

@@ -647,6 +647,13 @@ class Half(Mean):
 """
 
 
+WITH_COMBINERS = [
+    ("verify",),
+    ("rescore", "--out", "again", "--set", "scale=2"),
+    ("explain", "--response", "salt/a", "--what-if"),
+]
+
+
 @pytest.fixture
 def run_with_own_combiner(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run whose rewards were computed by a custom combiner in the folder of the config."""
@@ -660,7 +667,7 @@ def run_with_own_combiner(project: Path, run: Command, monkeypatch: pytest.Monke
     return project / "run"
 
 
-@pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
+@pytest.mark.parametrize("command", WITH_COMBINERS)
 @pytest.mark.parametrize("elsewhere", [False, True])
 def test_a_custom_combiner_is_imported_from_its_folder_at_scoring(
     run_with_own_combiner: Path,
@@ -675,7 +682,7 @@ def test_a_custom_combiner_is_imported_from_its_folder_at_scoring(
     assert run_process(command[0], run_with_own_combiner, *command[1:]).code == 0
 
 
-@pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
+@pytest.mark.parametrize("command", WITH_COMBINERS)
 def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Path, command: tuple[str, ...]):
     (run_with_own_combiner.parent / "own.py").unlink()
     ended = run_process(command[0], run_with_own_combiner, *command[1:])
@@ -684,10 +691,10 @@ def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Pa
     assert not (tmp_path / "again").exists()
 
 
-@pytest.mark.parametrize("command", [("verify", "run"), ("rescore", "run", "--out", "again")])
+@pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again"), WITH_COMBINERS[-1]])
 def test_a_combiner_of_another_version_is_refused(run_with_own_combiner: Path, command: tuple[str, ...]):
     (run_with_own_combiner.parent / "own.py").write_text(OWN_COMBINER.replace("* 0.5", "* 0.25"))
-    ended = run_process(*command)
+    ended = run_process(command[0], "run", *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "was decided with combiner own.Half of version" in ended.err
 

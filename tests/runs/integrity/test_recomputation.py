@@ -10,7 +10,6 @@ import pytest
 from jurygraph.decision.decide import is_independent
 from jurygraph.runs.integrity import recomputation
 from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
-from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.outline import read_groups
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import rescore
@@ -18,7 +17,7 @@ from tests.runs.sample_runs import SIMPLE_CONFIG, evaluator_config, make_tasks, 
 
 
 def recompute(run: Run) -> list[str]:
-    combiners = load_run_combiners(run)
+    combiners = run.load_combiners()
     rewards = recompute_rewards(run, read_groups(run), lambda group: run.decision(group.decision), combiners)
     return [json.dumps(reward) for _, reward in rewards]
 
