@@ -66,8 +66,8 @@ class Run(Displayed):
         header: what the run was made from: files, config, model, evaluators and their versions.
         ledger: the records.
 
-    Raises `TraceMismatch` where the stored content cannot be the content that was written, and `InputError` if the run
-    was closed.
+    Raises `TraceMismatch` where the stored content cannot be the content that was written, and `InputError` for an
+    unknown id, or if the run was closed.
     """
 
     def __init__(self, folder: Path, ledger: Ledger, header: Header) -> None:
@@ -236,7 +236,7 @@ class Run(Displayed):
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
         ledger = self.source.ledger
-        text = ledger.texts_of(ledger.require("task", task_id)).get(0)
+        text = ledger.texts_of(self._task_record(ledger, task_id)).get(0)
         return None if text is None else json.loads(text)
 
     def task(self, task_id: str) -> Task | None:
@@ -273,11 +273,18 @@ class Run(Displayed):
 
     def survey_outline_of(self, task_id: str) -> SurveyOutline:
         """Return the survey of a task, without its texts."""
-        return self.source.survey_outline(self.source.ledger.require("task", task_id).content["survey"])
+        return self.source.survey_outline(self._task_record(self.source.ledger, task_id).content["survey"])
 
     def decision_of(self, task_id: str) -> Decision:
         """Return the decision of a task."""
-        return self.decision(self.ledger.require("task", task_id).content["decision"])
+        return self.decision(self._task_record(self.ledger, task_id).content["decision"])
+
+    def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:
+        """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
+        if not any(self.source.ledger.find(kind, task_id) for kind in ("task", "group")):
+            hint = did_you_mean(task_id, self.source.ledger.keys("task")) or "use the `task_id` of a trace"
+            raise InputError(f"{self.folder}: there is no task {task_id!r}; {hint}")
+        return ledger.require(kind, task_id)
 
     def questions(self) -> list[str]:
         """Return the names of all questions except those about pairs, in the order of the surveys."""
@@ -356,7 +363,7 @@ class Run(Displayed):
 
     def group_of(self, task_id: str) -> list[ScoredResponse]:
         """Return the traces of a task's group."""
-        return self.group(self.source.ledger.require("group", task_id))
+        return self.group(self._task_record(self.source.ledger, task_id, "group"))
 
     def find_trace(self, response_id: str) -> Trace:
         """Return the trace of one response.

@@ -64,6 +64,18 @@ def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
         Run.open(plain).find_trace("t2/r9")
 
 
+@pytest.mark.parametrize("method", ["task", "planned_task", "plan_of", "decision_of", "group_of"])
+def test_an_unknown_task_is_refused_with_the_nearest_one(plain: Path, method: str) -> None:
+    run = Run.open(plain)
+    with pytest.raises(InputError, match=r"there is no task 't9'; did you mean t\d\?"):
+        getattr(run, method)("t9")
+    execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'task'")
+    with pytest.raises(InputError, match="there is no task 't9'; use the `task_id` of a trace"):
+        getattr(run, method)("t9")
+    with pytest.raises(TraceMismatch, match="records of it are lost"):
+        getattr(run, method)("t1")
+
+
 def test_a_closed_run_says_so(plain: Path) -> None:
     with Run.open(plain) as run:
         explanation = run.explain("t2/r1")
