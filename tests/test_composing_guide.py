@@ -16,6 +16,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
@@ -139,6 +140,15 @@ def test_what_the_page_shows_is_what_comes_out(followed: list[Typed | Shown]) ->
     for text, command in shown:
         for part in re.split(r"^…\n", text, flags=re.MULTILINE):
             assert part in command.printed, f"{command.line}\n{command.printed}"
+
+
+def test_the_combiner_of_the_page_leaves_out_an_input_without_verdicts() -> None:
+    names: dict[str, Any] = {"__name__": "weakest"}
+    exec(FILES["weakest.py"], names)
+    cells, yes, one = np.array([[0.5]]), np.array([[True]]), np.ones(1)
+    inputs = {"a": jg.ScoreMatrix(cells, yes, yes, yes, one), "b": jg.ScoreMatrix(cells * 0, ~yes, ~yes, ~yes, one)}
+    component = names["Weakest"]().combine(inputs, {})
+    assert (component.value.tolist(), component.present.tolist()) == ([0.5], [True])
 
 
 def test_the_entry_points_shown_are_those_of_the_package(saved: Path, followed: list[Typed | Shown]) -> None:
@@ -358,8 +368,8 @@ MISTAKES = [
     Mistake(
         "combiner 'weakest.Weakest' failed: every array of a component has one number for each response",
         "weakest.py",
-        "value = np.min([value for value, _ in means.values()], axis=0)",
-        "value = np.min([value for value, _ in means.values()], axis=1)",
+        "for value, has_value in means.values()], axis=0)",
+        "for value, has_value in means.values()], axis=1)",
         "weakest.yaml",
     ),
     Mistake(

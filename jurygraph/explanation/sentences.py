@@ -47,7 +47,10 @@ def reward_sentence(trace: Trace) -> str:
     if reward.value is not None:
         status = "" if reward.status == "ok" else ", a degraded reward"
         return f"{subject} to task {trace.task_id} gets {format_plain(reward.value)}{status}."
-    partial = "" if reward.partial is None else f"; the judged part alone would give {format_plain(reward.partial)}"
+    counted = [term for term in reward.terms if term.weight and term.value is not None]
+    absent = [term.name for term in counted if reward.components[term.name] is None]
+    part = "the judged part alone" + (f", without {_join(absent)}," if absent else "")
+    partial = "" if reward.partial is None else f"; {part} would give {format_plain(reward.partial)}"
     return f"{subject} to task {trace.task_id} gets no reward: it failed{partial}."
 
 

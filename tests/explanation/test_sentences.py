@@ -112,6 +112,10 @@ def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
     lines = sentences(trace(reward(None, "failed", partial=0.25, notes=("nothing that counts was judged",))))
     assert lines[0] == "Response r to task t gets no reward: it failed; the judged part alone would give 0.25."
     assert lines[1] == "Why: nothing that counts was judged."
+    given = ("a", 1.0, 0.2), ("not applicable", 1.0, None), ("weightless", 0.0, 0.2)
+    terms = tuple(Term(name=name, weight=w, value=value, contribution=value and w * value) for name, w, value in given)
+    failed = reward(None, "failed", partial=0.0, terms=terms, components=dict.fromkeys([one.name for one in terms]))
+    assert sentences(trace(failed))[0].endswith("; the judged part alone, without a, would give 0.")
 
 
 def test_a_degraded_reward_is_called_degraded():
@@ -188,7 +192,8 @@ def test_equal_changes_share_a_line_and_no_gain_is_printed_as_0():
 
 def test_the_sum_of_a_failed_reward_is_hypothetical():
     terms = tuple(Term(name=name, weight=1.0, value=0.5, contribution=0.5) for name in "ab")
-    assert "The sum would be 2 at best - 0.5 - 0.5 = 1." in sentences(trace(reward(None, "failed", terms=terms)))
+    failed = reward(None, "failed", terms=terms, components={"a": 0.5, "b": 0.5})
+    assert "The sum would be 2 at best - 0.5 - 0.5 = 1." in sentences(trace(failed))
 
 
 GATES: dict[str, Any] = {

@@ -76,7 +76,7 @@ def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
 
 def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     trace, reward, counts = explanation.trace, explanation.trace.reward, explanation.trace.reward.counts
-    unjudged = {one.term.name: one.unjudged for one in explanation.terms}
+    terms = {one.term.name: one for one in explanation.terms}
     lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
     if reward.value is None:
         lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
@@ -94,13 +94,15 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     lines += ["", *format_table(["term", "weight", "value", "contribution"], rows)]
     for term in reward.terms:
         if is_filled_in(alone := judged[term.name], term.value):
-            part = "nothing was judged" if alone is None else f"the judged part alone is {format_number(alone)}"
+            part = "the judged part alone has no value" if terms[term.name].is_judged else "nothing was judged"
+            part = part if alone is None else f"the judged part alone is {format_number(alone)}"
             lines.append(f"* {escape_line(term.name)}: filled in by the failure rule; {part}")
     lines += [
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
     ]
     for name, parts in reward.parts.items():
-        marks = {part: "*" if part in unjudged.get(name, ()) else "" for part in parts}
+        unjudged = terms[name].unjudged if name in terms else ()
+        marks = {part: "*" if part in unjudged else "" for part in parts}
         shown = ", ".join(f"{part} {marks[part]}{format_number(value)}" for part, value in parts.items())
         lines.append(f"{escape_line(name)} consists of {escape_line(shown)}")
     for name, figures in reward.diagnostics.items():

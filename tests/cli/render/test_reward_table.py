@@ -150,18 +150,31 @@ def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: p
     assert whole[0].endswith("shaky"), "a pipe gets it whole"
 
 
+NEEDS_ALL = """
+
+class NeedsAll(jg.Combiner):
+    def combine(self, matrices, params):
+        (first, has_first), (second, has_second) = (matrix.mean() for matrix in matrices.values())
+        return jg.Component((first + second) / 2, has_first & has_second, {})
+"""
+
+
 def test_a_trace_marks_the_part_that_was_not_judged(tmp_path: Path, run: Command) -> None:
     config = """
 evaluators: [manners.polite, manners.judge]
 components: {both: {combiner: mean, inputs: {polite: manners.polite, judge: manners.judge}}}
 reward: {both: 1.0}
 """
-    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS)
+    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS + NEEDS_ALL)
     run("score", project / "tasks.jsonl", "--out", project / "run")
     shown = run("show", project / "run", "--response", "door/a").out.splitlines()
     assert "both consists of judge *0.0000, polite 1.0000" in shown
     assert "* both: filled in by the failure rule; the judged part alone is 1.0000" in shown
     assert run("show", project / "run", "--limit", 1).out.splitlines()[2].split()[-1] == "*0.5000"
+    (project / "jury.yaml").write_text(config.replace("combiner: mean", "combiner: manners.NeedsAll"))
+    run("score", project / "tasks.jsonl", "--out", project / "again")
+    shown = run("show", project / "again", "--response", "door/a").out.splitlines()
+    assert "* both: filled in by the failure rule; the judged part alone has no value" in shown
 
 
 def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
