@@ -228,7 +228,7 @@ def test_equal_parts_are_rounded_together(parts: list[tuple[float, str]], weight
     questions = ComponentInput(questions=tuple(v.question for v in verdicts), weights=(1.0,) * len(parts))
     component = spec("crit", weight).model_copy(update={"inputs": {"crit": questions}})
     decision = Decision(specs=(component, spec("good", 0.5)))
-    check_lines(Explanation(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision))
+    check_lines(Explanation(decide(decision, *verdicts, verdict("good", score=1 / 3)), decision, ()))
 
 
 def test_a_line_that_is_off_is_noticed() -> None:
