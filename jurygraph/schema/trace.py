@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
@@ -14,9 +14,6 @@ from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit
 from jurygraph.schema.plan import Plan, Question
 from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, RecordedVerdict
-
-if TYPE_CHECKING:
-    from jurygraph.explanation import Explanation
 
 
 class Term(FrozenModel):
@@ -160,13 +157,10 @@ class Trace(FrozenModel):
         """Return the number of verdicts with a score that a gate set, without a judgement; `counts.judged` has them."""
         return sum(verdict.status == "ok" and verdict.gated_by is not None for verdict in self.verdicts)
 
-    def explain(
-        self, plan: Plan | None = None, *, group: Sequence["Trace"] = (), config: Config | None = None
-    ) -> "Explanation":
-        """Return the explanation of the reward; `jurygraph.explain` describes the arguments and errors."""
+    def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = (), config: Config | None = None) -> Any:
+        """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""
         explain = import_module("jurygraph").explain  # by its public name: this room imports nothing above
-        explanation: Explanation = explain(self, plan, group=group, config=config)
-        return explanation
+        return explain(self, plan, group=group, config=config)
 
     @model_validator(mode="wrap")
     @classmethod
