@@ -211,7 +211,7 @@ def test_unsupported_parameters_of_a_model_are_omitted(
     monkeypatch.setattr(litellm, "acompletion", record_arguments)
     given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
     with pytest.raises(Fault, match="nothing is sent"):
-        asyncio.run(LiteLLM(model).complete(request(model, parameters=given), 9.0))
+        asyncio.run(complete(LiteLLM(model), request(model, parameters=given), 9.0))
     sent = {name: arguments[name] for name in given if name in arguments}
     assert sent.keys() == left
     if not model.startswith("unheard-of"):  # and with what is left litellm has nothing to refuse
