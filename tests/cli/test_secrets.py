@@ -114,7 +114,7 @@ def script(body: dict[str, Any], number: int) -> Answer:
     secret = list(SECRETS.values())[number % NUMBER]
     echo = all_encodings(secret)
     if number % TASKS == 0:
-        return status(401, {"X-Echo": leaky.ENCODINGS["hex"](secret)}, {"error": {"message": f"wrong key {echo}"}})
+        return status(400, {"X-Echo": leaky.ENCODINGS["hex"](secret)}, {"error": {"message": f"wrong key {echo}"}})
     if number % TASKS == 1:
         return status(500, body=f"<p>Authorization: Bearer {echo}</p>")
     if number % TASKS == 2:
@@ -197,6 +197,12 @@ class Commands:
         return ended
 
 
+def refuse(body: dict[str, Any], number: int) -> Answer:
+    """Refuse the key, which ends a run, and disclose every secret."""
+    echo = " ".join(map(all_encodings, SECRETS.values()))
+    return status(401, {"X-Echo": leaky.ENCODINGS["hex"](next(iter(SECRETS.values())))}, {"error": {"message": echo}})
+
+
 def score_and_read(run: Commands, folder: Path, config: Path) -> None:
     """Score, and everything that reads a run."""
     tasks, made = folder / "tasks.jsonl", folder / "run"
@@ -238,7 +244,13 @@ def test_no_secret_is_written_to_a_file_or_a_stream(
         commands("attack", "attack", *given, "--max-calls", 30, code={0, 1, 3, 4})
         commands("annotate", "annotate", tmp_path / "tasks.jsonl", "--config", attack, "-o", tmp_path / "graphs.jsonl",
                  code={0, 1, 2, 3})  # fmt: skip
-    assert find_leaks(tmp_path, commands.ended, own | {config, attack}) == {}
+    with run_server(refuse) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        model = f"openai-compatible:{server.url}#tiny" if backend == "native" else "openai/tiny"
+        refused = write_config(tmp_path, "refused.yaml", **CONFIG | {"model": model})
+        given = ("--config", refused, "--out", tmp_path / "refused")
+        commands("refused key", "score", tmp_path / "tasks.jsonl", *given, code={3})
+    assert find_leaks(tmp_path, commands.ended, own | {config, attack, refused}) == {}
     assert (tmp_path / "calls.jsonl").stat().st_size > 0
     assert sum(ended.out.count("[redacted]") for ended in commands.ended.values()) > NUMBER
 
