@@ -237,6 +237,8 @@ def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
 
     with asyncio.Runner() as loop:
         for place, one in enumerate(cases):
+            if {row["reviewer"] for row in one.said}.isdisjoint(one.about.reviewers):
+                continue  # a reviewer without any rating is refused
             for said in loop.run(asked(one, place)):
                 yield one, said
 
