@@ -83,7 +83,7 @@ def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> None:
     typed = [line for line in [*commands(README), *commands(TOUR)] if ASKING not in line]
-    assert len(typed) == 38
+    assert len(typed) == 41
     for example in ("maths", "consensus"):
         shutil.copytree(ROOT / "examples" / example, written / "examples" / example)
     for line in typed:

@@ -124,7 +124,7 @@ class CallLimits:
 
     async def _call_until_hanging(self, sequence: "_CallSequence") -> list[Result]:
         with self.threads.record_calls() as made:
-            future = asyncio.get_running_loop().run_in_executor(self.threads, sequence.run)
+            future = asyncio.get_running_loop().run_in_executor(self.threads, copy_context().run, sequence.run)
         try:
             while not (await asyncio.wait({future}, timeout=sequence.seconds_left()))[0]:
                 if sequence.stop_if_late():
