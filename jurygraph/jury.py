@@ -92,16 +92,16 @@ class Jury(Displayed):
         gateway: "Gateway | None" = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        code_folder: Path | None = None,
+        code_folder: str | Path | None = None,
         **settings: Any,
     ) -> None:
         require_type("max_cost", max_cost, int | float | None, "give US dollars")
         require_type("max_calls", max_calls, int | None, "give a number of calls")
-        require_type("code_folder", code_folder, Path | None, "give a pathlib.Path")
+        require_type("code_folder", code_folder, str | Path | None, "give a path")
         self.config = config = _choose_config(config, settings)
         refuse_secrets_in_config(config)
-        uses_code_folder = code_folder is not None and allow_modules_in_folder(config, folder=code_folder)
-        self.code_folder = code_folder if uses_code_folder else None
+        folder = None if code_folder is None else Path(code_folder)
+        self.code_folder = folder if folder is not None and allow_modules_in_folder(config, folder=folder) else None
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = run_isolated_sync(
@@ -138,15 +138,16 @@ class Jury(Displayed):
         model: Any = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
-        code_folder: Path | None = None,
+        code_folder: str | Path | None = None,
     ) -> Self:
         """Return a jury from a YAML file, a mapping or a Config, with the limits and the code folder of the class.
 
-        `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too.
+        `model` replaces the config's own: a name, or a model as an object. A mapping may contain objects, too. Modules
+        that a file names are looked for in its folder, unless `code_folder` is given.
         """
         require_type("source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config")
         if isinstance(source, str | Path):
-            config = read_config(Path(source), model)
+            config, code_folder = read_config(Path(source), model), code_folder or Path(source).parent
         elif isinstance(source, Config) and model is None:
             config = source
         else:

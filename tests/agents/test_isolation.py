@@ -141,7 +141,7 @@ def test_a_module_next_to_the_config_is_found(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("import helper\n\ndef one(task, response):\n    return helper.ONE\n")
     (tmp_path / "helper.py").write_text("ONE = 1.0\n")
     (tmp_path / "jury.yaml").write_text("evaluators: [{use: beside.one, isolate: process}]\n")
-    with jg.Jury.from_config(tmp_path / "jury.yaml", code_folder=tmp_path) as jury:
+    with jg.Jury.from_config(tmp_path / "jury.yaml") as jury:
         (trace,) = jury.score(TASK, [Response(id="a", text="a")])
     assert trace.reward.value == 1.0, trace.verdicts[0].reason
 
