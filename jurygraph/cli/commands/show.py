@@ -84,10 +84,14 @@ def show(
         _print_traces(stored_run, selection)
     else:
         print_reward_table(stored_run, selection, columns, all_components)
-        if not stored_run.is_closed:
-            scored, total = stored_run.tasks_scored, stored_run.header.extent.tasks
-            state = f"{scored} of {total} tasks are scored so far"
-            print_message(f"{state}; the same score command continues, without --limit if it has one")
+        _print_if_unfinished(stored_run)
+
+
+def _print_if_unfinished(run: Run) -> None:
+    """Print how many tasks are scored in a run that is not closed."""
+    if not run.is_closed:
+        state = f"{run.tasks_scored} of {run.header.extent.tasks} tasks are scored so far"
+        print_message(f"{state}; the same score command continues, without --limit if it has one")
 
 
 def _refuse_contradictions(response: str | None, one: Options, many: Options, json: bool) -> None:
@@ -190,6 +194,8 @@ def explain(
         else:
             separator = [""] if place else []
             print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
+    if response is None:
+        _print_if_unfinished(stored_run)
 
 
 def export(
@@ -236,6 +242,7 @@ def export(
     stored_run = Run.open(run)
     if output is not None:
         refuse_unwritable(output)
+    _print_if_unfinished(stored_run)
     if form not in ("csv", "parquet"):
         traces = export_jsonl(stored_run)
         _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))

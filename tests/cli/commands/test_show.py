@@ -355,12 +355,14 @@ def test_a_run_of_a_newer_version_is_not_reported_as_changed(scored_folder: Path
     assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
 
 
-def test_show_reports_the_progress_of_a_stopped_run(project: Path, run: Command):
+def test_what_reads_a_stopped_run_reports_its_progress(project: Path, run: Command):
     run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
     expected = "1 of 2 tasks are scored so far; the same score command continues, without --limit if it has one\n"
     assert ended.err == expected
+    assert run("explain", project / "run").err == expected
+    assert run("export", project / "run", "--to", "csv").err == expected
 
 
 def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):
