@@ -77,7 +77,7 @@ def wait_for_lock(project: Path, name: str, process: subprocess.Popen[bytes]) ->
 
 
 def measure_run(project: Path, name: str) -> float:
-    """Return the seconds of a whole run from its lock on, so that kills can be spread over one on any machine."""
+    """Return the seconds of a whole run from its lock on, by which kills are spread on any machine."""
     process = start(project, name)
     wait_for_lock(project, name, process)
     begun = time.monotonic()
@@ -101,7 +101,7 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
     while kills < KILLS:
         process = start(project, name)
         wait_for_lock(project, name, process)
-        time.sleep(draw.uniform(0.0, length / 2))
+        time.sleep(draw.uniform(0.0, length / 2))  # each start goes on where the one before ended: less is left to do
         ended = process.poll() is not None
         process.send_signal(signal.SIGKILL)
         process.communicate()
