@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed, format_line
 from jurygraph.errors import ConfigError, InputError, ModelAccessError, TimeLimitExceeded
 from jurygraph.graphs import prepare_graph, score_graph
-from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
+from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
@@ -283,22 +283,27 @@ class Jury(Displayed):
         self._require_open()
         if not self._opened:
             for evaluator in self.evaluators.values():
-                open_evaluator(evaluator, self.config.langsmith)
+                self._call(evaluator, evaluator.open)
             self._opened = True
 
     def close(self) -> None:
         """Release the evaluators' resources (worker processes) and the event loop. Can be called more than once."""
         self._opened, self._closed = False, True
-        try:
+        with ExitStack() as closing:  # all is closed, whatever one of them raises
+            closing.callback(self.loop.close)
+            if (gateway := self.gateway) is not None:
+                closing.callback(lambda: self.loop.run(gateway.close()))
             for evaluator in self.evaluators.values():
-                try:
-                    run_isolated_sync(partial(call_within_limit, evaluator, evaluator.close), self.config.langsmith)
-                except TimeLimitExceeded as error:
-                    log.warning("%s; it is left behind", error)
-            if self.gateway is not None:
-                self.loop.run(self.gateway.close())
-        finally:
-            self.loop.close()
+                closing.callback(self._close, evaluator)
+
+    def _close(self, evaluator: Evaluator) -> None:
+        try:
+            self._call(evaluator, evaluator.close)
+        except TimeLimitExceeded as error:
+            log.warning("%s; it is left behind", error)
+
+    def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
+        run_isolated_sync(partial(call_within_limit, evaluator, method), self.config.langsmith)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
