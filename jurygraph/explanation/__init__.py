@@ -135,8 +135,8 @@ def explain(
         config: if given, the explanation shows the κ of rubrics.
 
     Raises:
-        InputError: the trace has no plan and none is given, or another one than that of the trace is given; or an
-            argument has a wrong type.
+        InputError: the trace has no plan and none is given, or another one than that of the trace is given; a trace in
+            `group` is of another group; or an argument has a wrong type.
     """
     require_type("trace", trace, Trace, "give one of jury.score(task, responses)")
     require_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
@@ -144,6 +144,8 @@ def explain(
     require_type("config", config, Config | None, "give jury.config, or none")
     for place, member in enumerate(group):
         require_type(f"group[{place}]", member, Trace, _GROUP_HINT)
+        if member.group != trace.group:
+            raise InputError(f"group[{place}]: belongs to another group of responses; {_GROUP_HINT}")
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan
     if plan is None:
