@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any, Self
@@ -59,6 +60,9 @@ class FrozenModel(Displayed, BaseModel):
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
             where = f"{name}.{problem.field}".removesuffix(".")
+            wanted = {each["ctx"]["class_name"] for each in error.errors() if each["type"] == "model_type"}
+            if len(wanted) == 1 and problem.remedy == "write an object":
+                problem = replace(problem, remedy=f"write {wanted.pop()}(…)")
             raise InputError(f"{where}: {problem}") from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so that no validation calls it
