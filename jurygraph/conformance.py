@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from jurygraph.jury import Jury
+from jurygraph.jury import GroupLike, Jury, read_groups
 from jurygraph.schema import RecordedVerdict, Response, Task
 
 T = TypeVar("T", Task, Response)
-Group = tuple[Task, Sequence[Response]]
 ODD_TEXTS = (
     "",
     " \n\t",
@@ -33,7 +32,7 @@ ODD_TEXTS = (
 
 def check_evaluator(
     use: Any,
-    groups: Iterable[Group],
+    groups: Iterable[GroupLike],
     derivers: Sequence[Any] = (),
     model: Any = "none",
 ) -> int:
@@ -46,10 +45,12 @@ def check_evaluator(
     Raises:
         AssertionError: a rule is broken.
         ConfigError, PlanError: the evaluator cannot be used at all.
+        InputError: one of `groups` is no jg.Group, and no pair of a task and its responses.
     """
     verdict_count = 0
     with Jury.from_config({"model": model, "evaluators": [use], "derivers": list(derivers)}) as jury:
-        for task, responses in groups:
+        for group in read_groups("groups", groups):
+            task, responses = group.task, group.responses
             first = _verdicts(jury, task, responses)
             verdict_count += len(first)
             _check_each(first, responses)

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import PydanticSerializationError
@@ -19,10 +20,10 @@ from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.concurrency import LoopThread, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
-from jurygraph.display import Displayed, format_line
+from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError, ModelAccessError, TimeLimitExceeded
 from jurygraph.graphs import prepare_graph, score_graph
-from jurygraph.graphs.execution import open_evaluator, run_isolated_sync, start_isolated
+from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import PrepareState, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
@@ -30,13 +31,13 @@ from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
+from jurygraph.schema.profile import ProfilesLine
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.request import CallSink
-    from jurygraph.schema.profile import ProfilesLine
 
 T = TypeVar("T")
 log = logging.getLogger(__name__)
@@ -50,16 +51,34 @@ Their traces take memory. With 8, a group may take nine times as long as the oth
 """
 
 
-class Group(NamedTuple):
-    """A task and all its responses, which are scored together. Without a plan, one is made."""
+@dataclass(frozen=True, slots=True, repr=False)
+class Group(Displayed):
+    """A task and all its responses, which are scored together. Without a plan, one is made.
+
+    A response may be its text alone: the third of task `a` is then `a/3`. Raises InputError for a wrong type.
+    """
 
     task: Task
     responses: Sequence[Response]
     plan: Plan | None = None
     reused_results: ReusedResults = NO_REUSED_RESULTS
 
-    def __repr__(self) -> str:
-        return format_line("Group", [("task", getattr(self.task, "id", None)), ("responses", self.responses)])
+    def __post_init__(self) -> None:
+        require_type("task", self.task, Task, _TASK_HINT)
+        require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
+        require_type("reused_results", self.reused_results, ReusedResults, "leave it out, or give ReusedResults")
+        if isinstance(self.responses, str) or not isinstance(self.responses, Sequence):
+            require_type("responses", self.responses, (), "give a list of Responses, or of their texts")
+        responses: list[Response] = []
+        for place, response in enumerate(self.responses):
+            if isinstance(response, str):
+                response = Response(id=f"{self.task.id}/{place + 1}", text=response)
+            require_type(f"responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
+            responses.append(response)
+        object.__setattr__(self, "responses", responses)
+
+    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
+        return [("task", self.task.id), ("responses", self.responses)]
 
 
 GroupLike = Group | tuple[Task, Sequence[Response | str]]
@@ -110,12 +129,7 @@ class Jury(Displayed):
         records = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
         check_recipe(config, records)
-        if gateway is None and config.model != "none":
-            from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
-
-            model = config.model if config.target is None else config.target
-            gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
-        self.gateway = gateway
+        self.gateway = gateway = _choose_gateway(gateway, config, max_cost, max_calls)
         secrets = () if gateway is None else gateway.backend.secrets
         self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
@@ -154,9 +168,7 @@ class Jury(Displayed):
             config = parse_config({**dict(source), **({} if model is None else {"model": model})})
         return cls(config, max_cost=max_cost, max_calls=max_calls, code_folder=code_folder)
 
-    async def aprepare(
-        self, task: Task, profiles: "ProfilesLine | None" = None, sink: "CallSink | None" = None
-    ) -> Plan:
+    async def aprepare(self, task: Task, profiles: ProfilesLine | None = None, sink: "CallSink | None" = None) -> Plan:
         """Return the plan for a task, made without any response. Parts that it lacks are those of `task_defaults`.
 
         The constraints of a stakeholder with only a profile in text are taken from `profiles`, or else read by the
@@ -165,6 +177,7 @@ class Jury(Displayed):
         """
         self._require_open()
         require_type("task", task, Task, _TASK_HINT)
+        require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
         task, context = self.config.task_defaults.complete(task), self.context.with_model(self.gateway, sink)
         start = PrepareState(task=task, profiles_line=profiles)
         with redacted_errors(context.secrets):
@@ -186,7 +199,7 @@ class Jury(Displayed):
         are reused. Raises InputError for an empty group, where two responses have the same id, for values of a wrong
         type, and for a closed jury; ModelAccessError if a server refuses the key or does not have the model.
         """
-        group = _read_group(Group(task, responses, plan, reused_results))  # type: ignore[arg-type]
+        group = Group(task, responses, plan, reused_results)  # type: ignore[arg-type]
         return await start_isolated(partial(self._score_group, group, sink), self.config.langsmith)
 
     async def ascore_many(
@@ -199,9 +212,8 @@ class Jury(Displayed):
         raised in the place of its traces.
         """
         self._require_open()
-        require_type("items", items, Iterable, _ITEM_HINT)
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
-        groups = (_read_item(place, item) for place, item in enumerate(items))
+        groups = read_groups("items", items)
         tasks = (start_isolated(partial(self._score_group, group, sink), self.config.langsmith) for group in groups)
         results = gather_in_order(tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)
         done, total = 0, len(items) if isinstance(items, Sized) else None
@@ -235,7 +247,7 @@ class Jury(Displayed):
     async def _score_group(self, group: Group, sink: "CallSink | None") -> list[Trace]:
         """Run the score graph on a group."""
         self._require_open()
-        group = group._replace(task=self.config.task_defaults.complete(group.task))
+        group = replace(group, task=self.config.task_defaults.complete(group.task))
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
         start = score_graph.initial_state(plan, group.responses, group.reused_results)
@@ -259,7 +271,7 @@ class Jury(Displayed):
         """Return the number of groups that are scored concurrently."""
         return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
 
-    def prepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
+    def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
         return self.run(self.aprepare(task, profiles))
 
@@ -283,22 +295,27 @@ class Jury(Displayed):
         self._require_open()
         if not self._opened:
             for evaluator in self.evaluators.values():
-                open_evaluator(evaluator, self.config.langsmith)
+                self._call(evaluator, evaluator.open)
             self._opened = True
 
     def close(self) -> None:
         """Release the evaluators' resources (worker processes) and the event loop. Can be called more than once."""
         self._opened, self._closed = False, True
-        try:
+        with ExitStack() as closing:  # all is closed, whatever one of them raises
+            closing.callback(self.loop.close)
+            if (gateway := self.gateway) is not None:
+                closing.callback(lambda: self.loop.run(gateway.close()))
             for evaluator in self.evaluators.values():
-                try:
-                    run_isolated_sync(partial(call_within_limit, evaluator, evaluator.close), self.config.langsmith)
-                except TimeLimitExceeded as error:
-                    log.warning("%s; it is left behind", error)
-            if self.gateway is not None:
-                self.loop.run(self.gateway.close())
-        finally:
-            self.loop.close()
+                closing.callback(self._close, evaluator)
+
+    def _close(self, evaluator: Evaluator) -> None:
+        try:
+            self._call(evaluator, evaluator.close)
+        except TimeLimitExceeded as error:
+            log.warning("%s; it is left behind", error)
+
+    def _call(self, evaluator: Evaluator, method: Callable[[], None]) -> None:
+        run_isolated_sync(partial(call_within_limit, evaluator, method), self.config.langsmith)
 
     async def aclose(self) -> None:
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
@@ -338,28 +355,38 @@ def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
     return cast(Config, config)
 
 
-def _read_item(place: int, item: Any) -> Group:
-    """Return an item of `score_many` as a group. Raises InputError with its place."""
-    where = f"items[{place}]"
+def _choose_gateway(
+    gateway: "Gateway | None", config: Config, max_cost: float | None, max_calls: int | None
+) -> "Gateway | None":
+    """Return the gateway, or else one for the config's model; None for model none."""
+    if gateway is not None:
+        from jurygraph.models.gateway import Gateway  # imported lazily: only needed with a model
+
+        require_type("gateway", gateway, Gateway, "leave it out, or give the `gateway` of a jury")
+    elif config.model != "none":
+        from jurygraph.models.factory import open_gateway
+
+        model = config.model if config.target is None else config.target
+        gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
+    return gateway
+
+
+def read_groups(argument: str, items: Any) -> Iterator[Group]:
+    """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
+    require_type(argument, items, Iterable, _ITEM_HINT)
+    return (_read_group(f"{argument}[{place}]", item) for place, item in enumerate(items))
+
+
+def _read_group(where: str, item: Any) -> Group:
+    if isinstance(item, Group):
+        return item
     require_type(where, item, tuple, _ITEM_HINT)
-    if not isinstance(item, Group) and len(item) != 2:
+    if len(item) != 2:
         raise InputError(f"{where}: has {len(item)} entries; {_ITEM_HINT}")
-    return _read_group(Group(*item), where=f"{where}.")
-
-
-def _read_group(group: Group, where: str = "") -> Group:
-    """Return a group with its texts as responses. Raises InputError with the name of an argument of a wrong type."""
-    require_type(f"{where}task", group.task, Task, _TASK_HINT)
-    require_type(f"{where}plan", group.plan, Plan | None, "give one of jury.prepare(task), or none")
-    if isinstance(group.responses, str) or not isinstance(group.responses, Sequence):
-        require_type(f"{where}responses", group.responses, (), "give a list of Responses, or of their texts")
-    responses: list[Response] = []
-    for place, response in enumerate(group.responses):
-        if isinstance(response, str):
-            response = Response(id=f"{group.task.id}/{place + 1}", text=response)
-        require_type(f"{where}responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
-        responses.append(response)
-    return group._replace(responses=responses)
+    try:
+        return Group(*item)
+    except InputError as error:
+        raise InputError(f"{where}.{error}") from None
 
 
 def _refuse_without_access(traces: Iterable[Trace], reused: ReusedResults) -> None:

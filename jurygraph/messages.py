@@ -106,7 +106,7 @@ def describe_value(value: Any) -> str:
         return "null"
     if isinstance(value, Mapping):
         return "an object"
-    return "a list" if isinstance(value, list | tuple | set | frozenset) else name_type(value)
+    return "a list" if isinstance(value, list | tuple) else name_type(value)
 
 
 def name_type(value: Any) -> str:
@@ -166,6 +166,7 @@ _TEMPLATES = {
     "too_long": ("has {actual_length} entries", "give it at most {max_length:g}"),
     "string_too_short": ("is empty", "write at least one character"),
     "string_too_long": ("has {characters} characters", "write at most {max_length}"),
+    "invalid-json-value": ("is {value}", "write a list, an object, text, a number, true, false or null"),
     "finite_number": ("is not a finite number", "write a number that a 64-bit float can hold"),
 }
 """Problem and remedy by pydantic's kind of error, with places for the values of its context."""
@@ -188,6 +189,9 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
 
 def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     kind, context = error["type"], error.get("ctx", {})
+    places, found = ([step for step in steps if isinstance(step, int)] for steps in (error["loc"], path))
+    if len(places) > len(found) and not isinstance(value, list | tuple | Mapping):  # such as the fields of a model
+        return Problem(path, f"is {describe_value(value)}", "write a list")
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _TEMPLATES:

@@ -12,6 +12,7 @@ from jurygraph.graphs.execution import start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Group, Jury, check_group
+from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
 
@@ -33,6 +34,7 @@ class Planner(Displayed):
     """
 
     def __init__(self, jury: Jury) -> None:
+        require_type("jury", jury, Jury, "give a jg.Jury")
         self._jury = jury
         self._config = jury.config
 

@@ -30,7 +30,7 @@ class ScriptedJudge(Displayed, Backend):
 
     An answer is True or False; a probability, or a value on the item's scale; booleans for its parts; a function of the
     response's text that returns one of these; a mapping of fields of the reply itself; or a text, the whole reply,
-    valid or not. Quotations are added where a judge needs some.
+    valid or not. Quotations, and a reviewer's full confidence, are added where a judge needs them.
 
     A request without an answer gives a failed verdict; closing the jury (the end of its `with` block) then raises
     ModelError. `requests` are all requests so far, in the order in which they arrived.
@@ -108,7 +108,7 @@ def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str
 def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
     """Return the reply to an item whose schema has these fields."""
     quotes = [line.strip()[:200] for line in response.splitlines() if line.strip()][:1]
-    filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes}
+    filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
     if isinstance(answer, Mapping):
         return {name: value for name, value in filled.items() if name in fields} | dict(answer)
     if "met" in fields:

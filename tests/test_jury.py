@@ -15,6 +15,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, MAX_WAITING_GROUPS
 from jurygraph.schema import Config, Response, Task, Trace
@@ -250,7 +251,27 @@ WRONG: list[tuple[Any, str]] = [
     (lambda made: jg.Jury.from_config(7), "source: is an int; give a file, a dict or a Config"),  # type: ignore[arg-type]
     (lambda made: jg.Jury(max_cost="1", evaluators=[_length]), "max_cost: is a str; give US dollars"),
     (lambda made: jg.Jury(max_calls=True, evaluators=[_length]), "max_calls: is a bool; give a number of calls"),
+    (lambda made: jg.Jury(gateway=1, evaluators=[_length]), "gateway: is an int; leave it out, or give"),  # type: ignore[arg-type]
+    (lambda made: made.prepare(task(), 5), "profiles: is an int; give a line of a PROFILES file"),
+    (lambda made: jg.Group("t", ["a"]), "task: is a str; write jg.Task("),  # type: ignore[arg-type,list-item]
+    (lambda made: jg.Group(task(), [], reused_results=None), "reused_results: is a NoneType; leave it out"),  # type: ignore[arg-type]
+    (lambda made: jg.Planner("jury.yaml"), "jury: is a str; give a jg.Jury"),  # type: ignore[arg-type]
+    (lambda made: jg.explain("x"), "trace: is a str; give one of jury.score("),  # type: ignore[arg-type]
+    (lambda made: _scored(made).explain("p"), "plan: is a str; give jury.prepare("),
+    (lambda made: _scored(made).explain(group=1), "group: is an int; give all traces of jury.score("),
+    (lambda made: _scored(made).explain(group=["t"]), "group[0]: is a str; give all traces of jury.score("),
+    (lambda made: _scored(made).explain(config={}), "config: is a dict; give jury.config"),
+    (lambda made: jg.Run.open(None), "folder: is a NoneType; give the folder of a run"),  # type: ignore[arg-type]
+    (lambda made: jg.Run.open(b"run"), "folder: is a bytes; give the folder of a run"),  # type: ignore[arg-type]
+    (lambda made: jg.read_prompt(3), "file: is an int; give the path of a prompt"),  # type: ignore[arg-type]
+    (lambda made: check_evaluator(_length, 5), "groups: is an int; give a list of Groups"),  # type: ignore[arg-type]
+    (lambda made: check_evaluator(_length, [task()]), "groups[0]: is a Task; give a list of Groups"),  # type: ignore[list-item]
+    (lambda made: check_evaluator(_length, [(task(), [3])]), "groups[0].responses[0]: is an int; write"),  # type: ignore[list-item]
 ]
+
+
+def _scored(made: jg.Jury) -> Any:
+    return made.score(task(), [response("a", tone=0.5)])[0]
 
 
 @pytest.mark.parametrize(("use", "message"), WRONG, ids=[message for _, message in WRONG])

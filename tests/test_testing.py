@@ -1,5 +1,6 @@
 """`jurygraph.testing`: a judge that answers as a test scripts it."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,6 +64,20 @@ def test_a_mapping_sets_fields_of_the_reply_itself() -> None:
     assert trace.verdicts[0].status == "failed"
     assert trace.verdicts[0].failure is not None
     assert trace.verdicts[0].failure.cause == "response"
+
+
+@pytest.mark.parametrize(("answer", "score"), [(4, 0.75), (True, 1.0), ({"value": 4, "confidence": 60}, None)])
+def test_an_answer_to_a_reviewer_is_certain_unless_it_gives_a_confidence(
+    answer: Any, score: float | None, tmp_path: Path
+) -> None:
+    history = tmp_path / "history.csv"
+    history.write_text("reviewer,item,text,score\nann,a,A broom.,4\nann,b,A rug.,2\nbob,b,A rug.,3\n")
+    params = {"dimensions": {"appeal": {"text": "Would buy.", "scale": [1, 5]}}, "history": str(history)}
+    use = {"use": "personalized", "params": params}
+    with jg.Jury(model=ScriptedJudge({"Would buy": answer}), evaluators=[use]) as jury:
+        (trace,) = jury.score(jg.Task(id="t", query="q", reviewers=["ann"]), [TEXT])
+    assert trace.verdicts[0].status == "ok"
+    assert trace.reward.value == score
 
 
 def test_a_judge_without_items_gets_its_whole_reply() -> None:

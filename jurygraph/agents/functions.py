@@ -27,7 +27,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import digest_of
+from jurygraph.schema.frozen_model import FrozenModel, digest_of
 from jurygraph.schema.plan import Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
@@ -247,8 +247,9 @@ def criteria(
     Raises InputError for no criteria, and for an unknown field of one; the jury checks their values.
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f'criteria: is {name_type(values)}; write {{"polite": "It is polite."}}, or a list of texts')
+    if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
+        hint = 'write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric.criteria`'
+        raise InputError(f"criteria: is {name_type(values)}; {hint}")
     own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
     if not own:
         raise InputError('criteria: is empty; write {"polite": "It is polite."}, or a list of texts')

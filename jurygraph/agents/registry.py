@@ -33,6 +33,8 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
     target = _find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED) if use.target is None else use.target
     evaluator: Evaluator
+    if use.use == "<lambda>":
+        raise ConfigError("is a lambda, which has no name; write a function with `def`")
     if is_runnable(target) or inspect.isroutine(target):
         evaluator = adapt(target, use.use)
     elif isinstance(target, AdaptedEvaluator):
@@ -183,7 +185,7 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
         if not isinstance(target, ROLES):
             found = type(target).__name__
-            raise ConfigError(f"{name!r} is no {role}: it is a {found}; name a class, or one that is set up already")
+            raise ConfigError(f"{name!r} is no {role}: it is a {found}; subclass jurygraph.{role.capitalize()}")
         return _set_version(copy.copy(target))
     if inspect.isabstract(target):
         abstract: Iterable[str] = target.__abstractmethods__  # type: ignore[attr-defined]

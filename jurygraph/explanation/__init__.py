@@ -12,6 +12,7 @@ from jurygraph.explanation.points import Line, Points, count_points
 from jurygraph.explanation.sentences import to_sentences, what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, Redecision
+from jurygraph.messages import require_type
 from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Config, Decision, Plan, Question, Trace
 
@@ -119,6 +120,9 @@ def _find_combiner(spec: ComponentSpec) -> Combiner:
     return combiner
 
 
+_GROUP_HINT = "give all traces of jury.score(task, responses)"
+
+
 def explain(
     trace: Trace, plan: Plan | None = None, *, group: Sequence[Trace] = (), config: Config | None = None
 ) -> Explanation:
@@ -131,8 +135,17 @@ def explain(
         config: if given, the explanation shows the κ of rubrics.
 
     Raises:
-        InputError: the trace has no plan and none is given, or another one than that of the trace is given.
+        InputError: the trace has no plan and none is given, or another one than that of the trace is given; a trace in
+            `group` is of another group; or an argument has a wrong type.
     """
+    require_type("trace", trace, Trace, "give one of jury.score(task, responses)")
+    require_type("plan", plan, Plan | None, "give jury.prepare(task), or none")
+    require_type("group", group, Sequence, _GROUP_HINT)
+    require_type("config", config, Config | None, "give jury.config, or none")
+    for place, member in enumerate(group):
+        require_type(f"group[{place}]", member, Trace, _GROUP_HINT)
+        if member.group != trace.group:
+            raise InputError(f"group[{place}]: belongs to another group of responses; {_GROUP_HINT}")
     name = repr(trace.response_id)
     plan = trace.plan if plan is None else plan
     if plan is None:

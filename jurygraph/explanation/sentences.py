@@ -15,6 +15,7 @@ _MAX_REASON, _MOST_NAMES, _MOST_CHANGES = 300, 5, 10
 def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
     """Return sentences on the reward, its points in order of cost, missing verdicts, and the range they leave open."""
     trace, counts = explained.trace, explained.trace.reward.counts
+    discarded = explained.with_effect("discarded")
     return [
         reward_sentence(trace),
         *(f"Why: {note}." for note in trace.reward.notes),
@@ -23,12 +24,10 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
         *(f"{line[0].upper()}{line[1:]}." for line in origin_lines(trace)),
         *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in material_lines(trace)),
         *_stopped_sentences(explained.with_effect("gated")),
-        *(
-            f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}."
-            for one in explained.with_effect("discarded")
-        ),
+        *(f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}." for one in discarded),
         *_missing_sentences(explained.verdicts),
-        f"Verdicts: {counts.total} requested; {counts.judged - trace.gated} judged, "
+        f"Verdicts: {counts.total} requested; {counts.judged - trace.gated} judged"
+        f"{f' ({len(discarded)} of them discarded)' if discarded else ''}, "
         f"{f'{trace.gated} set by a gate, ' if trace.gated else ''}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable.",
         *(

@@ -62,7 +62,7 @@ class Redecision:
         if not is_known and not is_independent(self.decision, self.questions):
             raise InputError(
                 f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
-                "give the traces of all of them as `group`"
+                "write `trace.explain(group=traces)` with the traces of all of them"
             )
         now = self._decide(trace, self.decision, lambda verdict: verdict)
         if now.value != trace.reward.value:
@@ -74,7 +74,7 @@ class Redecision:
 
     def _decide(self, trace: Trace, decision: Decision, revise: _Revision) -> Reward:
         """Return the reward of a response after its verdicts were revised."""
-        group = self.group or (trace,)
+        group = self.group if any(one.response_id == trace.response_id for one in self.group) else (trace,)
         own = [verdict for one in group for verdict in one.verdicts if verdict.about == one.response_id]
         names = [one.response_id for one in group]
         rewards = compute_rewards(decision, self.questions, names, list(map(revise, own)), self.combiners)

@@ -14,11 +14,10 @@ from typing import Any, TypeVar
 from langsmith import tracing_context
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, call_within_limit, time_limit
+from jurygraph.graphs.time_limits import CallLimits, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
@@ -55,16 +54,6 @@ def start_isolated(function: Callable[[], Awaitable[T]], langsmith: bool) -> "as
 def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
     """Run a synchronous function in a fresh context (see `start_isolated`) and return its result."""
     return _fresh_context(langsmith).run(function)
-
-
-def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
-    """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
-    try:
-        run_isolated_sync(lambda: call_within_limit(evaluator, evaluator.open), langsmith)
-    except JurygraphError:
-        raise
-    except Exception as error:
-        raise ConfigError(f"evaluator {evaluator.name!r} cannot be opened: {type(error).__name__}: {error}") from error
 
 
 async def answer_evaluator_tasks(

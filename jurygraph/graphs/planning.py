@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.routing import DATA, required_material
 from jurygraph.graphs.time_limits import call_within_limit
@@ -118,9 +117,7 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            with as_plan_error(f"evaluator {name!r}"):
-                evaluator_questions = call_within_limit(evaluator, evaluator.questions, view)
-            for question in evaluator_questions:
+            for question in call_within_limit(evaluator, evaluator.questions, view):
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
                 needs = _with_data(question.needs, evaluator.reads_data and DATA in available)

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from jurygraph.agents.functions import AdaptedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
+from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.models.faults import Fault
 from jurygraph.schema import CallsConfig
@@ -56,17 +57,19 @@ def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | No
 def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:
     """Return the result of a method besides those that answer; one of user code runs in a thread.
 
-    Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer.
+    Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer; and PlanError with
+    the method and the component for any other exception in it.
     """
-    if method.__module__.startswith("jurygraph."):
-        return method(*arguments)
-    context, seconds = copy_context(), max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
-    future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
-    if wait([future], seconds).not_done:
-        hint = "correct it, or raise its `timeout`"
-        problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
-        raise TimeLimitExceeded(f"{problem}; {hint}")
-    return future.result()
+    with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
+        if method.__module__.startswith("jurygraph."):
+            return method(*arguments)
+        context, seconds = copy_context(), max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
+        future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
+        if not wait([future], seconds).not_done:
+            return future.result()
+    hint = "correct it, or raise its `timeout`"
+    problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
+    raise TimeLimitExceeded(f"{problem}; {hint}")
 
 
 class CallThreads(DaemonThreads):

@@ -14,7 +14,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from jurygraph.errors import InputError
-from jurygraph.messages import did_you_mean, first_validation_error
+from jurygraph.messages import did_you_mean, first_validation_error, require_type
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Id
@@ -226,6 +226,7 @@ def read_prompt(file: Traversable | str) -> Prompt:
     Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
     variables.
     """
+    require_type("file", file, str | Traversable, "give the path of a prompt")
     file = Path(file) if isinstance(file, str) else file
     try:
         text = file.read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.messages import describe_value, did_you_mean
+from jurygraph.messages import describe_value, did_you_mean, require_type
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import remove_leftovers
 from jurygraph.runs.store.chain import Record
@@ -80,6 +80,7 @@ class Run(Displayed):
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
         """Open the run in a folder for reading. Raises `InputError` where there is none."""
+        require_type("folder", folder, str | Path, "give the folder of a run")
         folder = Path(folder)
         run_folder.require_run(folder)
         ledger = open_ledger(folder)
@@ -281,6 +282,7 @@ class Run(Displayed):
 
     def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:
         """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
+        require_type("task_id", task_id, str, "use the `task_id` of a trace")
         if not any(self.source.ledger.find(kind, task_id) for kind in ("task", "group")):
             hint = did_you_mean(task_id, self.source.ledger.keys("task")) or "use the `task_id` of a trace"
             raise InputError(f"{self.folder}: there is no task {task_id!r}; {hint}")
@@ -371,6 +373,7 @@ class Run(Displayed):
         It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
         an unknown response, and `TraceMismatch` if a closed run has lost traces.
         """
+        require_type("response_id", response_id, str, "use the `response_id` of a trace")
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             closing = self.ledger.find("close", "")

@@ -60,8 +60,6 @@ class CodeModel(FrozenModel):
             return build(value)
         names = (getattr(code, "name", None), getattr(code, "__name__", None), type(code).__name__)
         name = next(name for name in names if isinstance(name, str) and name)
-        if name == "<lambda>":
-            raise ValueError("is a lambda, which has no name; write a function with `def`")
         model = build({**settings, cls.code_field: name})
         model._code = name, code
         return model
@@ -76,6 +74,8 @@ class NamedModel(FrozenModel):
     @model_validator(mode="before")
     @classmethod
     def _expand_bare_name(cls, value: Any) -> Any:
+        if not isinstance(value, str | Mapping | cls):
+            raise ValueError(f"is {describe_value(value)}; write a name, in quotes, or an object")
         return {next(iter(cls.model_fields)): value} if isinstance(value, str) else value
 
     @classmethod

@@ -3,14 +3,16 @@
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import Annotated, Any, Self
+from inspect import signature
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
-from jurygraph.messages import describe_validation_error, nearest_name, quote
+from jurygraph.messages import describe_validation_error, describe_value, nearest_name, quote
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 """A finite number. A number written as a string, or a boolean, is refused."""
@@ -47,16 +49,34 @@ class FrozenModel(Displayed, BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
 
-    def __init__(self, /, **fields: Any) -> None:
+    def __init__(self, /, *values: Any, **fields: Any) -> None:
         """Validate the fields. Raises InputError that names the first wrong one; `model_validate` pydantic's own."""
+        name = type(self).__name__
+        if values:
+            hint = f"write {'=…, '.join(type(self).model_fields)}=…"
+            raise InputError(f"{name}: {describe_value(values[0])} is given without the name of its field; {hint}")
         try:
             self.__pydantic_validator__.validate_python(fields, self_instance=self)
         except ValidationError as error:
             problem = describe_validation_error(error, type(self), fields)
-            where = f"{type(self).__name__}.{problem.field}".removesuffix(".")
+            where = f"{name}.{problem.field}".removesuffix(".")
+            wanted = {each["ctx"]["class_name"] for each in error.errors() if each["type"] == "model_type"}
+            if len(wanted) == 1 and problem.remedy == "write an object":
+                problem = replace(problem, remedy=f"write {wanted.pop()}(…)")
             raise InputError(f"{where}: {problem}") from None
 
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # so that no validation calls it
+    __init__.__signature__ = signature(BaseModel.__init__)  # type: ignore[attr-defined]  # `values` are always refused
+
+    if not TYPE_CHECKING:  # a type checker would accept any attribute
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            try:
+                super().__setattr__(name, value)
+            except ValidationError:
+                kind = type(self).__name__
+                hint = "make a changed copy with `.model_copy(update={…})`"
+                raise InputError(f"{kind}.{name}: a {kind} cannot be changed; {hint}") from None
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return the fields that are not at their defaults."""

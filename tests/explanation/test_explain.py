@@ -102,7 +102,7 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
 def test_a_reward_that_depends_on_other_responses_needs_their_traces() -> None:
     traces = score(evaluators=["maths.format", "optimizer.diversity"], reward={"format": 1.0, "diversity": 0.5})
     trace = traces["kind"]
-    with pytest.raises(jg.InputError, match="depends on the other responses of its group; give the traces"):
+    with pytest.raises(jg.InputError, match=r"depends on .* group; write `trace.explain\(group=traces\)`"):
         trace.explain().what_if()
     changes = trace.explain(group=list(traces.values())).what_if()
     assert {change.kind for change in changes} == {"verdict"}
@@ -170,6 +170,10 @@ def test_a_group_of_one_is_decided_again_and_an_incomplete_group_is_not() -> Non
         traces = jury.score(TASK, [*RESPONSES, jg.Response(id="third", text="42")])
     with pytest.raises(jg.InputError, match="depends on the other responses of its group"):
         traces[0].explain(group=traces[:2]).what_if()
+    with pytest.raises(jg.InputError, match=r"^group\[0\]: belongs to another group of responses; give all traces"):
+        traces[0].explain(group=[trace])
+    alone, other, *_ = score().values()
+    assert alone.explain(group=[other]).what_if() == alone.explain().what_if()  # nothing is compared
 
 
 def test_a_pair_is_changed_from_the_side_of_the_response() -> None:

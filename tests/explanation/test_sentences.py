@@ -573,6 +573,9 @@ def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
             "Discarded: c (e) scored 0.5, but confidence 0.2000 is below 0.9500.",
         ],
     )
+    judged = one.model_copy(update={"reward": reward(counts=Counts(judged=3))})
+    counted = explanation_sentences(judged, Decision(specs=(spec,)))
+    assert "Verdicts: 3 requested; 3 judged (2 of them discarded), 0 abstained, 0 failed, 0 not applicable." in counted
 
 
 def test_discarded_samples_are_numbered():

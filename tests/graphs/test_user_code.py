@@ -31,9 +31,6 @@ class UserCombiner(jg.Combiner):
 
 
 class UserEvaluator(jg.Evaluator):
-    def questions(self, view: jg.TaskView) -> list[jg.Question]:
-        raise KeyError("nobody")
-
     def answer(self, inputs: jg.EvaluatorInput) -> float:
         return 1.0
 
@@ -90,6 +87,28 @@ def test_a_combiner_that_raises_in_freeze_is_named_with_its_component(monkeypatc
         score_with_combiner()
 
 
-def test_an_evaluator_that_raises_during_planning_is_named() -> None:
-    with pytest.raises(PlanError, match=r"evaluator 'planted\.Asker' failed: KeyError: 'nobody'"):
+@pytest.mark.parametrize("method", ["questions", "check", "open", "close"])
+def test_an_evaluator_that_raises_outside_of_a_question_is_named_with_its_method(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Any, *arguments: Any) -> None:
+        raise KeyError("nobody")
+
+    fail.__name__ = method
+    monkeypatch.setattr(UserEvaluator, method, fail)
+    with pytest.raises(PlanError, match=rf"^`{method}` of 'planted\.Asker' failed: KeyError: 'nobody'; fix it"):
         score_task(evaluators=["planted.Asker"])
+
+
+def test_all_evaluators_are_closed_though_one_raises(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    def close(self: jg.Evaluator) -> None:
+        closed.append(self.name)
+        raise KeyError(self.name)
+
+    monkeypatch.setattr(UserEvaluator, "close", close)
+    made = jg.Jury(evaluators=[{"use": UserEvaluator, "name": name} for name in "abc"], reward={"a": 1.0})
+    with pytest.raises(PlanError, match="`close` of"):
+        made.close()
+    assert sorted(closed) == ["a", "b", "c"]

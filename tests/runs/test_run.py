@@ -62,6 +62,8 @@ def test_a_response_is_found_by_its_id(rich: Path) -> None:
 def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
     with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
         Run.open(plain).find_trace("t2/r9")
+    with pytest.raises(InputError, match=r"^response_id: is an int; use the `response_id` of a trace"):
+        Run.open(plain).explain(1)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("method", ["task", "planned_task", "plan_of", "decision_of", "group_of"])
@@ -69,6 +71,8 @@ def test_an_unknown_task_is_refused_with_the_nearest_one(plain: Path, method: st
     run = Run.open(plain)
     with pytest.raises(InputError, match=r"there is no task 't9'; did you mean t\d\?"):
         getattr(run, method)("t9")
+    with pytest.raises(InputError, match=r"^task_id: is an int; use the `task_id` of a trace"):
+        getattr(run, method)(9)
     execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'task'")
     with pytest.raises(InputError, match="there is no task 't9'; use the `task_id` of a trace"):
         getattr(run, method)("t9")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Failure, Material, Verdict
+from jurygraph.schema import Evidence, Failure, Material, Verdict
 
 WHY = Failure(cause="response", kind="refused")
 
@@ -48,6 +48,25 @@ def test_the_native_value_is_kept_as_the_judge_gave_it(native: Any) -> None:
     verdict = Verdict.model_validate_json(Verdict(score=1.0, native=native).model_dump_json())
     assert verdict.native == native
     assert type(verdict.native) is type(native)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "message"),
+    [
+        (Evidence(quote="a"), "Verdict.evidence: is an Evidence; write a list"),
+        (["a"], "Verdict.evidence[0]: is the text 'a'; write Evidence(…)"),
+        ({"a"}, "Verdict.evidence: is a set; write a list"),
+    ],
+)
+def test_evidence_is_a_list_of_it(evidence: Any, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        Verdict(score=1.0, evidence=evidence)
+    assert str(refused.value) == message
+
+
+def test_data_is_plain_json_data() -> None:
+    with pytest.raises(InputError, match=r"^Material\.data\.a: is a set; write a list, an object, text, a number, true"):
+        Material(name="m", data={"a": {1}})  # type: ignore[dict-item]
 
 
 def test_met_must_be_a_boolean() -> None:
