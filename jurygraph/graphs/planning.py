@@ -5,7 +5,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import as_plan_error
-from jurygraph.errors import ConfigError, PlanError
+from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.graphs.routing import DATA, required_material
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import nearest_name
@@ -99,6 +99,12 @@ def _with_data(declared: Sequence[str], needs_data: bool) -> tuple[str, ...]:
     return (*declared, DATA) if needs_data and DATA not in declared else tuple(declared)
 
 
+def _part_of(view: TaskView) -> tuple[str, ...]:
+    """Return the part of the task that a view is about; empty for a view of the whole task."""
+    part = {Reviewer: ("reviewers",), Stakeholder: ("stakeholders",), Criterion: ("rubric", "criteria")}
+    return () if view.about is None else (*part[type(view.about)], view.about.id)
+
+
 def list_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
@@ -118,7 +124,7 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            with as_plan_error(f"evaluator {name!r}"):
+            with as_plan_error(f"evaluator {name!r}"), name_part(*_part_of(view)):
                 evaluator_questions = call_within_limit(evaluator, evaluator.questions, view)
             for question in evaluator_questions:
                 if question.id in questions:
