@@ -15,6 +15,12 @@
 A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`.
 """
 
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 class JurygraphError(Exception):
     """Base class of all errors that jurygraph raises on purpose."""
@@ -33,7 +39,22 @@ class ConfigError(JurygraphError):
 
 
 class PlanError(JurygraphError, ValueError):
-    """A task cannot be planned under this config."""
+    """A task cannot be planned under this config.
+
+    `part` is the part of the task that is wrong, members by their ids: ("reviewers", "ann"); empty if it is not known.
+    """
+
+    part: tuple[str, ...] = ()
+
+
+@contextmanager
+def name_part(*part: str) -> "Iterator[None]":
+    """Add the part of the task to a PlanError raised inside, unless it has one."""
+    try:
+        yield
+    except PlanError as error:
+        error.part = error.part or part
+        raise
 
 
 class GraphError(PlanError):

@@ -172,15 +172,17 @@ class Jury(Displayed):
         """Return the plan for a task, made without any response. Parts that it lacks are those of `task_defaults`.
 
         The constraints of a stakeholder with only a profile in text are taken from `profiles`, or else read by the
-        model. Raises PlanError; ConfigError if no deriver gives material that is needed; InputError if `profiles`
-        belong to another task; ModelError or BudgetExceeded if the model gave no answer.
+        model. Raises PlanError; ConfigError if the config's `task_defaults` are wrong, or if no deriver gives material
+        that is needed; InputError if `profiles` belong to another task; ModelError or BudgetExceeded if the model gave
+        no answer.
         """
         self._require_open()
         require_type("task", task, Task, _TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
-        task, context = self.config.task_defaults.complete(task), self.context.with_model(self.gateway, sink)
+        defaults, context = self.config.task_defaults, self.context.with_model(self.gateway, sink)
+        task = defaults.complete(task)
         start = PrepareState(task=task, profiles_line=profiles)
-        with redacted_errors(context.secrets):
+        with redacted_errors(context.secrets), prepare_graph.located_errors(task, defaults):
             state = await start_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan

@@ -88,8 +88,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str | None:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that is most similar; None if no name is near."""
-    return next(iter(difflib.get_close_matches(name, islice(known, _MAX_COMPARED), n=1, cutoff=0.5)), None)
+    """Return the known name that differs only in case, else the most similar one; None if no name is near."""
+    names = list(islice(known, _MAX_COMPARED))
+    similar = (other for other in names if other.casefold() == name.casefold())
+    return next(similar, None) or next(iter(difflib.get_close_matches(name, names, n=1, cutoff=0.5)), None)
 
 
 def describe_value(value: Any) -> str:

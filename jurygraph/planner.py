@@ -150,5 +150,6 @@ class Planner(Displayed):
 
 async def _plan_directly(start: PrepareState, context: RunContext) -> Plan:
     """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
-    with redacted_errors(context.secrets):
+    defaults = context.config.task_defaults
+    with redacted_errors(context.secrets), prepare_graph.located_errors(start["task"], defaults):
         return await start_isolated(lambda: prepare_graph.prepare_directly(start, context), context.config.langsmith)

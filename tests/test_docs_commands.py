@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.models.judge_scripts import judge_reply
-from tests.models.server import run_server
+from tests.models.server import Answer, reply_with, run_server
 from tests.sources.importers import test_qags as qags
 from tests.test_readme import COMMAND, README, ROOT, blocks, commands, run, words
 
@@ -32,6 +32,7 @@ NEEDS_A_MODEL = {
         "jurygraph score answers.csv --prompt-column question --response-column answer --config judge.yaml --out run",
         "jurygraph explain run --response row-1",
         "jurygraph export run --to jsonl",
+        "jurygraph score tasks.jsonl --config reviewers.yaml --out predicted",
     ),
     "safety.md": (
         "jurygraph attack --config jury.yaml --max-cost 5",
@@ -155,8 +156,8 @@ def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    typed = NEEDS_A_MODEL["importing.md"]
-    (config,), (answers, _) = (blocks(PAGES["importing.md"], language) for language in ("yaml", "csv"))
+    typed = NEEDS_A_MODEL["importing.md"][:3]
+    (config, _), (answers, _) = (blocks(PAGES["importing.md"], language) for language in ("yaml", "csv"))
     assert (len(config.splitlines()) <= 15, len(typed) <= 3) == (True, True)
     (tmp_path / "answers.csv").write_text(answers, encoding="utf-8")
     with run_server(lambda body, _: judge_reply(body)) as server:
@@ -168,6 +169,32 @@ def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines
     traces = [json.loads(line) for line in exported.splitlines()]
     assert [trace["labels"] for trace in traces] == [{"team": "blue"}, {"team": "red"}]
     assert [trace["reward"]["value"] for trace in traces] == [0.9, 0.9]
+
+
+def test_a_table_of_ratings_becomes_tasks_and_the_history_of_a_judge_with_ten_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    (_, config), (_, people) = (blocks(PAGES["importing.md"], language) for language in ("yaml", "csv"))
+    typed = [line for line in commands(PAGES["importing.md"]) if re.search("people.csv|consensus|reviewers.yaml", line)]
+    typed = typed[:3]
+    assert len([*config.splitlines(), *typed]) <= 10
+    (tmp_path / "people.csv").write_text(people, encoding="utf-8")
+    sent: list[str] = []
+
+    def predict(body: Mapping[str, Any], _: int) -> Answer:
+        sent.append(json.dumps(body))
+        return reply_with(json.dumps({"score": {"reason": "So.", "quotes": [], "value": 1, "confidence": 90}}))
+
+    with run_server(predict) as server:
+        (tmp_path / "reviewers.yaml").write_text(re.sub(r"http://[^#]*", server.url, config), encoding="utf-8")
+        shown = [run(words(line), tmp_path) for line in typed]
+    assert len(sent) == 6
+    assert {reason: sum(reason in one for one in sent) for reason in ("Right and kind.", "Short.")} == {
+        "Right and kind.": 1,
+        "Short.": 2,
+    }
+    assert "= 6 requested" in shown[2]
 
 
 PREPARED: Mapping[str, Callable[[Path], None]] = {

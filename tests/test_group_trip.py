@@ -193,3 +193,11 @@ def test_the_table_of_faults_names_the_payers(tmp_path: Path) -> None:
     lines = [line.split(maxsplit=3) for line in table.stdout.splitlines() if line.startswith("  ")]
     assert [line[0] for line in lines] == ["plan", "reference", *FAULTS] * 10
     assert "cleo 0.70 → 0.00: " in next(line[3] for line in lines if line[0] == "cuisine-dropped")
+    assert "…" not in table.stdout
+    with subprocess.Popen(
+        [sys.executable, TRIP / "faults.py", tmp_path / "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as piped:
+        assert piped.stdout is not None
+        assert piped.stderr is not None
+        piped.stdout.close()
+        assert piped.stderr.read() == b""

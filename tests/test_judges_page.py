@@ -111,7 +111,7 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
 
     stars = {"ann": (1, 1, 1, 2), "bo": (5, 5, 5, 4)}
     people = [f"i{n},{who},{given},{prose(n)},so" for who, row in stars.items() for n, given in enumerate(row)]
-    (tmp_path / "people.csv").write_text("\n".join(["item,person,stars,text,why", *people, ""]), encoding="utf-8")
+    (tmp_path / "people.csv").write_text("\n".join(["item,person,stars,text,reason", *people, ""]), encoding="utf-8")
     with run_server(predict) as server:
         written(tmp_path, MEASURED, server.url)
         for line in commands(PAGE):

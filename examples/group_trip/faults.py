@@ -3,6 +3,8 @@
 python examples/group_trip/faults.py RUN
 """
 
+import shutil
+import signal
 import sys
 from collections.abc import Iterator, Mapping
 from itertools import groupby
@@ -15,10 +17,12 @@ PAID = 0.1
 
 
 def main(folder: str) -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `| head` ends the script quietly
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
     run = Run.open(folder)
     for task, group in groupby(run.traces(), key=lambda trace: trace.task_id):
         for line in lines(task, list(group), run.decision_of(task)):
-            print(line)
+            print(line[:width])
 
 
 def lines(task: str, traces: list[Trace], decision: Decision) -> Iterator[str]:
@@ -49,14 +53,10 @@ def payers(reference: Trace, trace: Trace) -> str:
     wrong = [v for v in trace.verdicts if v.met is False and v.question in met]
     lost = [name for name, utility in after.items() if before[name] - utility >= PAID]
     if not lost:
-        return f"all a little: {shortened(wrong[0].reason)}" if wrong else "nobody"
+        return f"all a little: {wrong[0].reason}" if wrong else "nobody"
     told = ", ".join(f"{name} {before[name]:.2f} → {after[name]:.2f}" for name in lost)
     reason = next(v.reason for v in wrong if v.stakeholder == lost[0] and v.layer == "check")
-    return f"{told}: {shortened(reason)}"
-
-
-def shortened(text: str, most: int = 100) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return f"{told}: {reason}"
 
 
 if __name__ == "__main__":

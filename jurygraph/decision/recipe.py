@@ -9,7 +9,7 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.decision.combiner import Combiners, as_plan_error
-from jurygraph.errors import ConfigError, PlanError
+from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Audience,
@@ -110,7 +110,7 @@ def build_decision(
     """Return the decision for this task: one spec for every component, sorted by name, and the rest of the recipe.
 
     `records` of the evaluators and `combiners` are by name; `weights` and `difficulty` are those of the task's
-    stakeholders. Raises PlanError.
+    stakeholders. Raises PlanError, and ConfigError for an input of a component that is no question of the task.
     """
     decision = Decision(
         specs=_SpecBuilder(task, survey, config, records, combiners).build_all(weights, difficulty),
@@ -181,7 +181,7 @@ class _SpecBuilder:
         else:
             near = nearest_name(settings.verdicts_of, [*self.questions, *self.by_id])
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
-            raise PlanError(
+            raise ConfigError(
                 f"{where}: task {self.task.id!r} has no question or evaluator {settings.verdicts_of!r}; {hint}"
             )
         if settings.min_confidence is None and self.records[questions[0].evaluator].audience == "reviewer":
@@ -226,7 +226,8 @@ class _SpecBuilder:
         weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
         inputs = self._member_inputs(evaluator_names, "rubric.if_skipped", weights, settings.if_skipped)
         params = {"edges": [edge.model_dump() for edge in rubric.edges], "kappa": settings.kappa}
-        return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
+        with name_part("rubric"):
+            return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
 
     def _stakeholder_spec(
         self, evaluator_names: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]

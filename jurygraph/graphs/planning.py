@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
-from jurygraph.errors import ConfigError, PlanError
+from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.graphs.routing import DATA, required_material
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import nearest_name
@@ -98,6 +98,12 @@ def _with_data(declared: Sequence[str], needs_data: bool) -> tuple[str, ...]:
     return (*declared, DATA) if needs_data and DATA not in declared else tuple(declared)
 
 
+def _part_of(view: TaskView) -> tuple[str, ...]:
+    """Return the part of the task that a view is about; empty for a view of the whole task."""
+    part = {Reviewer: ("reviewers",), Stakeholder: ("stakeholders",), Criterion: ("rubric", "criteria")}
+    return () if view.about is None else (*part[type(view.about)], view.about.id)
+
+
 def list_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
@@ -117,7 +123,9 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            for question in call_within_limit(evaluator, evaluator.questions, view):
+            with name_part(*_part_of(view)):
+                evaluator_questions = call_within_limit(evaluator, evaluator.questions, view)
+            for question in evaluator_questions:
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
                 needs = _with_data(question.needs, evaluator.reads_data and DATA in available)

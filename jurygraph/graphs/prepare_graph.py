@@ -1,6 +1,7 @@
 """The prepare graph, run once per task: make a frozen plan from the task alone."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -12,14 +13,14 @@ from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
-from jurygraph.errors import ModelError
+from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import refuse_secrets_in_plan
-from jurygraph.schema import Audience, Plan
+from jurygraph.schema import Audience, Plan, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
@@ -51,7 +52,8 @@ async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[s
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
     """
     context, task = runtime.context, state["task"]
-    weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
+    with name_part("stakeholders"):
+        weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
     has_no_graph = task.rubric is not None and not task.rubric.edges and task.rubric.annotation is None
     judges_criteria = any(
         evaluator.audience == "criterion" and (context.config.model != "none" or not evaluator.uses_model)
@@ -127,6 +129,20 @@ _STEPS: Mapping[str, Callable[[PrepareState, Runtime[RunContext]], Awaitable[Upd
 }
 _AFTER = {"profiles": "weigh", "annotate": "question", "question": "recipe", "recipe": "freeze", "freeze": END}
 """The next step, for steps that do not return a Command with it."""
+
+
+@contextmanager
+def located_errors(task: Task, defaults: TaskDefaults) -> Iterator[None]:
+    """Re-raise a PlanError about a part that the task has from `task_defaults` as a ConfigError with its key."""
+    try:
+        yield
+    except PlanError as error:
+        if not error.part or getattr(task, error.part[0]) is not getattr(defaults, error.part[0]):
+            raise
+        message = str(error).removeprefix(f"task {task.id!r}: ")
+        if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
+            message = f"{defaults.key_of(error.part)}: {message}"
+        raise ConfigError(f"task_defaults.{message}") from error
 
 
 async def prepare_directly(start: PrepareState, context: RunContext) -> Plan:

@@ -24,10 +24,10 @@ class RatedItem(FrozenModel):
 
 
 class Rating(RatedItem):
-    """A score by a reviewer, in the units of its dimension."""
+    """A score by a reviewer, in the units of its dimension; None if the reviewer gave none."""
 
     reviewer: Id
-    score: Number
+    score: Number | None
     dimension: Id | None = None
     domain: Id | None = None
     group: LongId | None = None
@@ -49,6 +49,14 @@ class Vote(LabelledItem):
     dimension: Id | None = None
     domain: Id | None = None
     group: LongId | None = None
+
+
+class RatedText(Vote):
+    """A vote with the text that it is about, and the reason for it."""
+
+    text: str
+    reason: str | None = None
+    time: str | Number | None = None
 
 
 class Confusions(FrozenModel):

@@ -1,13 +1,13 @@
 """Tasks with their stakeholders, reviewers and rubric, and the responses to them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.messages import quote
+from jurygraph.messages import format_path, quote
 from jurygraph.schema.frozen_model import FrozenModel, Id, digest_of, require_unique, suggest_name
 from jurygraph.schema.rubric import Criterion, Rubric
 
@@ -169,6 +169,16 @@ class TaskDefaults(FrozenModel):
         names += [] if task.stakeholders else ["stakeholders", "tensions"]
         parts = {name: part for name in names if (part := getattr(self, name)) not in (None, ())}
         return task.model_copy(update=parts) if parts else task
+
+    def key_of(self, part: Sequence[str]) -> str:
+        """Return the key of a part whose members are named by their ids: `reviewers[0]` for ("reviewers", "ann")."""
+        path: list[str | int] = []
+        value: Any = self
+        for step in part:
+            ids = [getattr(one, "id", one) for one in value] if isinstance(value, tuple) else None
+            path.append(step if ids is None else ids.index(step))
+            value = getattr(value, step) if ids is None else value[path[-1]]
+        return format_path(tuple(path))
 
 
 NO_TASK_DEFAULTS = TaskDefaults()

@@ -18,14 +18,18 @@ from pydantic_core import from_json
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, Rating, Vote
+from jurygraph.schema.rating import Confusions, Label, LabelledItem, RatedItem, RatedText, Rating, Vote
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.table_rows import Row, is_csv, missing_column_error, read_rows
 
 N = TypeVar("N", bound=FrozenModel)
+V = TypeVar("V", bound=Vote)
 
 _ALIASES = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", "label": "score"}
 """Alternative names of columns in a file."""
+
+_COLUMNS = {*Rating.model_fields, *Vote.model_fields}
+"""Every column that RATINGS may have, read or not."""
 
 _TEXT_FIELDS = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group"}
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -72,7 +76,7 @@ def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
     """Read the ratings of a RATINGS file.
 
     `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns. A whole number may be a name; a score
-    is a number, in CSV its text. Empty values are ignored. Raises `InputError` with file, line and field, and
+    is a number, in CSV its text, or empty. Empty values are ignored. Raises `InputError` with file, line and field, and
     `ConfigError` if `columns` has a name that ratings do not have.
     """
     return _read_models(Path(path), Rating, columns)
@@ -84,15 +88,24 @@ def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
     A label is a number or a word; an empty one is an abstention. In CSV, labels are numbers if all that are not empty
     are numerals, else words. Raises as `read_ratings` does.
     """
-    file = _read_models(Path(path), Vote, columns)
+    return _with_numeric_labels(_read_models(Path(path), Vote, columns))
+
+
+def read_rated_texts(path: str | Path, columns: Mapping[str, str] = {}) -> FileRows[RatedText]:
+    """Read votes as `read_votes` does, from a file that has the text in each row."""
+    return _with_numeric_labels(_read_models(Path(path), RatedText, columns))
+
+
+def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
+    """Return the rows of a CSV file with their labels as numbers, if all are numerals."""
     labels = [vote.label for _, vote in file.rows if vote.label is not None]
-    if not is_csv(Path(path)) or not all(NUMERAL.fullmatch(str(label)) for label in labels):
+    if not is_csv(Path(file.path)) or not all(NUMERAL.fullmatch(str(label)) for label in labels):
         return file
-    rows = tuple((place, _with_numeric_label(f"{path}, {place}", file.columns["label"], v)) for place, v in file.rows)
-    return replace(file, rows=rows)
+    column, rows = file.columns["label"], file.rows
+    return replace(file, rows=tuple((at, _with_numeric_label(f"{file.path}, {at}", column, vote)) for at, vote in rows))
 
 
-def _with_numeric_label(location: str, column: str, vote: Vote) -> Vote:
+def _with_numeric_label(location: str, column: str, vote: V) -> V:
     """Return the vote with its label as a number."""
     if vote.label is None:
         return vote
@@ -158,7 +171,7 @@ def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> File
     used = {name: column for fields in column_of.values() for name, column in fields.items()}
     missing = [name for name in model.model_fields if name not in used]
     unread = {
-        column: None if column in model.model_fields else did_you_mean(column.casefold(), missing)
+        column: None if column in _COLUMNS else did_you_mean(column.casefold(), missing)
         for column in sorted(set(known).difference(*(fields.values() for fields in column_of.values())))
     }
     return FileRows(str(path), tuple(rows), used, unread)
@@ -212,11 +225,13 @@ def _normalize(name: str, value: Any) -> Any:
     return "" if isinstance(value, str) and not value.strip() else value
 
 
-def _parse_number(location: str, column: str, text: str) -> float:
-    """Parse the number in a value of a CSV file."""
+def _parse_number(location: str, column: str, text: str) -> float | None:
+    """Parse the number in a value of a CSV file; None for an empty one."""
+    if not text.strip():
+        return None
     if NUMERAL.fullmatch(text.strip()) is None:
-        problem = f"is the text {quote(text)}" if text.strip() else "is empty"
-        _refuse(location, Problem((column,), problem, "write a number, such as 3 or 3.5"))
+        hint = "write a number, such as 3 or 3.5, or leave it empty"
+        _refuse(location, Problem((column,), f"is the text {quote(text)}", hint))
     return float(text)
 
 

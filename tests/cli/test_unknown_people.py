@@ -72,3 +72,83 @@ def test_a_reviewer_who_is_not_in_the_history_is_refused(project: Path, run: Com
     problem = "task 'second': reviewer 'benn' is not in history.jsonl; did you mean ben?"
     assert f"tasks.jsonl, line 2: {problem}" in refused.err
     assert run("doctor", "--config", "jury.yaml").code == 0
+
+
+DEFAULTS = {
+    "task_defaults.reviewers[1]: reviewer 'BEN' is not in history.jsonl; did you mean ben?": """\
+evaluators: [{use: personalized, params: {history: history.jsonl, dimensions: {q: {text: Good?, scale: [1, 5]}}}}]
+task_defaults:
+  reviewers:
+    - ann
+    - BEN  # here
+""",
+    "task_defaults.facts.tables.hours.file: none.csv: there is no such file": """\
+evaluators: [checks.constraints]
+derivers: [facts.claims]
+task_defaults:
+  stakeholders: [{id: ann, constraints: [{id: brief, kind: hard, check: {text: a}}]}]
+  facts:
+    tables:
+      hours:
+        file: none.csv  # here
+        key: [name]
+    claims: {}
+""",
+    "task_defaults.stakeholders[1]: constraint 'brief' of 'ben', field check.function: there is no 'short'": """\
+evaluators: [checks.constraints]
+task_defaults:
+  stakeholders:
+    - id: ann
+    - id: ben  # here
+      constraints: [{id: brief, kind: hard, check: {function: short}}]
+""",
+    "task_defaults.stakeholders: weights.fixed names no weight for stakeholder 'ben'": """\
+evaluators: [served.content]
+weights: {method: fixed, fixed: {ann: 1}}
+task_defaults:
+  stakeholders: [{id: ann}, {id: ben}]  # here
+""",
+    "task_defaults.rubric: ": """\
+evaluators: [criteria]
+task_defaults:
+  rubric:  # here
+    criteria: [{id: a, text: Right., weight: 1}, {id: b, text: Kind., weight: 1}]
+    edges: [{parent: a, child: b, kind: weak}, {parent: b, child: a, kind: weak}]
+""",
+    "components.total.inputs.met: task ": """\
+evaluators: [criteria]
+task_defaults: {rubric: {criteria: [{id: a, text: Right., weight: 1}]}}
+components:
+  total:
+    inputs:
+      met: critera  # here
+reward: {total: 1}
+""",
+}
+
+
+@pytest.mark.parametrize("problem", DEFAULTS)
+def test_an_error_in_the_parts_that_a_config_gives_to_tasks_names_its_line(
+    project: Path, run: Command, problem: str
+) -> None:
+    write_history(project, rows({"ann": (1, 2, 3), "ben": (3, 4, 5), "bee": (3, 4, 5)}))
+    write_tasks(project, ("first", {}))
+    lines = DEFAULTS[problem].splitlines()
+    (project / "jury.yaml").write_text(DEFAULTS[problem])
+    line = 1 + next(number for number, text in enumerate(lines) if text.endswith("# here"))
+    score = "score tasks.jsonl --out run"
+    for command in (score, f"{score} --dry-run", "doctor --config jury.yaml"):
+        ended = run(*command.split())
+        assert (ended.code, (project / "run").exists()) == (2, False), ended.out
+        assert f"jury.yaml, line {line}, key {problem}" in ended.out + ended.err
+        assert "tasks.jsonl, line" not in ended.err
+
+
+def test_a_task_with_reviewers_of_its_own_does_not_need_those_of_the_config(project: Path, run: Command) -> None:
+    write_history(project, rows({"ann": (1, 2, 3), "ben": (3, 4, 5)}))
+    (project / "jury.yaml").write_text(next(text for problem, text in DEFAULTS.items() if "BEN" in problem))
+    write_tasks(project, ("first", {"reviewers": ["ann"]}))
+    assert run("score", "tasks.jsonl", "--out", "run", "--dry-run").code == 0
+    write_tasks(project, ("first", {"reviewers": ["benn"]}))
+    refused = run("score", "tasks.jsonl", "--out", "run")
+    assert "tasks.jsonl, line 1: task 'first': reviewer 'benn' is not in history.jsonl" in refused.err

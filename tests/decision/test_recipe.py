@@ -215,12 +215,12 @@ def test_an_input_without_a_question_names_the_nearest_one() -> None:
         "reward": {"own": 1.0},
     }
     with pytest.raises(
-        PlanError,
+        ConfigError,
         match=r"components\.own\.inputs\.x: task 'task' has no question or evaluator 'tonne'; did you mean 'tone'\?",
     ):
         make_plan(config, task())
     config["components"] = {"own": {"inputs": {"x": "zzz"}}}
-    with pytest.raises(PlanError, match=r"task 'task' has no question or evaluator 'zzz'; there are tone"):
+    with pytest.raises(ConfigError, match=r"task 'task' has no question or evaluator 'zzz'; there are tone"):
         make_plan(config, task())
 
 

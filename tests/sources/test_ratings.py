@@ -211,11 +211,10 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
     "a word for a score": (
         "r.csv",
         "item,annotator,label\na,b,1\na,b,good\n",
-        "line 3, field label: is the text 'good'; write a number, such as 3 or 3.5",
+        "line 3, field label: is the text 'good'; write a number, such as 3 or 3.5, or leave it empty",
     ),
     "a decimal comma": ("r.csv", 'item,annotator,label\na,b,"1,5"\n', "line 2, field label: is the text '1,5'; write"),
     "no number in CSV": ("r.csv", "item,annotator,label\na,b,nan\n", "line 2, field label: is the text 'nan'; write"),
-    "no score": ("r.csv", "item,annotator,label\na,b,\n", "line 2, field label: is empty; write a number, such as"),
     "an endless score": ("r.csv", "item,annotator,label\na,b,1e999\n", "line 2, field label: is not a finite number;"),
     "a number as text": (
         "r.jsonl",
@@ -223,7 +222,6 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
         "line 1, field score: is the text '1'; write a number, without quotes",
     ),
     "a truth for a score": ("r.jsonl", '{"item": "a", "reviewer": "b", "score": true}', "line 1, field score: is true"),
-    "null for a score": ("r.jsonl", '{"item": "a", "reviewer": "b", "score": null}', "line 1, field score: is null;"),
     "an empty item": (
         "r.csv",
         'item,annotator,label\n"a\nb",c,1\n,b,1\n',
@@ -269,9 +267,15 @@ def test_an_error_is_reported_with_its_line_and_field(
 
 
 def test_an_error_in_parquet_is_reported_with_its_row(tmp_path: Path) -> None:
-    rows = [rating(), rating(score=float("nan"))]
-    message = "r.parquet, row 2, field score: is null; write a number, without quotes"
+    rows = [rating(), rating(item=None)]
+    message = "r.parquet, row 2, field item: is null; write text, in quotes"
     assert refusal(table(tmp_path / "r.parquet", *rows)) == message
+
+
+@every_form
+def test_an_empty_score_is_none(suffix: str, tmp_path: Path) -> None:
+    rows = ratings(read_ratings(table(tmp_path / f"r{suffix}", rating(), rating(score=None))))
+    assert [one.score for one in rows] == [3.0, None]
 
 
 def test_a_field_in_a_message_has_its_name_from_the_file(tmp_path: Path) -> None:

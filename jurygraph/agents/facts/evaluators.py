@@ -10,7 +10,7 @@ from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, 
 from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
-from jurygraph.errors import ConfigError, InputError, PlanError
+from jurygraph.errors import ConfigError, InputError, PlanError, name_part
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
 
@@ -42,7 +42,9 @@ class Claims(Deriver):
             if table.spec.tool is not None and table.spec.tool not in self._tools:
                 hint = did_you_mean(table.spec.tool, self._tools) or "list it in the params of facts.claims"
                 tool = f"there is no tool {quote(table.spec.tool)} in the config; {hint}"
-                raise PlanError(f"task {view.id!r}: facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}")
+                with name_part("facts"):
+                    problem = f"facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}"
+                    raise PlanError(f"task {view.id!r}: {problem}")
         return {**self.params, **facts.marks}
 
     async def derive(self, inputs: DeriverInput) -> Material:

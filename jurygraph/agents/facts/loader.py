@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec, FactsSpec, TableSpec
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Table, ToolTable
-from jurygraph.errors import InputError, PlanError
+from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import TaskView, digest_of
 
@@ -55,7 +55,7 @@ def load_facts(view: TaskView) -> Facts:
     def open_facts() -> Facts:
         return _open_cached(_FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view))
 
-    with _LOCK:
+    with _LOCK, name_part("facts"):
         return _open_cached(_FACTS_CACHE, view.digest, open_facts)
 
 

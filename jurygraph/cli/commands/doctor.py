@@ -18,7 +18,7 @@ from jurygraph.cli.jury_loading import disable_tracing, jury_notes, locate_confi
 from jurygraph.cli.options import AsJson, option
 from jurygraph.cli.render.text import escape_line, print_report
 from jurygraph.errors import JurygraphError
-from jurygraph.schema import Constraint, Criterion, Response, Rubric, Stakeholder, Task
+from jurygraph.schema import Constraint, Criterion, Response, Rubric, Stakeholder, Task, TaskDefaults
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -41,7 +41,8 @@ def doctor(
     """Check models, keys, extras and write access.
 
     Keys are listed by name only. The maths worker compares two answers. With --config, the config is loaded, its
-    evaluators are opened, and an example task with all fields is planned.
+    evaluators are opened, and an example task with all fields is planned, with the config's `task_defaults`. Nothing is
+    sent to a model.
 
     Exit codes: 0 done; 2 the config cannot run.
 
@@ -107,11 +108,13 @@ def _check_maths_worker() -> Check:
 
 
 def _check_config(path: Path) -> Iterator[Check]:
+    from jurygraph.planner import Planner  # imported lazily: only needed with a config
+
     try:
         with open_jury(path) as jury, locate_config_errors(path):
             for evaluator in jury.evaluators.values():
                 evaluator.open()
-            jury.prepare(_example_task(jury))
+            jury.run(Planner(jury).aestimate_plan(_example_task(jury)))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
             notes = jury_notes(jury)
     except (JurygraphError, OSError) as error:
@@ -122,7 +125,10 @@ def _check_config(path: Path) -> Iterator[Check]:
 
 
 def _example_task(jury: "Jury") -> Task:
-    """Return an example task that has everything a recipe may use, with a reviewer whom all histories have."""
+    """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
+
+    Without default reviewers, it has one whom all histories have.
+    """
     from jurygraph.judges.few_shot.constructors import ReviewerJudge  # imported lazily: only needed with a config
 
     judges = (one for one in jury.evaluators.values() if isinstance(one, ReviewerJudge))
@@ -131,7 +137,7 @@ def _example_task(jury: "Jury") -> Task:
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
     criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
     people = tuple(jury.config.weights.fixed) or ("ann", "ben")
-    return Task(
+    example = Task(
         id="example",
         query="What is one half?",
         reference="1/2",
@@ -139,3 +145,6 @@ def _example_task(jury: "Jury") -> Task:
         rubric=Rubric(criteria=criteria),
         reviewers=tuple(reviewers[:1]),
     )
+    defaults = jury.config.task_defaults
+    parts = {name: part for name in TaskDefaults.model_fields if (part := getattr(defaults, name))}
+    return example.model_copy(update=parts)

@@ -107,8 +107,7 @@ def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequenc
     for name, equals, value in pairs:
         if not (name and equals and value):
             raise InputError(f"--column {name}: expected NAME=COLUMN, such as label=stars")
-    given = {name: value for name, _, value in pairs}
-    table = read_rated_table(file, given)
+    table = read_rated_table(file, {name: value for name, _, value in pairs})
     if ratings is None or "-" in (tasks, ratings) or tasks == ratings:
         raise InputError("--ratings: name a second output file; tasks and ratings are written to a file each")
     refuse_unwritable(ratings, file)
@@ -122,10 +121,8 @@ def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequenc
     print_message(f"{len(table.votes)} votes of {len(annotators)} annotators")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml --out run")
     print_message(f"next: jurygraph consensus {shell_quote(ratings)}")
-    if all(isinstance(vote.label, int | float) for vote in table.votes):
-        names = {"annotator": "reviewer", "label": "score"}  # as a history calls them
-        mapped = {names.get(name, name): column for name, column in given.items() if name != "prompt"}
-        params = dumps({"history": file} | ({"columns": mapped} if mapped else {}), ensure_ascii=False)
+    if all(isinstance(vote.label, int | float | None) for vote in table.votes):
+        params = dumps({"history": ratings}, ensure_ascii=False)
         print_message(f"for a judge that predicts reviewers: params: {params}")
 
 

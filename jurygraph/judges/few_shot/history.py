@@ -18,6 +18,7 @@ Scales = Mapping[str, tuple[float, float]]
 OMISSION_REASONS = {
     "no_dimension": "without a dimension, where others have one",
     "other_dimension": "of a dimension that is not asked about",
+    "no_score": "without a score",
     "contradictory": "by a reviewer who gave the same item another score for the same dimension",
     "off_scale": "with a score off the scale",
     "no_text": "of an item without a text",
@@ -61,14 +62,15 @@ def select_examples(
     cells = [(rating.reviewer, rating.key, rating.dimension or only) for _, rating in ratings.rows]
     scores: dict[tuple[str, str, str], float] = {}
     rated = list(zip(cells, ratings.rows, strict=True))
-    contradictory = {cell for cell, (_, rating) in rated if scores.setdefault(cell, rating.score) != rating.score}
+    given = ((cell, rating.score) for cell, (_, rating) in rated if rating.score is not None)
+    contradictory = {cell for cell, score in given if scores.setdefault(cell, score) != score}
     kept: dict[tuple[str, str, str], Example] = {}
     left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
     for cell, (location, rating) in rated:
         text = rated_text(rating, texts)
         kind = _omission(rating, cell[2], text, cell in contradictory, scales)
         if kind is None:
-            example = _build_example(rating, cell[2], text or "", groups)
+            example = _build_example(rating, scores[cell], cell[2], text or "", groups)
             earlier = kept.setdefault(cell, example)
             if earlier is not example:
                 kind = "duplicate"
@@ -84,6 +86,8 @@ def _omission(rating: Rating, dimension: str, text: str | None, is_contradictory
     """Return the kind of reason why a rating cannot be shown; None if it can."""
     if dimension not in scales:
         return "other_dimension" if dimension else "no_dimension"
+    if rating.score is None:
+        return "no_score"
     if is_contradictory:
         return "contradictory"
     low, high = scales[dimension]
@@ -94,7 +98,7 @@ def _omission(rating: Rating, dimension: str, text: str | None, is_contradictory
     return None if text.strip() else "blank_text"
 
 
-def _build_example(rating: Rating, dimension: str, text: str, groups: Mapping[str, str]) -> Example:
+def _build_example(rating: Rating, score: float, dimension: str, text: str, groups: Mapping[str, str]) -> Example:
     return Example(
         key=rating.key,
         item=rating.item,
@@ -102,7 +106,7 @@ def _build_example(rating: Rating, dimension: str, text: str, groups: Mapping[st
         reviewer=rating.reviewer,
         dimension=dimension,
         domain=rating.domain,
-        score=rating.score + 0.0,  # -0.0 would have another digest than 0.0
+        score=score + 0.0,  # -0.0 would have another digest than 0.0
         text=text,
         reason=rating.reason or None,
     )

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote, validate
 from jurygraph.schema import TaskLine
-from jurygraph.schema.rating import Vote
-from jurygraph.sources.ratings import read_texts, read_votes
+from jurygraph.schema.rating import RatedText
+from jurygraph.sources.ratings import read_rated_texts, read_texts
 
-COLUMNS = (*Vote.model_fields, "text", "prompt")
+COLUMNS = (*RatedText.model_fields, "prompt")
 """What the columns of such a table may be called, or be mapped to."""
 
 
@@ -18,7 +18,7 @@ class RatedTable(NamedTuple):
     """The tasks and the votes of a table, both in its order."""
 
     tasks: list[TaskLine]
-    votes: list[Vote]
+    votes: list[RatedText]
 
 
 def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable:
@@ -31,13 +31,14 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
         if name not in COLUMNS:
             hint = did_you_mean(name, COLUMNS) or f"known: {', '.join(COLUMNS)}"
             raise InputError(f"--column {name}: is not a column of ratings; {hint}")
-    file = read_votes(path, {name: column for name, column in columns.items() if name in Vote.model_fields})
+    named = {name: column for name, column in columns.items() if name != "prompt"}
+    file = read_rated_texts(path, named)
     votes = [vote for _, vote in file.rows]
     keys = {name: columns[name] for name in ("item", "agent") if name in columns}
     texts = read_texts(path, keys | {"text": columns.get("text", "text")})
     prompt = columns.get("prompt", "prompt" if "prompt" in file.unread else None)
     prompts = {} if prompt is None else read_texts(path, keys | {"text": prompt})
-    by_item: dict[str, list[Vote]] = {}
+    by_item: dict[str, list[RatedText]] = {}
     for vote in votes:
         by_item.setdefault(vote.item, []).append(vote)
     for item, rated in by_item.items():
@@ -46,7 +47,9 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
     return RatedTable([_to_task(str(path), item, rated, texts, prompts) for item, rated in by_item.items()], votes)
 
 
-def _to_task(path: str, item: str, votes: list[Vote], texts: Mapping[str, str], prompts: Mapping[str, str]) -> TaskLine:
+def _to_task(
+    path: str, item: str, votes: list[RatedText], texts: Mapping[str, str], prompts: Mapping[str, str]
+) -> TaskLine:
     first, agents = votes[0], {vote.key: vote.agent for vote in votes}
     content = {
         "id": item,

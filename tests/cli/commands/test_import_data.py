@@ -405,14 +405,19 @@ def test_a_table_of_numbers_is_a_history_with_the_printed_params(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     outputs, start = ("--out", "t.jsonl", "--ratings", "r.jsonl"), "for a judge that predicts reviewers: params: "
+    Path("people.csv").write_text(RATED.replace("bo,,", "bo,good,"))
+    assert start not in run("import", "ratings", "people.csv", *RENAMED, *outputs).err
     Path("people.csv").write_text(RATED)
-    assert start not in run("import", "ratings", "people.csv", *RENAMED, *outputs).err  # has an abstention
-    Path("people.csv").write_text(RATED.replace("bo,,", "bo,2,"))
-    ended = run("import", "ratings", "people.csv", *RENAMED, *outputs)
+    ended = run("import", "ratings", "people.csv", *RENAMED, "--column", "reason=question", *outputs)
     params = json.loads(ended.err.partition(start)[2].splitlines()[0])
-    assert params == {"history": "people.csv", "columns": {"score": "stars", "reviewer": "who"}}
-    history = ReviewerHistory.read(params["history"], columns=params["columns"], scales={"appeal": (1, 5)})
-    assert [len(history.examples_of(name, "appeal")) for name in ("ann", "bo")] == [2, 2]
+    history = ReviewerHistory.read(params["history"], scales={"appeal": (1, 5)})
+    shown = [(one.reviewer, one.key, one.score, one.text, one.reason) for one in history.examples]
+    assert shown == [
+        ("ann", "q1_gpt", 4, "It is, so", "What?"),
+        ("ann", "q1_qwen", 1, "No", "What?"),
+        ("bo", "q1_gpt", 3, "It is, so", "What?"),
+    ]
+    assert history.left_out == (("no_score", 1, "r.jsonl, line 4"),)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ SCALES = {"clarity": (1.0, 5.0), "depth": (0.0, 3.0)}
 ONE = {"clarity": (1.0, 5.0)}
 
 
-def rating(reviewer: str = "ada", item: str = "a", score: float = 3, **fields: Any) -> Rating:
+def rating(reviewer: str = "ada", item: str = "a", score: float | None = 3, **fields: Any) -> Rating:
     stated = {"dimension": "clarity", "text": f"text of {item}", **fields}
     return Rating(reviewer=reviewer, item=item, score=score, **stated)
 
@@ -211,6 +211,11 @@ LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[
         [rating(), rating(score=9)],
         [("contradictory", 2, "r.csv, line 2")],
         [],
+    ),
+    "without a score, and one that another row has": (
+        [rating(score=None), rating(), rating("bo", score=None)],
+        [("no_score", 2, "r.csv, line 2")],
+        [("ada", "a", 3)],
     ),
     "no text and a blank one": (
         [rating(text=None), rating("bo", text=" \n"), rating("cy", text=None), rating("dee")],
