@@ -18,7 +18,7 @@ from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, call_within_limit, time_limit
+from jurygraph.graphs.time_limits import CallLimits, call_within_limit, clients_of, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
@@ -166,7 +166,7 @@ async def _call_each(
     """Call a function with every input: coroutines concurrently, plain functions one after another in a thread.
 
     With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
-    answer, and so does TimeLimitExceeded for a call that runs past its limit.
+    answer, and so does `CallLimits.excess` for a call that runs past its limit.
     """
 
     def start(each: Any) -> tuple[Any, bool]:
@@ -178,7 +178,7 @@ async def _call_each(
     async def finish(each: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            return await (answering if limits.seconds is None else limits.await_result(answering))
+            return await (answering if limits.seconds is None else limits.await_result(answering, each))
         finally:
             _close_logs(each)
 
@@ -199,9 +199,8 @@ async def _call_each(
 
 def _close_logs(inputs: Any) -> None:
     """List no later calls with an input, or a batch of them: its answer is final."""
-    for each in inputs if isinstance(inputs, tuple) else (inputs,):
-        if each.client is not None:
-            each.client.close_logs()
+    for client in clients_of(inputs):
+        client.close_logs()
 
 
 def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
