@@ -130,9 +130,9 @@ def score(
     is refused, unless `purpose.same_judge` is `allow`.
 
     Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 invalid
-    config or input, nothing written; 3 inconclusive: too many failures of infrastructure, or the server refused the key
-    or the model, resumable; 4 --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of
-    evaluators goes to standard error.
+    config or input, nothing written; 3 inconclusive: too many failures of infrastructure (the command that repeats them
+    is printed), or the server was away too long or refused the key or the model, resumable; 4 --max-cost or --max-calls
+    reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
