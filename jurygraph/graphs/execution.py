@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
-from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
 from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
@@ -109,7 +109,8 @@ async def derive_material(
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         view = survey.views[task.derivation.view]
         log, model = logs[task.derivation.gives, task.response.id], context.judge_client
-        client = model and model.logging_to(log, purpose=DERIVE)
+        client: Any = model and model.logging_to(log, purpose=DERIVE)
+        client = client if deriver.uses_model else UndeclaredClient(deriver.name)
         deriver_input = DeriverInput(view, task.response, task.material, client)
         (result,) = await _call_each(deriver.derive, [deriver_input], _limits(deriver, context))
         return result
@@ -128,9 +129,11 @@ async def derive_material(
 
 
 def _make_input(evaluator_task: EvaluatorTask, survey: Survey, context: RunContext) -> EvaluatorInput:
-    question, log, client = evaluator_task.question, CallLog(), context.judge_client
+    question, log, model = evaluator_task.question, CallLog(), context.judge_client
     shown = evaluator_task.responses, evaluator_task.material, evaluator_task.sample
-    return EvaluatorInput(question, survey.views[question.view], *shown, client and client.logging_to(log), log)
+    client: Any = model and model.logging_to(log)
+    client = client if context.evaluators[question.evaluator].uses_model else UndeclaredClient(question.evaluator)
+    return EvaluatorInput(question, survey.views[question.view], *shown, client, log)
 
 
 async def _answer_evaluator(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> list[Any]:

@@ -74,9 +74,9 @@ def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], 
 
 
 def clients_of(inputs: Any) -> list["JudgeClient"]:
-    """Return the clients of an input, or of a batch of them; none without a model."""
+    """Return the clients of an input, or of a batch of them; none where no model may be used."""
     batch = inputs if isinstance(inputs, tuple) else (inputs,)
-    return [each.client for each in batch if each.client is not None]
+    return [each.client for each in batch if each.client]
 
 
 class CallThreads(DaemonThreads):

@@ -157,8 +157,22 @@ async def blocked(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Readin
     return {"score": float(runtime.context.client.chat_model.invoke("blocked").content)}
 
 
-blocking = StateGraph(Reading).add_node("b", blocked).add_edge(START, "b").add_edge("b", END).compile()
-blocking = jg.evaluator(blocking, name="blocking", own_model=False, version="1")
+blocking_graph = StateGraph(Reading).add_node("b", blocked).add_edge(START, "b").add_edge("b", END).compile()
+blocking = jg.evaluator(blocking_graph, name="blocking", own_model=False, version="1")
+
+
+class Undeclared(Marks):
+    layer, uses_model = "check", False
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Rash(Summary):
+    uses_model = False
+
+
+undeclared = jg.evaluator(blocking_graph, name="undeclared", layer="check", version="1")
 
 
 class Awaited(jg.Evaluator):
@@ -494,6 +508,32 @@ def test_an_evaluator_with_the_configs_model_abstains_without_one(server: Server
         ("abstained", False, False)
     }
     assert server.count == 0
+
+
+@pytest.mark.parametrize("model", [[], ["--model", "none"]], ids=["a model", "none"])
+def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(
+    model: list[str], server: Server, tmp_path: Path, run: Command
+) -> None:
+    names = ("Undeclared", "undeclared", "short")
+    project = write(
+        tmp_path / "project", server, *(f"manners.{name}" for name in names), more="derivers: [manners.Rash]\n"
+    )
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", *model)
+    assert (ended.code, server.count) == (3, 0)
+    problem = "uses the config's model and does not declare it: write `uses_model = True` in its class"
+    messages = {
+        user["failure"]["message"].partition(", or ")[0]
+        for trace in traces(run, project / "run")
+        for user in (*trace["verdicts"], *trace["material"])
+    }
+    owners = (
+        "'manners.Undeclared'",
+        "'manners.undeclared'",
+        "'manners.Rash'",
+        "material 'summary' is missing: 'manners.Rash'",
+    )
+    assert messages == {f"{owner} {problem}" for owner in owners}
+    assert problem in ended.err
 
 
 def test_a_budget_stops_the_calls_of_a_graph(server: Server, tmp_path: Path, run: Command) -> None:
