@@ -5,13 +5,13 @@ import inspect
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from jurygraph.agents.isolation import OPENING
 from jurygraph.agents.registry import load_evaluator
-from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.agents.roles import EvaluatorInput, UndeclaredClient
 from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.schema import Config, EvaluatorUse, Material, Question, Response, TaskView, Verdict
 
@@ -58,4 +58,5 @@ def _from_request(request: dict[str, Any]) -> EvaluatorInput:
         tuple(map(Response.model_validate, request["responses"])),
         tuple({name: Material.model_validate(one) for name, one in each.items()} for each in request["material"]),
         request["sample"],
+        cast(Any, UndeclaredClient(request["question"]["evaluator"])),
     )

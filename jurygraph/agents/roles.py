@@ -10,9 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from jurygraph.display import Displayed
+from jurygraph.errors import ConfigError
 from jurygraph.models.request import CallLog
 from jurygraph.schema import (
     Audience,
@@ -48,13 +49,32 @@ BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
 }
 
 
+class UndeclaredClient:
+    """Stands in for the client of an evaluator or deriver, `owner`, that does not declare that it uses the model.
+
+    It is false. To use it raises ConfigError: such calls would be in no forecast, and model `none` would break them.
+    """
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        hint = "write `uses_model = True` in its class, or `own_model=False` where jg.evaluator makes it of a Runnable"
+        raise ConfigError(f"{self._owner!r} uses the config's model and does not declare it: {hint}")
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class EvaluatorInput(Displayed):
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
     one mapping per response, from the name of the needed material to the material. `client` gives access to the
-    model; None without one. `call_log` and `steps` are what jurygraph records with the verdict.
+    model, if the evaluator `uses_model`. `call_log` and `steps` are what jurygraph records with the verdict.
     """
 
     question: Question
@@ -76,7 +96,7 @@ class EvaluatorInput(Displayed):
 class DeriverInput(Displayed):
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
-    `client` gives access to the model; None without one.
+    `client` gives access to the model, if the deriver `uses_model`.
     """
 
     task: TaskView

@@ -22,6 +22,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Cause, Evidence, Failure, Material, RecordedVerdict, TaskView, Verdict
+from jurygraph.schema.verdict import TIME_LIMIT
 
 T = TypeVar("T", Verdict, Material)
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
@@ -96,7 +97,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     cause: Cause = "infrastructure"
     kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):
-        cause, kind = "response", "time-limit"
+        cause, kind = "response", TIME_LIMIT
     elif isinstance(error, _Malformed):
         kind = "malformed"
     described = _catch_errors(lambda: _error_message(error, redactor))

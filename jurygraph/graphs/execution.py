@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
-from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
 from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
 from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, time_limit
+from jurygraph.graphs.time_limits import CallLimits, clients_of, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, RecordedVerdict, Survey
@@ -98,7 +98,8 @@ async def derive_material(
             return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         view = survey.views[task.derivation.view]
         log, model = logs[task.derivation.gives, task.response.id], context.judge_client
-        client = model and model.logging_to(log, purpose=DERIVE)
+        client: Any = model and model.logging_to(log, purpose=DERIVE)
+        client = client if deriver.uses_model else UndeclaredClient(deriver.name)
         deriver_input = DeriverInput(view, task.response, task.material, client)
         (result,) = await _call_each(deriver.derive, [deriver_input], _limits(deriver, context))
         return result
@@ -117,9 +118,11 @@ async def derive_material(
 
 
 def _make_input(evaluator_task: EvaluatorTask, survey: Survey, context: RunContext) -> EvaluatorInput:
-    question, log, client = evaluator_task.question, CallLog(), context.judge_client
+    question, log, model = evaluator_task.question, CallLog(), context.judge_client
     shown = evaluator_task.responses, evaluator_task.material, evaluator_task.sample
-    return EvaluatorInput(question, survey.views[question.view], *shown, client and client.logging_to(log), log)
+    client: Any = model and model.logging_to(log)
+    client = client if context.evaluators[question.evaluator].uses_model else UndeclaredClient(question.evaluator)
+    return EvaluatorInput(question, survey.views[question.view], *shown, client, log)
 
 
 async def _answer_evaluator(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> list[Any]:
@@ -155,7 +158,7 @@ async def _call_each(
     """Call a function with every input: coroutines concurrently, plain functions one after another in a thread.
 
     With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
-    answer, and so does TimeLimitExceeded for a call that runs past its limit.
+    answer, and so does `CallLimits.excess` for a call that runs past its limit.
     """
 
     def start(each: Any) -> tuple[Any, bool]:
@@ -167,7 +170,7 @@ async def _call_each(
     async def finish(each: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
-            return await (answering if limits.seconds is None else limits.await_result(answering))
+            return await (answering if limits.seconds is None else limits.await_result(answering, each))
         finally:
             _close_logs(each)
 
@@ -188,9 +191,8 @@ async def _call_each(
 
 def _close_logs(inputs: Any) -> None:
     """List no later calls with an input, or a batch of them: its answer is final."""
-    for each in inputs if isinstance(inputs, tuple) else (inputs,):
-        if each.client is not None:
-            each.client.close_logs()
+    for client in clients_of(inputs):
+        client.close_logs()
 
 
 def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:

@@ -1,7 +1,8 @@
 """Time limits for evaluators and derivers: which limit applies, and what happens to a call that runs past it.
 
 A coroutine is cancelled. A thread cannot be ended, so its call is given up: `TimeLimitExceeded` is its answer, a late
-result is dropped, and another thread goes on. An evaluator with too many threads that hang is not called any more.
+result is dropped, and another thread goes on. An evaluator with too many threads that hang is not called any more. A
+call that waits for the model at its limit ends with a `Fault`, because the response is not to blame for that.
 """
 
 import asyncio
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.functions import AdaptedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
@@ -21,7 +22,10 @@ from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.models.faults import Fault
 from jurygraph.schema import CallsConfig
-from jurygraph.schema.verdict import GATED_LAYERS
+from jurygraph.schema.verdict import GATED_LAYERS, TIME_LIMIT
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import JudgeClient
 
 OWN_MODEL_LIMIT = 600.0
 """Seconds for a call of user code with a model of its own."""
@@ -72,6 +76,12 @@ def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], 
     raise TimeLimitExceeded(f"{problem}; {hint}")
 
 
+def clients_of(inputs: Any) -> list["JudgeClient"]:
+    """Return the clients of an input, or of a batch of them; none where no model may be used."""
+    batch = inputs if isinstance(inputs, tuple) else (inputs,)
+    return [each.client for each in batch if each.client]
+
+
 class CallThreads(DaemonThreads):
     """The threads of a jury's evaluators and derivers, which count those that hang, by the name of their owner."""
 
@@ -104,10 +114,12 @@ class CallLimits:
     seconds: float | None
     threads: CallThreads
 
-    @property
-    def excess(self) -> TimeLimitExceeded:
-        """Return the error that takes the place of a call's answer."""
-        return TimeLimitExceeded(f"{self.owner!r} ran past its time limit of {self.seconds:g} s")
+    def excess(self, inputs: Any) -> TimeLimitExceeded | Fault:
+        """Return the error that takes the place of the answer of a call with these inputs."""
+        problem = f"{self.owner!r} ran past its time limit of {self.seconds:g} s"
+        if any(client.is_waiting for client in clients_of(inputs)):
+            return Fault(TIME_LIMIT, f"{problem} while it waited for the model; raise its `timeout`")
+        return TimeLimitExceeded(problem)
 
     async def call_in_thread(
         self, call: Callable[[Any], Result], inputs: Sequence[Any], finish: Callable[[Any], None]
@@ -140,14 +152,14 @@ class CallLimits:
             future.cancel()
             self.threads.abandon(made)
 
-    async def await_result(self, result: Awaitable[Any]) -> Any:
-        """Return the awaited result, or TimeLimitExceeded; the work is cancelled then, and left alone if it goes on."""
+    async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
+        """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
         with self.threads.record_calls() as made:
             task = asyncio.ensure_future(result)
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
                 return await task
-            return self.excess
+            return self.excess(inputs)
         finally:
             if not task.done():
                 task.cancel()
@@ -171,7 +183,7 @@ class _CallSequence:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def run(self) -> None:
-        """Make the calls until the sequence is stopped. A result that comes late is replaced by TimeLimitExceeded."""
+        """Make the calls until the sequence is stopped. A result that comes late is replaced by `excess`."""
         for each in self.inputs:
             with self._lock:
                 if self._is_stopped:
@@ -181,7 +193,7 @@ class _CallSequence:
             with self._lock:
                 if self._is_stopped:
                     return
-                self.results.append((self.limits.excess, False) if self._seconds_left() == 0.0 else result)
+                self.results.append((self.limits.excess(each), False) if self._seconds_left() == 0.0 else result)
                 self._began = math.inf
 
     def stop(self) -> None:
@@ -190,11 +202,11 @@ class _CallSequence:
             self._is_stopped = True
 
     def stop_if_late(self) -> bool:
-        """Return true if the call under way is late; then stop, with TimeLimitExceeded as the last result."""
+        """Return true if the call under way is late; then stop, with `excess` as the last result."""
         with self._lock:
             self._is_stopped = self._seconds_left() == 0.0
             if self._is_stopped:
-                self.results.append((self.limits.excess, False))
+                self.results.append((self.limits.excess(self.inputs[len(self.results)]), False))
             return self._is_stopped
 
     def seconds_left(self) -> float | None:

@@ -193,7 +193,7 @@ class CircuitBreaker:
     def _outage_fault(self) -> Fault:
         if self._refusal is not None:
             return Fault(self._refusal.kind, str(self._refusal))
-        advice = "check the server and repeat the request; calls.outage.wait sets the maximum wait"
+        advice = "check the server; calls.outage.wait sets the maximum wait"
         return Fault("outage", f"{self._describe_outage()}; {advice}")
 
     def _describe_outage(self) -> str:

@@ -227,6 +227,11 @@ class JudgeClient:
     def _open_logs(self) -> list[CallLog]:
         return [log for log in self._logs if not log.is_closed]
 
+    @property
+    def is_waiting(self) -> bool:
+        """True while a request of an input has no reply."""
+        return any(log.waiting for log in self._open_logs)
+
     def close_logs(self) -> None:
         """List calls under way as cut off, and no later ones: the answer is final."""
         for log in self._open_logs:

@@ -17,6 +17,8 @@ RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 GROUP_OF_ONE = "group-of-one"
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
+TIME_LIMIT = "time-limit"
+"""The kind of failure of a call that ran past its time limit."""
 NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response for which no variant could be made."""
 WORST_CASE_REASONS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
@@ -29,6 +31,11 @@ class Failure(FrozenModel):
     cause: Cause
     kind: Id
     message: str = ""
+
+    @property
+    def is_transient(self) -> bool:
+        """True if it may not happen again: infrastructure, and time limits, which depend on the machine and config."""
+        return self.cause == "infrastructure" or self.kind == TIME_LIMIT
 
 
 class Evidence(FrozenModel):

@@ -120,8 +120,7 @@ def test_a_branch_requests_what_changed_and_equals_a_new_run(
     anew = run("score", "tasks.jsonl", "--out", "anew")
     every = read_calls(letters_folder.parent)
     assert (
-        f"{len(every) - len(expected_calls)} verdicts were reused from run, {len(expected_calls)} were requested again"
-        in ended.err
+        f"verdicts: {len(every) - len(expected_calls)} reused from run, {len(expected_calls)} requested\n" in ended.err
     )
     assert ended.out == anew.out
     assert traces(run, Path("new")) == traces(run, Path("anew"))
@@ -363,4 +362,4 @@ def test_a_branch_works_from_another_folder(letters_folder: Path, tmp_path: Path
     monkeypatch.chdir(tmp_path)
     ended = run_process("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
     assert ended.code == 0, ended.err
-    assert "9 verdicts were reused from letters/run, 0 were requested again" in ended.err
+    assert "verdicts: 9 reused from letters/run, 0 requested" in ended.err

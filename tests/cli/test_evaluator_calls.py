@@ -157,8 +157,22 @@ async def blocked(state: Reading, runtime: Runtime[jg.EvaluatorInput]) -> Readin
     return {"score": float(runtime.context.client.chat_model.invoke("blocked").content)}
 
 
-blocking = StateGraph(Reading).add_node("b", blocked).add_edge(START, "b").add_edge("b", END).compile()
-blocking = jg.evaluator(blocking, name="blocking", own_model=False, version="1")
+blocking_graph = StateGraph(Reading).add_node("b", blocked).add_edge(START, "b").add_edge("b", END).compile()
+blocking = jg.evaluator(blocking_graph, name="blocking", own_model=False, version="1")
+
+
+class Undeclared(Marks):
+    layer, uses_model = "check", False
+
+    def __init__(self) -> None:
+        super().__init__(1)
+
+
+class Rash(Summary):
+    uses_model = False
+
+
+undeclared = jg.evaluator(blocking_graph, name="undeclared", layer="check", version="1")
 
 
 class Awaited(jg.Evaluator):
@@ -456,6 +470,8 @@ def test_a_call_without_a_reply_is_listed_and_billed_whenever_its_reply_comes(
             for trace in made:
                 (verdict,) = (one for one in trace["verdicts"] if one["evaluator"].endswith(name))
                 assert [use["purpose"] for use in verdict["calls"]] == ["first", "second"]
+                if verdict["status"] == "failed":  # the response is not to blame for a slow model
+                    assert (verdict["failure"]["cause"], verdict["failure"]["kind"]) == ("infrastructure", "time-limit")
                 fault = "server" if name == "Caught" else "cut-off"
                 assert [calls[use["id"]].get("fault") for use in verdict["calls"]] == [None, fault]
                 found.append([verdict["calls"], verdict["status"], verdict["call"]])
@@ -463,6 +479,25 @@ def test_a_call_without_a_reply_is_listed_and_billed_whenever_its_reply_comes(
             assert "not stored without a reply" in shown.out
             assert run("verify", folder, "--deep").code == 0
     assert found[:4] == found[4:]
+
+
+def test_what_a_slow_model_cut_off_is_requested_in_a_branch(tmp_path: Path, run: Command) -> None:
+    seconds = 2.0
+    with run_server(lambda body, number: slow(seconds, reply_with("a text"))) as server:
+        project = write(tmp_path / "project", server, "manners.Awaited")
+        given, folder = ("score", project / "tasks.jsonl", "--out"), project / "run"
+        ended = run(*given, folder)
+        assert (ended.code, "inconclusive: 100.0%" in ended.err) == (3, True)
+        assert "while it waited for the model; raise its `timeout`" in ended.err
+        assert "not repeated: 4 transient failures" in run("verify", folder, "--deep").out
+        for again in ("0 reused", "4 reused"):
+            old, folder = folder, folder.with_name(f"{folder.name}-2")
+            command = f"to repeat the 4 failures that may succeed now:  jurygraph score {given[1]} --branch {old}"
+            assert (command in run(*given, old).err) == (again == "0 reused")
+            seconds = 0.0
+            branched = run(*given, folder, "--branch", old)
+            assert f"verdicts: {again} from {old}, {4 - int(again[0])} requested\n" in branched.err
+    assert branched.code == 0
 
 
 def test_an_evaluator_with_the_configs_model_abstains_without_one(server: Server, tmp_path: Path, run: Command) -> None:
@@ -473,6 +508,32 @@ def test_an_evaluator_with_the_configs_model_abstains_without_one(server: Server
         ("abstained", False, False)
     }
     assert server.count == 0
+
+
+@pytest.mark.parametrize("model", [[], ["--model", "none"]], ids=["a model", "none"])
+def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(
+    model: list[str], server: Server, tmp_path: Path, run: Command
+) -> None:
+    names = ("Undeclared", "undeclared", "short")
+    project = write(
+        tmp_path / "project", server, *(f"manners.{name}" for name in names), more="derivers: [manners.Rash]\n"
+    )
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", *model)
+    assert (ended.code, server.count) == (3, 0)
+    problem = "uses the config's model and does not declare it: write `uses_model = True` in its class"
+    messages = {
+        user["failure"]["message"].partition(", or ")[0]
+        for trace in traces(run, project / "run")
+        for user in (*trace["verdicts"], *trace["material"])
+    }
+    owners = (
+        "'manners.Undeclared'",
+        "'manners.undeclared'",
+        "'manners.Rash'",
+        "material 'summary' is missing: 'manners.Rash'",
+    )
+    assert messages == {f"{owner} {problem}" for owner in owners}
+    assert problem in ended.err
 
 
 def test_a_budget_stops_the_calls_of_a_graph(server: Server, tmp_path: Path, run: Command) -> None:

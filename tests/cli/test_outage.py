@@ -115,17 +115,20 @@ def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project,
     assert first.count + second.count <= QUESTIONS + 32  # those that were cut off are sent again
 
 
-def test_a_run_is_inconclusive_if_the_server_never_returns(project: Project) -> None:
+def test_a_run_stops_after_a_longer_outage_and_the_same_command_continues_it(project: Project) -> None:
     with (
-        run_server(judge_slowly) as server,
-        project.start_scoring_until_outage(server, outage={"wait": 1.0}) as process,
+        run_server(judge_slowly) as first,
+        project.start_scoring_until_outage(first, outage={"wait": 1.0}) as process,
     ):
-        found = wait_for_end(process)
-    assert found.code == 3, found.err
-    assert "requests fail until it answers" in found.err
-    assert "of kind outage (" in found.err
-    assert found.err.count(f" s ({server.url}: connection refused): requests") == 2
-    assert found.result["rewards_failed"] > 0
+        stopped = wait_for_end(process)
+    assert (stopped.code, stopped.out) == (3, "")
+    assert "requests fail until it answers" in stopped.err
+    assert stopped.err.count(f" s ({first.url}: connection refused): requests") == 2
+    assert "finished groups are kept; run the same command again to continue" in stopped.err
+    with run_server(judge_slowly, first.port) as second:
+        found = project.score()
+    assert (found.code, found.result["responses"], found.result["rewards_failed"]) == (0, QUESTIONS, 0), found.err
+    assert first.count + second.count <= QUESTIONS + 32  # what was answered is not asked again
 
 
 def test_a_run_stopped_by_ctrl_c_during_an_outage_can_be_resumed(project: Project, run: Command) -> None:

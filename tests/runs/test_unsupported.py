@@ -76,7 +76,7 @@ def test_an_infrastructure_failure_in_between_is_reported(tasks: Path, tmp_path:
     assert {v.failure and v.failure.cause for t in traces for v in t.verdicts} == {"infrastructure"}
     faults = [sorted(call.fault or "" for call in trace.calls) for trace in traces]
     assert faults == [["", "", "rejected", "rejected"]] * 4
-    assert found.infrastructure_failures == 2 * 2 * 5
+    assert found.transient_failures == 2 * 2 * 5
 
 
 def test_an_erasure_removes_the_quote_check(tasks: Path, tmp_path: Path) -> None:

@@ -130,9 +130,9 @@ def score(
     is refused, unless `purpose.same_judge` is `allow`.
 
     Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 invalid
-    config or input, nothing written; 3 inconclusive: too many failures of infrastructure, or the server refused the key
-    or the model, resumable; 4 --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of
-    evaluators goes to standard error.
+    config or input, nothing written; 3 inconclusive: too many failures of infrastructure (the command that repeats them
+    is printed), or the server was away too long or refused the key or the model, resumable; 4 --max-cost or --max-calls
+    reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard error.
 
     \b
     Example:
@@ -204,8 +204,7 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
             with closing(ScoringSession(options.run, jury, source, options.limit, branch, profiles)) as session:
                 yield session
         if branch is not None and not options.dry_run:
-            reused = f"{branch.reused} verdicts were reused from {options.branch}"
-            print_message(f"{reused}, {branch.requested} were requested again")
+            print_message(f"verdicts: {branch.reused} reused from {options.branch}, {branch.requested} requested")
 
 
 def _validated_files(folder: Path) -> "ValidatedFiles | None":
@@ -244,7 +243,7 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
         state = (
             "is complete" if session.tasks_done == session.task_count else f"has the first {session.tasks_done} tasks"
         )
-        repeats = session.summary.infrastructure_failures
+        repeats = any(row.is_transient for row in session.summary.failures)
         print_message(f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}")
         return
     if session.tasks_done:
@@ -284,7 +283,7 @@ def _print_result(
     lines = [*result_lines(summary), *request_lines(requests)]
     if summary.tasks < task_count:
         lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
-    retry_command = options.retry_command if summary.infrastructure_failures else None
+    retry_command = options.retry_command if any(row.is_transient for row in summary.failures) else None
     content = {"run": str(options.run), **summary.to_json(), "requests": requests and requests.to_json()}
     print_report(as_json, {**content, "retry_command": retry_command}, lines)
     if summary.lowest is not None:
@@ -315,6 +314,6 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         example, counts = shorten(row.message, 320), row.evaluators.items()
         by = ", ".join(f"{name} {number}" for name, number in counts)
         print_message(f"failed verdicts: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
-    if summary.infrastructure_failures:
-        print_message(f"to repeat the verdicts that failed for infrastructure reasons:  {options.retry_command}")
+    if transient := sum(row.verdicts for row in summary.failures if row.is_transient):
+        print_message(f"to repeat the {transient} failures that may succeed now:  {options.retry_command}")
     return code

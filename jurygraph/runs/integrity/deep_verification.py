@@ -42,14 +42,14 @@ _DERIVED = "status data variants evidence failure note call calls".split()
 class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
-    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, that failed for an
-    infrastructure reason or at a time limit, so that they may not fail again, or that were erased.
+    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, those with transient
+    failures (of infrastructure, or at a time limit), and those that were erased.
     """
 
     recomputed: int = 0
     quotations: int = 0
     needing_model: int = 0
-    infrastructure_failures: int = 0
+    transient_failures: int = 0
     erased: int = 0
 
 
@@ -179,7 +179,7 @@ class _Verifier:
         if self._needs_model(label, trace, stored, new_verdict):
             return "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
-            return "infrastructure_failures"
+            return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
@@ -251,9 +251,7 @@ def _is_recalled(verdict: RecordedVerdict, own_model: Collection[str]) -> bool:
 
 
 def _is_excused(item: RecordedVerdict | Material) -> bool:
-    if item.failure is None or item.status != "failed":
-        return False
-    return item.failure.cause == "infrastructure" or item.failure.kind == "time-limit"
+    return item.status == "failed" and item.failure is not None and item.failure.is_transient
 
 
 def _require_same(

@@ -8,7 +8,7 @@ from typing import Any
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
-from jurygraph.schema import Cause, Question
+from jurygraph.schema import Cause, Failure, Question
 
 
 @dataclass
@@ -64,6 +64,11 @@ class FailureRow:
     message: str
     verdicts: int = 0
     evaluators: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_transient(self) -> bool:
+        """Return whether the verdicts may not fail again."""
+        return Failure(cause=self.cause, kind=self.kind).is_transient
 
 
 @dataclass

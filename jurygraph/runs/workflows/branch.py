@@ -19,9 +19,9 @@ class ReusedRun:
     """The run from which verdicts and material are reused.
 
     A verdict is reused where its question with all its inputs and the responses that it is about are unchanged. A
-    verdict that failed for an infrastructure reason is requested again, and conditions (`when`) are evaluated again.
-    Answers of a model are reused only to a jury that uses the same model in the same way. `reused` and
-    `requested` count the reused and the newly requested verdicts of the scored groups.
+    verdict with a transient failure is requested again, and conditions (`when`) are evaluated again. Answers of a model
+    are reused only to a jury that uses the same model in the same way. `reused` and `requested` count the reused and
+    the newly requested verdicts of the scored groups.
     """
 
     def __init__(self, folder: Path, jury: Jury) -> None:
@@ -69,21 +69,17 @@ class ReusedRun:
         """Count the verdicts of a scored group; `offered` are those that could be reused."""
         for trace in traces:
             for verdict in trace.verdicts:
-                if verdict.about == trace.response_id and _is_reusable(verdict):
+                has_failed = verdict.status == "failed" and bool(verdict.responses)
+                if verdict.about == trace.response_id and (has_failed or _is_reusable(verdict)):
                     is_reused = (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered
                     self.reused += is_reused
                     self.requested += not is_reused
 
 
 def _is_reusable(verdict: RecordedVerdict) -> bool:
-    """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased.
-
-    After a time limit, which depends on the machine and on the config's `timeout`, the question is asked again.
-    """
-    if not verdict.responses or is_erased(verdict):
-        return False
-    failure = verdict.failure
-    return failure is None or (failure.cause != "infrastructure" and failure.kind != "time-limit")
+    """Return whether a verdict comes from its evaluator, without a transient failure, and was not erased."""
+    is_transient = verdict.failure is not None and verdict.failure.is_transient
+    return bool(verdict.responses) and not is_transient and not is_erased(verdict)
 
 
 def model_of(jury: Jury) -> ModelIdentity | None:

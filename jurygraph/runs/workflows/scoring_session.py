@@ -44,6 +44,8 @@ from jurygraph.sources.profiles import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
+_CUT_OFF = {"budget": BudgetExceeded, "outage": ModelError}
+"""By kind of failure: the error for a session that cannot go on now."""
 _StartedGroup = tuple[Group, Plan, Canary | None]
 """A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
 
@@ -308,7 +310,8 @@ class ScoringSession:
     async def score(self, report: ProgressCallback) -> None:
         """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns.
 
-        Raises `BudgetExceeded` and `ModelAccessError`; finished groups are kept, and the next session does the rest.
+        Raises `BudgetExceeded`, `ModelAccessError` and, after an outage that is longer than the config allows,
+        `ModelError`; finished groups are kept, and the next session does the rest.
         """
         if self.is_finished:
             return
@@ -321,11 +324,11 @@ class ScoringSession:
         try:
             with _rare_garbage_collection():
                 async for traces in self.jury.ascore_many(self._start_groups(run, started), sink=sink):
-                    _refuse_over_budget(traces)
+                    _refuse_incomplete(traces)
                     self._store_group(run, writer, started.popleft(), traces, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
-        except (BudgetExceeded, ModelAccessError) as error:
+        except (BudgetExceeded, ModelError) as error:
             if gateway is not None:
                 await gateway.wait_for_pending()
             self._cancel_if_stopping(error)
@@ -417,11 +420,12 @@ def _rare_garbage_collection() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _refuse_over_budget(traces: Sequence[Trace]) -> None:
-    """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
-    for verdict in (verdict for trace in traces for verdict in trace.verdicts):
-        if verdict.failure is not None and verdict.failure.kind == "budget":
-            raise BudgetExceeded(verdict.failure.message)
+def _refuse_incomplete(traces: Sequence[Trace]) -> None:
+    """Raise the error for a limit or an outage that cut a group off, so that it is not stored but completed later."""
+    for trace in traces:
+        for failure in (*(one.failure for one in trace.material), *(one.failure for one in trace.verdicts)):
+            if failure is not None and failure.kind in _CUT_OFF:
+                raise _CUT_OFF[failure.kind](failure.message)
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:

@@ -191,7 +191,7 @@ class TestDeep:
             "recomputed": 9,
             "quotations": 4,
             "needing_model": 0,
-            "infrastructure_failures": 0,
+            "transient_failures": 0,
             "erased": 0,
         }
 
@@ -218,12 +218,12 @@ class TestDeep:
         assert (ended.code, ended.out) == (2, "")
         assert "evaluator 'manners.better' of version '1'; this jury has 2" in ended.err
 
-    def test_infrastructure_failures_are_skipped(self, project: Path, run: Command):
+    def test_transient_failures_are_skipped(self, project: Path, run: Command):
         responses = [{"id": f"r{i}", "text": "crash" if i == 5 else "please"} for i in range(10)]
         write_project(project, [{"id": "t", "query": "?", "responses": responses}])
         assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 1
         found = json.loads(run("verify", project / "run", "--deep", "--json").out)["deep"]
-        assert (found["recomputed"], found["infrastructure_failures"]) == (19, 1)
+        assert (found["recomputed"], found["transient_failures"]) == (19, 1)
 
     def test_modules_are_imported_from_their_folder_at_scoring(
         self, letters_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -315,8 +315,7 @@ class TestScoredBy:
         count_before = server.count
         ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
         assert (ended.code, server.count) == (0, count_before)
-        assert "3 verdicts were reused" in ended.err
-        assert "1 were requested again" in ended.err
+        assert f"verdicts: 3 reused from {read.folder / 'old'}, 1 requested\n" in ended.err
         old, new = (traces(run, read.folder / name) for name in ("old", "new"))
         assert old[0] == new[0]
         assert old[1]["plan_digest"] != new[1]["plan_digest"]

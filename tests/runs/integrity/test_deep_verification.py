@@ -102,13 +102,13 @@ def test_another_version_of_an_evaluator_is_refused(rich: Path, monkeypatch: pyt
         verify_deeply(rich)
 
 
-def test_infrastructure_failures_are_counted_separately(tmp_path: Path) -> None:
+def test_transient_failures_are_counted_separately(tmp_path: Path) -> None:
     given = make_tasks()
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
     found = verify_deeply(tmp_path / "run")
-    assert found.infrastructure_failures == 2, "the failed one, and the question that it gates"
-    assert found.recomputed + found.infrastructure_failures == count_verdicts(tmp_path / "run")
+    assert found.transient_failures == 2, "the failed one, and the question that it gates"
+    assert found.recomputed + found.transient_failures == count_verdicts(tmp_path / "run")
 
 
 def test_a_group_with_an_erased_response_is_counted_as_erased(rich: Path) -> None:

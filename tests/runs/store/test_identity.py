@@ -183,14 +183,14 @@ class TestVerifiedWithoutAModel:
     def test_a_run_without_any_reply_verifies(self, tasks: Path, tmp_path: Path) -> None:
         with run_server(lambda body, number: status(400)) as server:
             run_session(tmp_path / "run", tasks, judge_config(server))
-        assert verify_deeply(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
+        assert verify_deeply(tmp_path / "run") == DeepVerification(transient_failures=2 * 2 * 5)
 
     def test_a_failed_repair_counts_as_infrastructure_failure(self, tasks: Path, tmp_path: Path) -> None:
         with run_server(
             lambda body, number: status(400) if len(body["messages"]) > 2 else reply_with("no JSON")
         ) as server:
             run_session(tmp_path / "run", tasks, judge_config(server))
-        assert verify_deeply(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
+        assert verify_deeply(tmp_path / "run") == DeepVerification(transient_failures=2 * 2 * 5)
 
     def test_a_changed_reply_is_found(
         self, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
