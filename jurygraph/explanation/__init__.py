@@ -63,8 +63,11 @@ class Explanation(Displayed):
         Each is decided again from the stored verdicts; no model is called. Raises InputError if other responses of the
         group, or a combiner, are needed and not known; TraceMismatch if the verdicts do not give the reward.
         """
-        decision = self.explained.decision
-        return Redecision(decision, self._questions, self._group(), self._combiners()).changes(self.explained)
+        return list(self._changes)
+
+    @cached_property
+    def _changes(self) -> Sequence[Change]:
+        return Redecision(self.explained, self._questions, self._group, self._combiners()).changes()
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""

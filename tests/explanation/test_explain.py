@@ -99,13 +99,25 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
     assert sent.explain(plan).what_if() == changes
 
 
-def test_a_reward_that_depends_on_other_responses_needs_their_traces() -> None:
-    traces = score(evaluators=["maths.format", "optimizer.diversity"], reward={"format": 1.0, "diversity": 0.5})
-    trace = traces["kind"]
-    with pytest.raises(jg.InputError, match="depends on the other responses of its group; give the traces"):
-        trace.explain().what_if()
-    changes = trace.explain(group=list(traces.values())).what_if()
-    assert {change.kind for change in changes} == {"verdict"}
+class Counted(Lowest):
+    calls: int = 0
+
+    def combine(self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+        Counted.calls += 1
+        return super().combine(matrices, params)
+
+
+def test_changes_are_decided_at_once_and_alone_where_no_other_verdict_counts() -> None:
+    names = ["maths.format", "maths.steps", "maths.repetition", "optimizer.diversity"]
+    component = {"combiner": Counted, "inputs": {name.partition(".")[2]: name for name in names}}
+    with jg.Jury(evaluators=names, components={"counted": component}, reward={"counted": 1.0}) as jury:
+        traces = jury.score(TASK, RESPONSES)
+    explanation = traces[0].explain()
+    before = Counted.calls
+    assert len(explanation.what_if()) >= len(names)
+    assert Counted.calls == before + 1
+    assert explanation.to_dict(what_if=True)["what_if"] == [one.model_dump() for one in explanation.what_if()]
+    assert Counted.calls == before + 1
 
 
 def test_verdicts_that_do_not_give_the_reward_are_refused() -> None:

@@ -117,6 +117,13 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
     ]
 
 
+def test_many_what_ifs_report_their_progress(scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("jurygraph.cli.render.progress._MIN_SECONDS", 0.0)
+    lines = run("explain", scored_folder, "--what-if", "--status", "ok").err.splitlines()
+    assert lines == [f"deciding again: {place} of 4 responses ({place * 25}%)" for place in range(1, 5)]
+    assert run("explain", scored_folder).err == ""
+
+
 def test_explain_takes_many_responses_as_show_does(scored_folder: Path, run: Command):
     names = ["door/a", "door/b", "salt/a", "salt/b"]
     single = {name: run("explain", scored_folder, "--response", name).out for name in names}
