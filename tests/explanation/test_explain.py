@@ -160,7 +160,7 @@ def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
     assert (change.kind, change.name, change.value, change.gain) == ("response gate", "empty-response", 1.0, 1.5)
     assert "Response gate empty-response: the worst score for 2 verdicts, rude, warm" in str(explanation)
     assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response)." in str(explanation)
-    assert "Verdicts: 2 requested; 0 judged, 2 set by a gate, 0 abstained" in str(explanation)
+    assert "Verdicts: 2 requested; 0 judged, 2 set by empty-response, 0 abstained" in str(explanation)
     assert "All verdicts are present" not in str(explanation)
 
 
