@@ -270,7 +270,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
 def test_without_a_model_what_abstains_is_shown_and_rewards_are_failed(typed: Typed) -> None:
     done = typed("score", PANEL / "tasks.jsonl", "--out", "run", "--limit", "1")
     assert done.code == 1
-    assert "122 judged + 3 set by a gate + 105 abstained + 0 failed + 0 not applicable = 230 requested" in done.out
+    assert "122 judged + 3 set by no-variant + 105 abstained + 0 failed + 0 not applicable = 230 requested" in done.out
     assert "5 of 5 rewards failed" in done.err
     told = typed("explain", "run", "--response", "sandhaven/careful")
     assert "the config's model is none" in told.out

@@ -39,7 +39,7 @@ PlotFile = Annotated[Path | None, option("F", "Write a plot: .svg, .png, .pdf (e
 OutFile = Annotated[str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")]
 OnlyStatus = Annotated[
     Literal["ok", "degraded", "failed", "gated"] | None,
-    option(None, "Only rewards with this status; gated: of responses that a response gate stopped.", "--status"),
+    option(None, "Only rewards with this status; gated: changed by a response gate or a reward gate.", "--status"),
 ]
 OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
 SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]

@@ -61,6 +61,13 @@ def compute_rewards(
     return tuple(rewards[name] for name in responses)
 
 
+def has_independent_rows(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
+    """Return whether no verdict on another response of its group can change a reward."""
+    has_pairs = any(question.scope == "pair" for question in questions)
+    uses_other_rows = any(combiners[spec.combiner].uses_other_rows for spec in decision.specs)
+    return not has_pairs and not uses_other_rows and decision.group_rule is None
+
+
 def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
     """Return whether no reward depends on another response of its group, as `compute_rewards_batch` requires."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)

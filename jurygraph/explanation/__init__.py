@@ -9,7 +9,7 @@ from jurygraph.decision.combiner import Combiner, Combiners
 from jurygraph.display import Displayed, format_value, html_table
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.explanation.points import Line, Points, count_points
-from jurygraph.explanation.sentences import to_sentences, what_if_sentences
+from jurygraph.explanation.sentences import reward_sentence, to_sentences, what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, Redecision
 from jurygraph.messages import require_type
@@ -28,6 +28,7 @@ class Explanation(Displayed):
 
     Attributes:
         trace: the trace.
+        query: the first words of its query if the task is a row of a table, whose id says nothing; else None.
         explained: its terms and verdicts, from the side of the response.
 
     `group` returns the traces of all responses to the task, and `combiners` those of the decision by name; both are
@@ -42,8 +43,9 @@ class Explanation(Displayed):
         group: Callable[[], Sequence[Trace]] = tuple,
         combiners: Callable[[], Combiners] | None = None,
         config: Config | None = None,
+        query: str | None = None,
     ) -> None:
-        self.trace = trace
+        self.trace, self.query = trace, query
         self.explained = ExplainedTrace(trace, decision)
         self._questions, self._group, self._config = questions, group, config
         self._combiners = combiners or self._find_combiners
@@ -64,12 +66,17 @@ class Explanation(Displayed):
         Each is decided again from the stored verdicts; no model is called. Raises InputError if other responses of the
         group, or a combiner, are needed and not known; TraceMismatch if the verdicts do not give the reward.
         """
-        decision = self.explained.decision
-        return Redecision(decision, self._questions, self._group(), self._combiners()).changes(self.explained)
+        return list(self._changes)
+
+    @cached_property
+    def _changes(self) -> Sequence[Change]:
+        return Redecision(self.explained, self._questions, self._group, self._combiners()).changes()
 
     def sentences(self, what_if: bool = False) -> list[str]:
         """Return the explanation as sentences, or the changes that would raise the reward."""
-        return what_if_sentences(self.trace, self.what_if()) if what_if else to_sentences(self.explained, self.points)
+        first = reward_sentence(self.trace, self.query)
+        rest = what_if_sentences(self.trace, self.what_if()) if what_if else to_sentences(self.explained, self.points)
+        return [first, *rest]
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, totals, gates and sentences, and on request all changes."""

@@ -13,7 +13,7 @@ from typing import NamedTuple, cast
 from jurygraph.explanation.notes import describe_rule
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedVerdict, Leaf, Share
 from jurygraph.messages import format_plain, shorten
-from jurygraph.schema import FrozenModel
+from jurygraph.schema import RESPONSE_GATES, FrozenModel
 from jurygraph.schema.frozen_model import Number
 
 _UNITS = 10_000  # of a point
@@ -230,19 +230,24 @@ def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], is_learned:
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
     """Return why these verdicts are not at their best, each different reason once, with its count if there are more."""
     several = len({one.label for one in verdicts}) > 1
-    counts: dict[str, int] = {}
+    labels: dict[str, list[str]] = {}
     for one in verdicts:
         if text := _describe_loss(one):
-            text = f"{one.label}: {text}" if several else text
-            counts[text] = counts.get(text, 0) + 1
-    shown = [text if count == 1 else f"{text}, {count} times" for text, count in counts.items()]
+            labels.setdefault(text, []).append(one.label)
+    shown = []
+    for text, found in labels.items():
+        names = dict.fromkeys(found)
+        owners = f"{', '.join(names)}: " if several else ""
+        times = f", {len(found)} times" if len(found) > len(names) else ""
+        shown.append(f"{owners}{text}{times}")
     more = [f"and {len(shown) - _MOST_REASONS} more"] if len(shown) > _MOST_REASONS else []
     return "; ".join([*shown[:_MOST_REASONS], *more])
 
 
 def _describe_loss(one: ExplainedVerdict) -> str:
     if one.effect == "gated":
-        return f"stopped by {one.verdict.gated_by}"
+        is_stopped = one.verdict.gated_by in RESPONSE_GATES
+        return f"stopped by {one.verdict.gated_by}" if is_stopped else "no variant was made"
     if one.effect in ("unjudged", "discarded"):
         return "not judged" if one.effect == "unjudged" else "discarded"
     if one.effect != "deduction":

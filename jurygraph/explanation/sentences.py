@@ -8,27 +8,30 @@ from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, Explained
 from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_factor, format_plain, shorten
 from jurygraph.schema import RESPONSE_GATES, Adjustment, Decision, GateResult, PrecisionShaping, Trace
+from jurygraph.schema.verdict import NO_VARIANT
 
 _MAX_REASON, _MOST_NAMES, _MOST_CHANGES = 300, 5, 10
 
 
 def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
-    """Return sentences on the reward, its points in order of cost, missing verdicts, and the range they leave open."""
+    """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
     trace, counts = explained.trace, explained.trace.reward.counts
     discarded = explained.with_effect("discarded")
+    stopped = explained.with_effect("gated")
+    reasons = {one.verdict.reason for one in stopped} - {""}
+    materials = [line for line in material_lines(trace) if not any(reason in line for reason in reasons)]
     return [
-        reward_sentence(trace),
         *(f"Why: {note}." for note in trace.reward.notes),
         *_point_sentences(explained, points),
         *_adjustment_sentences(explained),
         *(f"{line[0].upper()}{line[1:]}." for line in origin_lines(trace)),
-        *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in material_lines(trace)),
-        *_stopped_sentences(explained.with_effect("gated")),
+        *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in materials),
+        *_stopped_sentences(stopped),
         *(f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}." for one in discarded),
         *_missing_sentences(explained.verdicts),
-        f"Verdicts: {counts.total} requested; {counts.judged - trace.gated} judged"
+        f"Verdicts: {counts.total} requested; {counts.judged - trace.gated.total()} judged"
         f"{f' ({len(discarded)} of them discarded)' if discarded else ''}, "
-        f"{f'{trace.gated} set by a gate, ' if trace.gated else ''}{counts.abstained} abstained, "
+        f"{''.join(f'{count} set by {name}, ' for name, count in trace.gated.items())}{counts.abstained} abstained, "
         f"{counts.failed} failed, {counts.not_applicable} not applicable.",
         *(
             f"{_name(one)}: {details}."
@@ -39,24 +42,25 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
     ]
 
 
-def reward_sentence(trace: Trace) -> str:
-    """Return a sentence on the value of the reward."""
+def reward_sentence(trace: Trace, query: str | None = None) -> str:
+    """Return a sentence on the value of the reward, with the first words of the query if they are given."""
     reward = trace.reward
     subject = f"Response {trace.response_id}" + (f" by {trace.agent}" if trace.agent else "")
+    subject += f" to task {trace.task_id}" + ("" if query is None else f", “{query}”,")
     if reward.value is not None:
         status = "" if reward.status == "ok" else ", a degraded reward"
-        return f"{subject} to task {trace.task_id} gets {format_plain(reward.value)}{status}."
+        return f"{subject} gets {format_plain(reward.value)}{status}."
     counted = [term for term in reward.terms if term.weight and term.value is not None]
     absent = [term.name for term in counted if reward.components[term.name] is None]
     part = "the judged part alone" + (f", without {_join(absent)}," if absent else "")
     partial = "" if reward.partial is None else f"; {part} would give {format_plain(reward.partial)}"
-    return f"{subject} to task {trace.task_id} gets no reward: it failed{partial}."
+    return f"{subject} gets no reward: it failed{partial}."
 
 
 def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
     """Return sentences on the changes that gain most, and the number of those that gain something."""
     useful = [one for one in changes if one.matters]
-    lines = [reward_sentence(trace)]
+    lines = []
     groups: dict[tuple[str, str], list[str]] = {}  # changes to the same state with the same effect, as printed
     for one in useful:
         subject, _, state = one.condition.rpartition(" were ")
@@ -65,7 +69,15 @@ def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
         lines.append(f"If {'any one of ' * (len(subjects) > 1)}{_join(subjects)} were {state}: {effect}.")
     if hidden := sum(map(len, list(groups.values())[_MOST_CHANGES:])):
         lines.append(f"... and {hidden} more (--json).")
-    return [*lines, f"{len(useful)} of {len(changes)} single changes would raise it."]
+    lines.append(f"{len(useful)} of {len(changes)} single changes would raise it.")
+    if unchanged := trace.gated[NO_VARIANT]:
+        verdicts = (
+            "The verdict set by no-variant keeps"
+            if unchanged == 1
+            else f"The {unchanged} verdicts set by no-variant keep"
+        )
+        lines.append(f"{verdicts} the worst score in each of them; a response with variants may gain more.")
+    return lines
 
 
 def _describe_effect(change: Change, now: float | None) -> str:

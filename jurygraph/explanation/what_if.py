@@ -3,10 +3,11 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 from jurygraph.decision.combiner import Combiners
-from jurygraph.decision.decide import compute_rewards, is_independent
+from jurygraph.decision.decide import compute_rewards, has_independent_rows
 from jurygraph.decision.group_result import ROUNDING
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.explanation.terms import ExplainedTrace, ExplainedVerdict
@@ -17,7 +18,11 @@ from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
 _Key = tuple[str, ...]
-_Revision = Callable[[RecordedVerdict], RecordedVerdict]
+_Revision = Callable[[RecordedVerdict], Mapping[str, Any]]
+"""Returns the fields of a verdict that change."""
+
+_Decided = tuple[float | None, Mapping[str, float]]
+"""A reward, and the scores by question that lead to it."""
 
 
 class Change(FrozenModel):
@@ -42,80 +47,111 @@ class Change(FrozenModel):
 
 @dataclass(frozen=True)
 class Redecision:
-    """Decides the reward of a response again, from the verdicts of its group."""
+    """Decides the reward of a response again, from its verdicts, or those of its group if these can change it."""
 
-    decision: Decision
+    explained: ExplainedTrace
     questions: Sequence[Question]
-    group: Sequence[Trace]
+    read_group: Callable[[], Sequence[Trace]]
     combiners: Combiners
 
-    def changes(self, explained: ExplainedTrace) -> list[Change]:
+    def changes(self) -> list[Change]:
         """Return all single changes, those that gain most first.
 
         Raises InputError if other responses of the group are needed, and TraceMismatch if the verdicts do not give the
         reward of the trace.
         """
-        trace = explained.trace
+        trace = self.explained.trace
+        self._require_group()
+        groups = self._verdicts_by_key()
+        options = [(key, best) for key, verdicts in groups.items() for best in _options(verdicts)]
+        now, *rewards = self._decide(self.explained.decision, [_keep, *(_revision(*option) for option in options)])
+        if now != trace.reward.value:
+            shown, found = format_plain(trace.reward.value), format_plain(now)
+            problem = f"the trace of response {trace.response_id!r} has reward {shown}, and its verdicts give {found}"
+            raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
+        decided: dict[_Key, list[_Decided]] = defaultdict(list)
+        for (key, best), reward in zip(options, rewards, strict=True):
+            decided[key].append((reward, best))
+        changes = [*self._verdict_changes(groups, decided), *self._gate_changes()]
+        return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
+
+    @cached_property
+    def _is_independent(self) -> bool:
+        return has_independent_rows(self.explained.decision, self.questions, self.combiners)
+
+    @cached_property
+    def _group(self) -> Sequence[Trace]:
+        return (self.explained.trace,) if self._is_independent else self.read_group()
+
+    def _require_group(self) -> None:
+        """Raise InputError if a response that can change the reward is unknown."""
+        trace = self.explained.trace
         submitted = {question.id for question in self.questions if question.material == SUBMITTED}  # not on variants
         named = ((one.about, *one.responses) for one in trace.verdicts if one.question in submitted)
-        is_known = {trace.response_id}.union(*named) <= {one.response_id for one in self.group}
-        if not is_known and not is_independent(self.decision, self.questions):
+        is_known = {trace.response_id}.union(*named) <= {one.response_id for one in self._group}
+        if not is_known and not self._is_independent:
             raise InputError(
                 f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
                 "write `trace.explain(group=traces)` with the traces of all of them"
             )
-        now = self._decide(trace, self.decision, lambda verdict: verdict)
-        if now.value != trace.reward.value:
-            shown, found = format_plain(trace.reward.value), format_plain(now.value)
-            problem = f"the trace of response {trace.response_id!r} has reward {shown}, and its verdicts give {found}"
-            raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
-        changes = [*self._verdict_changes(explained), *self._gate_changes(trace)]
-        return sorted(changes, key=lambda one: (-(one.gain or 0.0), -(one.value or 0.0), one.condition))
 
-    def _decide(self, trace: Trace, decision: Decision, revise: _Revision) -> Reward:
-        """Return the reward of a response after its verdicts were revised."""
-        group = self.group if any(one.response_id == trace.response_id for one in self.group) else (trace,)
-        own = [verdict for one in group for verdict in one.verdicts if verdict.about == one.response_id]
-        names = [one.response_id for one in group]
-        rewards = compute_rewards(decision, self.questions, names, list(map(revise, own)), self.combiners)
-        return rewards[names.index(trace.response_id)]
+    def _decide(self, decision: Decision, revisions: Sequence[_Revision]) -> list[float | None]:
+        """Return the reward after each of these revisions of the verdicts."""
+        own = [verdict for one in self._group for verdict in one.verdicts if verdict.about == one.response_id]
+        names = [one.response_id for one in self._group]
+        place = names.index(self.explained.trace.response_id)
+        if self._is_independent:  # all at once, as if each were a response of its own
+            names = list(map(str, range(len(revisions))))
+            revised = [
+                one.model_copy(update={**revise(one), "about": name})
+                for name, revise in zip(names, revisions, strict=True)
+                for one in own
+            ]
+            return [one.value for one in compute_rewards(decision, self.questions, names, revised, self.combiners)]
+        decided = []
+        for revise in revisions:
+            revised = [one.model_copy(update=revise(one)) for one in own]
+            decided.append(compute_rewards(decision, self.questions, names, revised, self.combiners)[place].value)
+        return decided
 
-    def _verdict_changes(self, explained: ExplainedTrace) -> Iterator[Change]:
+    def _verdicts_by_key(self) -> dict[_Key, list[ExplainedVerdict]]:
+        """Return the verdicts that can change, by key; without a variant there is none to change."""
         groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
-        for one in explained.verdicts:
-            if one.verdict.status != "not_applicable" and one.verdict.gated_by != NO_VARIANT:  # else none to change
+        for one in self.explained.verdicts:
+            if one.verdict.status != "not_applicable" and one.verdict.gated_by != NO_VARIANT:
                 groups[_key(one.verdict)].append(one)
+        return groups
+
+    def _verdict_changes(
+        self, groups: Mapping[_Key, Sequence[ExplainedVerdict]], decided: Mapping[_Key, Sequence[_Decided]]
+    ) -> Iterator[Change]:
         labels = Counter(verdicts[0].label for verdicts in groups.values())
         for key, verdicts in groups.items():
             first = verdicts[0]
             label = first.label if labels[first.label] == 1 else f"{first.label} ({_describe_key(key)})"
             gate = key[1] if first.verdict.gated_by in RESPONSE_GATES else None
-            options = [{one.verdict.question: _best_score(one) for one in verdicts}]
-            if gate is None:  # the other end may be the best, where it depends on the judge or counts in two components
-                options.append({question: 1.0 - score for question, score in options[0].items()})
-            rewards = [self._decide(explained.trace, self.decision, _revision(key, one)).value for one in options]
-            value, best = max(zip(rewards, options, strict=True), key=lambda one: (one[0] is not None, one[0] or 0.0))
+            value, best = max(decided[key], key=lambda one: (one[0] is not None, one[0] or 0.0))
             yield Change(
                 kind="response gate" if gate else "verdict",
                 name=gate or first.label,
                 question="" if gate else first.verdict.question,
                 condition=_describe_gate(gate, len(verdicts)) if gate else _describe_best(first, label, *best.values()),
                 value=value,
-                gain=_gain(explained.trace.reward, value),
+                gain=_gain(self.explained.trace.reward, value),
             )
 
-    def _gate_changes(self, trace: Trace) -> Iterator[Change]:
-        for gate, result in zip(self.decision.gates, trace.reward.gates, strict=True):
-            others = tuple(other for other in self.decision.gates if other is not gate)
-            opened = self.decision.model_copy(update={"gates": others})
-            value = self._decide(trace, opened, lambda verdict: verdict).value
+    def _gate_changes(self) -> Iterator[Change]:
+        reward, decision = self.explained.trace.reward, self.explained.decision
+        for gate, result in zip(decision.gates, reward.gates, strict=True):
+            others = tuple(other for other in decision.gates if other is not gate)
+            (value,) = self._decide(decision.model_copy(update={"gates": others}), [_keep])
             limit = f"{'≤' if result.op == '>' else '≥'} {format_plain(result.threshold)}"
             yield Change(
                 kind="reward gate",
                 name=f"{gate.kind} gate",
                 condition=f"the {gate.kind} gate were passed ({result.component} {limit})",
                 value=value,
-                gain=_gain(trace.reward, value),
+                gain=_gain(reward, value),
             )
 
 
@@ -138,17 +174,32 @@ def _best_score(one: ExplainedVerdict) -> float:
     return 1.0 - best if one.is_mirrored else best
 
 
-def _revision(key: _Key, best: Mapping[str, float]) -> _Revision:
-    """Return a function that gives verdicts of this key the scores in `best`, by question; others it leaves alone."""
+def _options(verdicts: Sequence[ExplainedVerdict]) -> Iterator[Mapping[str, float]]:
+    """Return the scores to try by question: the best, and unless a gate settled them the other end.
 
-    def revise(verdict: RecordedVerdict) -> RecordedVerdict:
+    That may be the better one where it depends on the judge, or where a question counts in two components.
+    """
+    best = {one.verdict.question: _best_score(one) for one in verdicts}
+    yield best
+    if verdicts[0].verdict.gated_by not in RESPONSE_GATES:
+        yield {question: 1.0 - score for question, score in best.items()}
+
+
+def _revision(key: _Key, best: Mapping[str, float]) -> _Revision:
+    """Return a revision that gives verdicts of this key the scores in `best`, by question; others it leaves alone."""
+
+    def revise(verdict: RecordedVerdict) -> Mapping[str, Any]:
         if _key(verdict) != key:
-            return verdict
+            return {}
         score = best[verdict.question]
         fields = {"score": score, "met": score == 1.0, "status": "ok", "failure": None, "gated_by": None}
-        return verdict.model_copy(update={**fields, "confidence": None})
+        return {**fields, "confidence": None}
 
     return revise
+
+
+def _keep(verdict: RecordedVerdict) -> Mapping[str, Any]:
+    return {}
 
 
 def _gain(reward: Reward, value: float | None) -> float | None:

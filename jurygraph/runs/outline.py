@@ -11,7 +11,8 @@ from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.packing import Body, SurveyOutline, read_shared_lists, unpack_verdict
-from jurygraph.schema import RESPONSE_GATES, RecordedVerdict
+from jurygraph.schema import RecordedVerdict
+from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 
 class TraceOutline(NamedTuple):
@@ -34,9 +35,14 @@ class TraceOutline(NamedTuple):
     names: Sequence[str]
 
     @property
-    def is_stopped(self) -> bool:
-        """Return True if a response gate set one of the verdicts."""
-        return any(verdict.get("gated_by") in RESPONSE_GATES for verdict in self.body["verdicts"])
+    def gates(self) -> list[str]:
+        """Return the response gates that set verdicts, or `no-variant`, then the reward gates that changed the reward.
+
+        A reward gate is called as in `adjustments`: `precision gate`.
+        """
+        stopping = {verdict.get("gated_by") for verdict in self.body["verdicts"]}.intersection(WORST_CASE_REASONS)
+        changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
+        return [*sorted(stopping), *changing]
 
     def component(self, name: str) -> tuple[float | None, float | None]:
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does.

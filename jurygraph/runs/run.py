@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.messages import describe_value, did_you_mean, require_type
+from jurygraph.messages import describe_value, did_you_mean, require_type, shorten
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import remove_leftovers
 from jurygraph.runs.store.chain import Record
@@ -33,6 +33,7 @@ from jurygraph.runs.tables import StoredVerdict, Table, TableName, import_librar
 from jurygraph.schema import Call, Config, Decision, FrozenModel, Plan, Purpose, Response, Task, Trace, Verdict
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
+from jurygraph.schema.task import chat_text
 from jurygraph.schema.trace import group_verdicts_by_response
 
 if TYPE_CHECKING:
@@ -245,6 +246,11 @@ class Run(Displayed):
         content = self.task_content(task_id)
         return None if content is None else Task.model_validate(content["task"])
 
+    def short_query(self, task_id: str) -> str:
+        """Return the first words of a task's query, as one line of at most 60 characters."""
+        task = self.task(task_id)
+        return ERASED if task is None else shorten(" ".join(chat_text(task.query).split()))
+
     def planned_task(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
@@ -403,6 +409,7 @@ class Run(Displayed):
             group=lambda: [scored.trace for scored in self.group_of(trace.task_id)],
             combiners=self.load_combiners,
             config=self.config,
+            query=None if self.source.header.columns is None else self.short_query(trace.task_id),
         )
 
 

@@ -1,5 +1,6 @@
 """The results: a reward with all its terms, and a trace with everything that led to it."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -153,9 +154,9 @@ class Trace(FrozenModel):
         return self.model_dump(mode="json")
 
     @property
-    def gated(self) -> int:
-        """Return the number of verdicts with a score that a gate set, without a judgement; `counts.judged` has them."""
-        return sum(verdict.status == "ok" and verdict.gated_by is not None for verdict in self.verdicts)
+    def gated(self) -> Counter[str]:
+        """Return the numbers of verdicts with a score but no judgement, by what set it; `counts.judged` has them."""
+        return Counter(one.gated_by for one in self.verdicts if one.status == "ok" and one.gated_by is not None)
 
     def explain(self, plan: Plan | None = None, *, group: Sequence["Trace"] = (), config: Config | None = None) -> Any:
         """Return the `Explanation` of the reward; `jurygraph.explain` describes the arguments and errors."""

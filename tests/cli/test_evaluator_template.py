@@ -104,7 +104,7 @@ def test_it_runs_without_a_model_and_warmth_is_not_judged(
     monkeypatch.chdir(folder)
     ended = run("score", "tasks.jsonl", "--out", "run")
     assert ended.code == 0, ended.err
-    assert "10 judged + 1 set by a gate + 4 abstained + 0 failed" in ended.out
+    assert "10 judged + 1 set by empty-response + 4 abstained + 0 failed" in ended.out
     assert rewards(run, folder / "run") == pytest.approx(SCORES)
     explanation = run("explain", "run", "--response", "parcel/stiff").out
     assert "1 of 1 sentences have more than 15 words" in explanation
@@ -177,7 +177,7 @@ def test_the_installed_package_is_found_by_its_entry_points_from_any_folder(fold
         check=False,
     )
     assert scored.returncode == 0, scored.stderr
-    assert "10 judged + 1 set by a gate + 4 abstained + 0 failed" in scored.stdout
+    assert "10 judged + 1 set by empty-response + 4 abstained + 0 failed" in scored.stdout
 
 
 def test_nothing_is_created_if_a_file_exists_already(tmp_path: Path, run: Command) -> None:

@@ -249,7 +249,9 @@ def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project:
     )
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 0
-    assert "4 judged + 1 set by a gate + 3 abstained + 0 failed" in ended.out  # an empty response needs no model
+    assert (
+        "4 judged + 1 set by empty-response + 3 abstained + 0 failed" in ended.out
+    )  # an empty response needs no model
     assert "0.9000   0         2       0" in ended.out
 
 

@@ -99,13 +99,25 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
     assert sent.explain(plan).what_if() == changes
 
 
-def test_a_reward_that_depends_on_other_responses_needs_their_traces() -> None:
-    traces = score(evaluators=["maths.format", "optimizer.diversity"], reward={"format": 1.0, "diversity": 0.5})
-    trace = traces["kind"]
-    with pytest.raises(jg.InputError, match=r"depends on .* group; write `trace.explain\(group=traces\)`"):
-        trace.explain().what_if()
-    changes = trace.explain(group=list(traces.values())).what_if()
-    assert {change.kind for change in changes} == {"verdict"}
+class Counted(Lowest):
+    calls: int = 0
+
+    def combine(self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
+        Counted.calls += 1
+        return super().combine(matrices, params)
+
+
+def test_changes_are_decided_at_once_and_alone_where_no_other_verdict_counts() -> None:
+    names = ["maths.format", "maths.steps", "maths.repetition", "optimizer.diversity"]
+    component = {"combiner": Counted, "inputs": {name.partition(".")[2]: name for name in names}}
+    with jg.Jury(evaluators=names, components={"counted": component}, reward={"counted": 1.0}) as jury:
+        traces = jury.score(TASK, RESPONSES)
+    explanation = traces[0].explain()
+    before = Counted.calls
+    assert len(explanation.what_if()) >= len(names)
+    assert Counted.calls == before + 1
+    assert explanation.to_dict(what_if=True)["what_if"] == [one.model_dump() for one in explanation.what_if()]
+    assert Counted.calls == before + 1
 
 
 def test_verdicts_that_do_not_give_the_reward_are_refused() -> None:
@@ -148,7 +160,7 @@ def test_a_response_gate_is_one_change_of_all_its_verdicts() -> None:
     assert (change.kind, change.name, change.value, change.gain) == ("response gate", "empty-response", 1.0, 1.5)
     assert "Response gate empty-response: the worst score for 2 verdicts, rude, warm" in str(explanation)
     assert "Lost 1: warm 0 of 1, weight 1 (stopped by empty-response)." in str(explanation)
-    assert "Verdicts: 2 requested; 0 judged, 2 set by a gate, 0 abstained" in str(explanation)
+    assert "Verdicts: 2 requested; 0 judged, 2 set by empty-response, 0 abstained" in str(explanation)
     assert "All verdicts are present" not in str(explanation)
 
 
@@ -164,7 +176,9 @@ def test_a_group_of_one_is_decided_again_and_an_incomplete_group_is_not() -> Non
         with jg.Jury.from_config(each) as jury:
             (trace,) = jury.score(TASK, RESPONSES[1:])
         assert [change.name for change in trace.explain(group=[trace]).what_if()] == ["format"]
-        with pytest.raises(jg.InputError, match="depends on the other responses of its group"):
+        with pytest.raises(
+            jg.InputError, match=r"depends on the other .* group; write `trace.explain\(group=traces\)`"
+        ):
             trace.explain().what_if()
     with jg.Jury.from_config(config) as jury:
         traces = jury.score(TASK, [*RESPONSES, jg.Response(id="third", text="42")])

@@ -82,13 +82,8 @@ def test_an_unknown_task_is_refused_with_the_nearest_one(plain: Path, method: st
 
 def test_a_closed_run_says_so(plain: Path) -> None:
     with Run.open(plain) as run:
-        explanation = run.explain("t2/r1")
-    for read in (
-        lambda: run.find_trace("t2/r1"),
-        lambda: run.task("t2"),
-        lambda: list(run.traces()),
-        explanation.what_if,
-    ):
+        pass
+    for read in (lambda: run.find_trace("t2/r1"), lambda: run.task("t2"), lambda: list(run.traces())):
         with pytest.raises(InputError, match=r"plain.*: this run is closed; use it inside its `with` block"):
             read()
 

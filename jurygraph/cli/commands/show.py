@@ -1,8 +1,9 @@
 """`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -186,14 +187,17 @@ def explain(
     selection = Selection(status, agent, sort, limit)
     _refuse_contradictions(response, {}, selection._asdict(), json)
     stored_run = Run.open(run)
-    responses = selection.select(stored_run, attrgetter("response_id")) if response is None else [response]
-    for place, name in enumerate(responses):
-        explanation = stored_run.explain(name)
-        if json:
-            print_report(True, explanation.to_dict(what_if), ())
-        else:
-            separator = [""] if place else []
-            print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
+    responses = list(selection.select(stored_run, attrgetter("response_id"))) if response is None else [response]
+    is_long = what_if and response is None and not sys.stdout.isatty()  # a terminal shows the output itself
+    with progress("deciding again", len(responses), "responses") if is_long else nullcontext(int) as report:
+        for place, name in enumerate(responses):
+            explanation = stored_run.explain(name)
+            if json:
+                print_report(True, explanation.to_dict(what_if), ())
+            else:
+                separator = [""] if place else []
+                print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
+            report(1)
     if response is None:
         _print_if_unfinished(stored_run)
 

@@ -24,7 +24,8 @@ def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str)
             return suffix()
 
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn(), SuffixColumn())
-    with Progress(TextColumn(label), *columns, console=Console(stderr=True)) as bar:
+    # standard output may be a file, and is not moved into the bar
+    with Progress(TextColumn(label), *columns, console=Console(stderr=True), redirect_stdout=False) as bar:
         task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
 

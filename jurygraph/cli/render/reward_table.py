@@ -23,6 +23,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded
 from jurygraph.runs.tables import question_scores, to_text
 from jurygraph.schema import Trace
+from jurygraph.schema.verdict import NO_VARIANT
 
 T = TypeVar("T")
 _TEXTS: Mapping[str, Callable[[TraceOutline], Any]] = {
@@ -35,6 +36,8 @@ _FIXED: Mapping[str, Callable[[TraceOutline], Any]] = {
     "reward": attrgetter("value"),
     "coverage": attrgetter("coverage"),
 }
+_CHOSEN = ("gates", "query")
+"""Columns of text that are shown only if they are named."""
 
 
 class _Column(NamedTuple):
@@ -61,8 +64,8 @@ class _Column(NamedTuple):
 class Selection(NamedTuple):
     """The responses to show: those with a status and of an agent, in the order of a column, the first `limit`.
 
-    The status `gated` means any reward of a response stopped by a response gate. `sort` is the name of a column, after
-    a minus for the reverse order; rows without a value come last.
+    The status `gated` means any reward that a response gate or a reward gate changed. `sort` is the name of a column,
+    after a minus for the reverse order; rows without a value come last.
     """
 
     status: str | None = None
@@ -87,7 +90,7 @@ class Selection(NamedTuple):
         agents: dict[str, None] = {}
         for one in (one for group in read_groups(run) for one in group.traces):
             agents |= {one.agent: None} if one.agent else {}
-            states = (None, one.status, "gated") if one.is_stopped else (None, one.status)
+            states = (None, one.status, "gated") if _is_gated(one) else (None, one.status)
             if self.agent in (None, one.agent) and self.status in states:
                 yield one
         if self.agent is not None and self.agent not in agents:
@@ -97,7 +100,7 @@ class Selection(NamedTuple):
 
 def _name_components(run: Run) -> dict[str, str]:
     """Return the components by column; `component.NAME` is the column of one with the name of another column."""
-    return {f"component.{name}" if name in _FIXED else name: name for name in read_components(run)}
+    return {f"component.{name}" if name in (*_FIXED, *_CHOSEN) else name: name for name in read_components(run)}
 
 
 def _find_columns(run: Run, option: str, names: Iterable[str]) -> dict[str, _Column]:
@@ -109,6 +112,11 @@ def _find_columns(run: Run, option: str, names: Iterable[str]) -> dict[str, _Col
 def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]) -> _Column:
     if name in _FIXED:
         return _Column(_FIXED[name], name in _TEXTS)
+    if name == "gates":
+        return _Column(lambda one: ", ".join(one.gates) or None, True)
+    if name == "query":
+        query_of = lru_cache(maxsize=16)(lambda seq: run.short_query(run.source.ledger.record_at(seq).key))
+        return _Column(lambda one: query_of(place_of(one)[0]), True)
     if name in components:
         return _Column(methodcaller("component", components[name]))
     read, question = trace_reader(run), name.removeprefix("question.")
@@ -117,7 +125,7 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
         return _Column(lambda one: read(place_of(one)).labels.get(labels[name]), True)
-    known = [*_FIXED, *components, *labels]
+    known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
 
@@ -168,4 +176,9 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
 
 
 def _describe_status(one: TraceOutline) -> str:
-    return f"{one.status}, gated" if one.is_stopped else one.status
+    return f"{one.status}, gated" if _is_gated(one) else one.status
+
+
+def _is_gated(one: TraceOutline) -> bool:
+    """Return True if a gate changed the reward; `no-variant` is none."""
+    return any(name != NO_VARIANT for name in one.gates)

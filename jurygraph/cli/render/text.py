@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -127,9 +127,9 @@ def format_component(judged: float | None, counted: float | None) -> str:
     return f"*{format_number(counted)}" if is_filled_in(judged, counted) else format_number(counted)
 
 
-def format_counts(judged: int, gated: int, abstained: int, failed: int, not_applicable: int) -> str:
-    """Format the numbers of verdicts as summands; a score that a gate set is not counted as judged."""
-    by_gate = f" + {gated} set by a gate" if gated else ""
+def format_counts(judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int) -> str:
+    """Format the numbers of verdicts as summands; scores `gated` by a gate, or by no-variant, are not judged."""
+    by_gate = "".join(f" + {count} set by {name}" for name, count in sorted(gated.items()))
     return f"{judged} judged{by_gate} + {abstained} abstained + {failed} failed + {not_applicable} not applicable"
 
 

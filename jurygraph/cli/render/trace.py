@@ -82,8 +82,8 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
         lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
     if reward.range is not None:
         lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
-    outcomes = counts.judged - trace.gated, trace.gated, counts.abstained, counts.failed, counts.not_applicable
-    lines.append(f"verdicts  {counts.total} = {format_counts(*outcomes)}")
+    gated, rest = trace.gated, (counts.abstained, counts.failed, counts.not_applicable)
+    lines.append(f"verdicts  {counts.total} = {format_counts(counts.judged - gated.total(), gated, *rest)}")
     if discarded := explanation.with_effect("discarded"):
         lines.append(f"note      judged verdicts that are discarded for low confidence: {len(discarded)}")
     lines += [f"note      {escape_line(note)}" for note in reward.notes]

@@ -74,7 +74,7 @@ class FailureRow:
 @dataclass
 class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair is in two traces and counts once.
-    A score that a gate set without a judgement is `gated`, not `judged`.
+    A score without a judgement is `gated`, by the response gate or `no-variant` that set it, and not `judged`.
 
     `discarded` are the judged verdicts that components discarded for low confidence, by component. `lowest` is the id
     of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the `canaries` are
@@ -86,7 +86,7 @@ class Summary:
     responses: int = 0
     failed: int = 0
     judged: int = 0
-    gated: int = 0
+    gated: Counter[str] = field(default_factory=Counter)
     abstained: int = 0
     failed_verdicts: int = 0
     not_applicable: int = 0
@@ -129,7 +129,7 @@ class Summary:
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
         self.judged += status == "ok" and not is_gated
-        self.gated += is_gated
+        self.gated.update([verdict["gated_by"]] if is_gated else ())
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -150,7 +150,7 @@ class Summary:
     @property
     def verdicts(self) -> int:
         """Return the number of all verdicts: judged, gated, abstained, failed and not applicable."""
-        return self.judged + self.gated + self.abstained + self.failed_verdicts + self.not_applicable
+        return self.judged + self.gated.total() + self.abstained + self.failed_verdicts + self.not_applicable
 
     @property
     def error_rate(self) -> float:
@@ -161,7 +161,7 @@ class Summary:
         """Return the summary as a JSON object."""
         counts = {
             "judged": self.judged,
-            "gated": self.gated,
+            "gated": self.gated.total(),
             "abstained": self.abstained,
             "failed": self.failed_verdicts,
             "not_applicable": self.not_applicable,
@@ -173,6 +173,7 @@ class Summary:
             "rewards_failed": self.failed,
             "agents": [row.to_json() for row in self.agents.values()],
             "verdicts": counts,
+            "gated_by": dict(sorted(self.gated.items())),
             "discarded": dict(self.discarded),
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import sqlite3
 import threading
 from contextlib import closing
@@ -115,6 +116,13 @@ def test_what_if_decides_again_with_one_verdict_changed(scored_folder: Path, run
         ("shaky", 1.0, 0.5),
         ("polite", 0.5, 0.0),
     ]
+
+
+def test_many_what_ifs_report_their_progress(scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("jurygraph.cli.render.progress._MIN_SECONDS", 0.0)
+    lines = run("explain", scored_folder, "--what-if", "--status", "ok").err.splitlines()
+    assert lines == [f"deciding again: {place} of 4 responses ({place * 25}%)" for place in range(1, 5)]
+    assert run("explain", scored_folder).err == ""
 
 
 def test_explain_takes_many_responses_as_show_does(scored_folder: Path, run: Command):
@@ -424,20 +432,34 @@ import jurygraph as jg
 @jg.evaluator(layer="model")
 def warm(task, response):
     return 0.5
+
+
+def named(task, response):
+    return float("Tom" in response.text)
+
+
+def base(task, response):
+    return 1.0
+"""
+GATED_CONFIG = """
+evaluators: [judges.warm, judges.named, judges.base]
+reward: {warm: 0.1, named: 1, base: 1}
+gates: [{kind: format, component: named, below: 0.5}]
 """
 
 
-def test_a_response_that_a_response_gate_stopped_is_marked_and_can_be_selected(tmp_path: Path, run: Command):
+def test_responses_that_a_gate_changed_are_marked_and_can_be_selected(tmp_path: Path, run: Command):
     (tmp_path / "judges.py").write_text(JUDGED_BY_MODEL)
-    (tmp_path / "jury.yaml").write_text("evaluators: [judges.warm]\nreward: {warm: 1}\n")
-    responses = [{"id": "empty", "text": " "}, {"id": "full", "text": "Tom is a cat."}]
+    (tmp_path / "jury.yaml").write_text(GATED_CONFIG)
+    texts = {"empty": " ", "full": "Tom is a cat.", "other": "Who?"}
+    responses = [{"id": name, "text": text} for name, text in texts.items()]
     (tmp_path / "tasks.jsonl").write_text(json.dumps({"id": "t", "query": "Who is Tom?", "responses": responses}))
-    assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 1, (
-        "there is no model for the other one"
-    )
-    assert [row.split()[2:4] for row in run("show", tmp_path / "run").out.splitlines()[2:4]] == [
-        ["ok,", "gated"],
-        ["failed", "-"],
+    run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
+    shown = run("show", tmp_path / "run", "--columns", "status,gates,query").out.splitlines()
+    assert [re.split("  +", line) for line in shown[2:]] == [
+        ["empty", "ok, gated", "empty-response, format gate", "Who is Tom?"],
+        ["full", "degraded", "-", "Who is Tom?"],
+        ["other", "degraded, gated", "format gate", "Who is Tom?"],
     ]
-    (stopped,) = run("show", tmp_path / "run", "--status", "gated", "--json").out.splitlines()
-    assert json.loads(stopped)["response_id"] == "empty"
+    selected = run("show", tmp_path / "run", "--status", "gated", "--json").out.splitlines()
+    assert [json.loads(line)["response_id"] for line in selected] == ["empty", "other"]

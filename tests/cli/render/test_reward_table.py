@@ -71,7 +71,7 @@ def test_the_table_and_the_trace_agree(scored: Path, run: Command) -> None:
     door = run("show", scored, "--response", "door/b").out
     assert "* judge: filled in by the failure rule; nothing was judged" in door
     salt = run("show", scored, "--response", "salt/b").out
-    assert "verdicts  4 = 3 judged + 1 set by a gate + 0 abstained + 0 failed + 0 not applicable" in salt
+    assert "verdicts  4 = 3 judged + 1 set by empty-response + 0 abstained + 0 failed + 0 not applicable" in salt
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_means_leave_out_failures_and_counts_include_them() -> None:
     assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
     counts = {"judged": 2, "gated": 1, "abstained": 1, "failed": 2, "not_applicable": 1, "requested": 7}
-    assert summary.to_json()["verdicts"] == counts
+    assert (summary.to_json()["verdicts"], summary.to_json()["gated_by"]) == (counts, {"empty-response": 1})
     assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 5, 1, "c")
     assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 7)
 
