@@ -133,6 +133,8 @@ def _check_columns(path: Path, columns: list[str]) -> None:
         if columns.count(name) > 1 or not name:
             problem = f"names column {quote(name)} twice" if name else "leaves a column without a name"
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
+        if "\0" in name:
+            raise InputError(f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8")
 
 
 def _read_json_lines(path: Path) -> Iterator[PlacedRow]:

@@ -186,7 +186,9 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
                 continue
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
         if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
-            _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", "write text")
+            several = role == "response" and isinstance(value, list)
+            remedy = "write text" + ", one response a row, and name their common column with --group-by" * several
+            _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
 

@@ -191,6 +191,11 @@ def test_a_bad_line_of_json_is_refused_with_its_number(line: str, message: str, 
     assert refusal(path).startswith(f", line 3: {message}")
 
 
+def test_utf_16_without_a_mark_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "name\na\n".encode("utf-16-le"))
+    assert refusal(path) == ", line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
