@@ -1,6 +1,6 @@
 """RATINGS, one rating or vote per row; TEXTS, with the texts of rated items; and confusions, learned from ratings.
 
-Files are CSV, JSONL or Parquet, gzipped or not. Texts are escaped in CSV cells so that no spreadsheet runs them as a
+Files are CSV or JSONL, gzipped or not, or Parquet. Texts are escaped in CSV cells so that no spreadsheet runs them as a
 formula, and restored on reading. A file of confusions has the digest of its content, so that changes are detected.
 """
 
