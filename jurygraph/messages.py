@@ -84,7 +84,9 @@ def format_path(path: Path) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
     similar = nearest_name(name, known)
-    return None if similar is None else f"did you mean {shorten(similar)}?"
+    if similar is None:
+        return None
+    return f"did you mean {shorten(similar) if similar == similar.strip() else quote(similar)}?"
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:

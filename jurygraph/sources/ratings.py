@@ -1,6 +1,6 @@
 """RATINGS, one rating or vote per row; TEXTS, with the texts of rated items; and confusions, learned from ratings.
 
-Files are CSV, JSONL or Parquet, gzipped or not. Texts are escaped in CSV cells so that no spreadsheet runs them as a
+Files are CSV or JSONL, gzipped or not, or Parquet. Texts are escaped in CSV cells so that no spreadsheet runs them as a
 formula, and restored on reading. A file of confusions has the digest of its content, so that changes are detected.
 """
 
@@ -149,11 +149,14 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
 
 
 def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> FileRows[N]:
-    """Read every row of a file as a model."""
+    """Read every row of a file as a model. `columns` may have the alternative names, too."""
+    known_names = model.model_fields
+    other_names = {name: other for name, other in _ALIASES.items() if other in known_names and other not in columns}
+    columns = {other_names.get(name, name): column for name, column in columns.items()}
     for name in columns:
-        if name not in model.model_fields:
-            hint = did_you_mean(name, model.model_fields) or f"known here: {', '.join(model.model_fields)}"
-            raise ConfigError(f"columns: {quote(name)} is nothing that such a file says; {hint}")
+        if name not in known_names:
+            hint = did_you_mean(name, known_names) or f"known here: {', '.join(known_names)}"
+            raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
     rows, csv = [], is_csv(path)
     column_of: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the columns of a row: most files have one set
     for place, values in read_rows(path):

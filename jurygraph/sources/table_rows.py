@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, quote, shorten
-from jurygraph.sources.files import LONGEST_LINE, TextFile, missing_file_hint
+from jurygraph.sources.files import GZIP, LONGEST_LINE, TextFile, missing_file_hint
 
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
@@ -102,7 +102,10 @@ def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
-        raise InputError(f"{path}: has no table format in its name; give {', '.join(readers)} (.gz too) or SQLite")
+        known = ".csv, .json or .jsonl (.gz too), .parquet or SQLite"
+        raise InputError(f"{path}: has no table format in its name; give {known}")
+    if suffix == ".parquet" and start.startswith(GZIP):
+        raise InputError(f"{path}: is gzipped Parquet, which is compressed already; unpack it")
     return readers[suffix]
 
 
@@ -133,6 +136,8 @@ def _check_columns(path: Path, columns: list[str]) -> None:
         if columns.count(name) > 1 or not name:
             problem = f"names column {quote(name)} twice" if name else "leaves a column without a name"
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
+        if "\0" in name:
+            raise InputError(f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8")
 
 
 def _read_json_lines(path: Path) -> Iterator[PlacedRow]:

@@ -55,6 +55,8 @@ class TableColumns(FrozenModel):
     @model_validator(mode="after")
     def _require_one_agent_for_each_response(self) -> Self:
         require_unique("response", "response[{}]", self.response, "a column of its own")
+        if self.prompt in self.response:
+            raise ValueError(f"`response` is {quote(self.prompt)}, the column of prompts; name another column")
         if self.agent is not None and len(self.response) > 1:
             raise ValueError("`agent` names who wrote the one response of a row, and there are several; leave it out")
         return self
@@ -161,7 +163,7 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
     if empty:
-        log.warning("%s: %d empty answers are left out, the first in %s", path, empty, first_empty)
+        log.warning("%s: empty answers left out: %d, the first in %s", path, empty, first_empty)
     return unit
 
 
@@ -186,7 +188,9 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
                 continue
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
         if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
-            _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", "write text")
+            several = role == "response" and isinstance(value, list)
+            remedy = "write text" + ", one response a row, and name their common column with --group-by" * several
+            _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
         cells[column] = value
     return cells
 

@@ -69,7 +69,7 @@ def test_an_empty_cell_in_one_of_several_response_columns_is_left_out(
     named = ["--prompt-column", "question", "--response-column", "a", "--response-column", "b"]
     scored = run("score", "two.csv", *named, "--out", "run")
     assert scored.code == 0
-    assert caplog.messages == ["two.csv: 2 empty answers are left out, the first in line 2, column b"]
+    assert caplog.messages == ["two.csv: empty answers left out: 2, the first in line 2, column b"]
     found = [trace["response_id"] for trace in traces(run, folder / "run")]
     assert found == ["row-1/a", "row-2/b", "row-3/a", "row-3/b"]
 
@@ -109,6 +109,7 @@ def test_a_saved_dataset_is_scored(folder: Path, run: Command) -> None:
         ),
         (("data.csv", "--prompt-column", "question"), "--response-column: is missing; a table needs"),
         (("data.csv", *NAMED, "--response-column", "answer"), "--response-column: is 'answer' again; give each"),
+        (("data.csv", *NAMED, "--response-column", "question"), "--response-column: is 'question', the column of prom"),
         (
             ("data.csv", *NAMED, "--response-column", "split", "--agent-column", "id"),
             "--agent-column: names who wrote the one response of a row, and there are several; leave it out",

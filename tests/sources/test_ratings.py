@@ -297,9 +297,9 @@ def test_a_named_column_may_exist_in_one_line_only(tmp_path: Path) -> None:
 
 def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:
     path = table(tmp_path / "r.csv", rating())
-    with pytest.raises(ConfigError, match=r"columns: 'itm' is nothing that such a file says; did you mean item\?"):
+    with pytest.raises(ConfigError, match=r"columns: 'itm' is not a column of such a file; did you mean item\?"):
         read_ratings(path, {"itm": "a"})
-    with pytest.raises(ConfigError, match=r"columns: 'zzz' is nothing .*; known here: item, agent, text"):
+    with pytest.raises(ConfigError, match=r"columns: 'zzz' is not a column .*; known here: item, agent, text"):
         read_texts(path, {"zzz": "a"})
 
 

@@ -99,7 +99,12 @@ def test_an_impossible_path_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["t.tsv", "t", "t.gz", "t.xlsx", "csv", "t.csv.bak"])
 def test_an_unknown_format_is_refused(name: str, tmp_path: Path) -> None:
     message = refusal(write(tmp_path / name, "name\na\n"))
-    assert message == ": has no table format in its name; give .csv, .json, .jsonl, .parquet (.gz too) or SQLite"
+    assert message == ": has no table format in its name; give .csv, .json or .jsonl (.gz too), .parquet or SQLite"
+
+
+def test_gzipped_parquet_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.parquet.gz", gzip.compress(b"PAR1"))
+    assert refusal(path) == ": is gzipped Parquet, which is compressed already; unpack it"
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
@@ -189,6 +194,11 @@ def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -
 def test_a_bad_line_of_json_is_refused_with_its_number(line: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "t.jsonl", f'{{"name": "b"}}\n\n{line}\n')
     assert refusal(path).startswith(f", line 3: {message}")
+
+
+def test_utf_16_without_a_mark_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "t.csv", "name\na\n".encode("utf-16-le"))
+    assert refusal(path) == ", line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8"
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,7 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
             COLUMNS,
             "t.csv, line 1: has the separator ';'; separate the columns by commas",
         ),
+        ("question ,answer\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'question'; did you mean 'question '?"),
         (
             "question,a,b\nq,x,\nq, ,\n",
             columns(response=("a", "b")),
@@ -177,7 +178,7 @@ def test_a_bad_row_is_refused_with_its_line_and_column(
     ("row", "problem"),
     [
         ({"question": 5, "answer": "a"}, ", column question: is the number 5; write text"),
-        ({"question": "q", "answer": ["a"]}, ", column answer: is a list; write text"),
+        ({"question": "q", "answer": ["a"]}, ", column answer: is a list; write text, one response a row, and"),
         ({"question": "q", "answer": None}, ", column answer: is empty; fill it, or leave the row out"),
         ({"question": [{"role": "me", "content": "q"}], "answer": "a"}, ", column question[0].role: is the text 'me';"),
         ({"question": "q"}, ": has no column 'answer'; name one that is there: question"),

@@ -114,9 +114,15 @@ def test_an_error_is_reported_with_its_line(rows: list[dict[str, Any]], message:
     assert refusal(table(tmp_path / "v.jsonl", *rows), {}, read_votes).startswith(message)
 
 
-def test_columns_that_votes_do_not_have_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'score' is nothing that such a file says"):
-        read_votes(table(tmp_path / "v.csv", row()), {"score": "label"})
+def test_a_column_may_be_mapped_by_either_of_its_two_names(tmp_path: Path) -> None:
+    path = table(tmp_path / "v.csv", {"item": "a", "who": "ada", "stars": 3})
+    (_, vote), (_, rating) = (
+        read(path, {"reviewer": "who", name: "stars"}).rows[0]
+        for read, name in ((read_votes, "score"), (read_ratings, "label"))
+    )
+    assert (vote, rating) == (Vote(item="a", annotator="ada", label=3.0), Rating(item="a", reviewer="ada", score=3.0))
+    with pytest.raises(ConfigError, match="'score' is not a column of such a file"):
+        read_votes(path, {"score": "stars", "label": "stars"})
 
 
 # Gold

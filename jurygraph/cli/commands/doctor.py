@@ -127,7 +127,8 @@ def _check_config(path: Path) -> Iterator[Check]:
 def _example_task(jury: "Jury") -> Task:
     """Return an example task that has everything a recipe may use: the config's `task_defaults`, or else an example.
 
-    Without default reviewers, it has one whom all histories have.
+    Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
+    components name.
     """
     from jurygraph.judges.few_shot.constructors import ReviewerJudge  # imported lazily: only needed with a config
 
@@ -135,8 +136,11 @@ def _example_task(jury: "Jury") -> Task:
     known = [set(judge.known_reviewers) for judge in judges if judge.known_reviewers]
     reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
-    criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in ("one", "two"))
-    people = tuple(jury.config.weights.fixed) or ("ann", "ben")
+    inputs = (one for component in jury.config.components.values() for one in component.inputs.values())
+    members = {one.verdicts_of.partition("@")[2] for one in inputs} - {""}  # of questions such as criteria@polite
+    names = sorted(members | {"one", "two"})
+    criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in names)
+    people = tuple(jury.config.weights.fixed) or names
     example = Task(
         id="example",
         query="What is one half?",

@@ -10,7 +10,7 @@ from jurygraph.schema import TaskLine
 from jurygraph.schema.rating import RatedText
 from jurygraph.sources.ratings import read_rated_texts, read_texts
 
-COLUMNS = (*RatedText.model_fields, "prompt")
+COLUMNS = (*RatedText.model_fields, "reviewer", "score", "prompt")
 """What the columns of such a table may be called, or be mapped to."""
 
 

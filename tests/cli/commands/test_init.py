@@ -141,6 +141,9 @@ def test_doctor_plans_an_example_task_under_a_config(project: Path, run: Command
     (project / "jury.yaml").write_text(f"{good}weights: {{method: fixed, fixed: {{zoe: 1.0}}}}\n")
     assert run("doctor", "--config", project / "jury.yaml").code == 0
     wrong = good.replace("reviewed: 1.0", "own: 1.0")
+    for question in ("manners.met@polite", "manners.content@zoe"):
+        (project / "jury.yaml").write_text(f"{wrong}components: {{own: {{inputs: {{one: {question}}}}}}}\n")
+        assert run("doctor", "--config", project / "jury.yaml").code == 0
     (project / "jury.yaml").write_text(f"{wrong}components: {{own: {{inputs: {{one: manners.mte}}}}}}\n")
     ended = run("doctor", "--config", project / "jury.yaml")
     assert ended.code == 2
