@@ -142,7 +142,9 @@ class Jury(Displayed):
         self._opened = self._closed = False
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        yield from (("model", self.config.model), ("evaluators", [*self.evaluators]), ("reward", self.config.reward))
+        yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
+        if self.config.reward:  # else the only component with weight 1
+            yield "reward", self.config.reward
 
     @classmethod
     def from_config(

@@ -217,6 +217,11 @@ def test_a_trace_shows_its_reward_and_its_terms() -> None:
     assert "Response &lt;i&gt; to task task: reward 0.5 (ok)" in one._repr_html_()
 
 
+def test_a_jury_whose_reward_is_its_only_component_shows_none() -> None:
+    with jury(evaluator_use("tone")) as made:
+        assert repr(made) == "Jury(model='none', evaluators=['tone'])"
+
+
 def test_a_failed_verdict_shows_why() -> None:
     shown = repr(jg.Verdict.fail("timeout", "no whole reply within 60 s"))
     assert shown == "Verdict(status='failed', reason='no whole reply within 60 s', failure=<Failure>)"
