@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
-from jurygraph.display import Displayed
+from jurygraph.display import Displayed, format_line
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, require_type
 from jurygraph.runs.store import folder as run_folder
@@ -52,6 +52,9 @@ class ScoredResponse(NamedTuple):
 
     trace: Trace
     response: Response | None
+
+    def __repr__(self) -> str:
+        return format_line("ScoredResponse", self.trace._repr_parts())
 
 
 class Run(Displayed):
