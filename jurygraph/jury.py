@@ -64,7 +64,7 @@ class Group(Displayed):
     reused_results: ReusedResults = NO_REUSED_RESULTS
 
     def __post_init__(self) -> None:
-        require_type("task", self.task, Task, _TASK_HINT)
+        require_type("task", self.task, Task, TASK_HINT)
         require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
         require_type("reused_results", self.reused_results, ReusedResults, "leave it out, or give ReusedResults")
         if isinstance(self.responses, str) or not isinstance(self.responses, Sequence):
@@ -178,7 +178,7 @@ class Jury(Displayed):
         belong to another task; ModelError or BudgetExceeded if the model gave no answer.
         """
         self._require_open()
-        require_type("task", task, Task, _TASK_HINT)
+        require_type("task", task, Task, TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
         task, context = self.config.task_defaults.complete(task), self.context.with_model(self.gateway, sink)
         start = PrepareState(task=task, profiles_line=profiles)
@@ -343,7 +343,7 @@ class Jury(Displayed):
         self.close()
 
 
-_TASK_HINT = 'write jg.Task(id="a", query="…")'
+TASK_HINT = 'write jg.Task(id="a", query="…")'
 _ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
 
 
