@@ -15,7 +15,7 @@ class Displayed:
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         """Return names and values; unless overridden the fields of a dataclass, or the name and version of code."""
-        names = [field.name for field in fields(self)] if is_dataclass(self) else ["name", "version"]
+        names = [field.name for field in fields(self) if field.repr] if is_dataclass(self) else ["name", "version"]
         return [(name, getattr(self, name)) for name in names if hasattr(self, name)]
 
     def __repr__(self) -> str:

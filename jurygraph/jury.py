@@ -64,7 +64,7 @@ class Group(Displayed):
     reused_results: ReusedResults = NO_REUSED_RESULTS
 
     def __post_init__(self) -> None:
-        require_type("task", self.task, Task, _TASK_HINT)
+        require_type("task", self.task, Task, TASK_HINT)
         require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
         require_type("reused_results", self.reused_results, ReusedResults, "leave it out, or give ReusedResults")
         if isinstance(self.responses, str) or not isinstance(self.responses, Sequence):
@@ -142,7 +142,9 @@ class Jury(Displayed):
         self._opened = self._closed = False
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        yield from (("model", self.config.model), ("evaluators", [*self.evaluators]), ("reward", self.config.reward))
+        yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
+        if self.config.reward:  # else the only component with weight 1
+            yield "reward", self.config.reward
 
     @classmethod
     def from_config(
@@ -177,7 +179,7 @@ class Jury(Displayed):
         no answer.
         """
         self._require_open()
-        require_type("task", task, Task, _TASK_HINT)
+        require_type("task", task, Task, TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
         defaults, context = self.config.task_defaults, self.context.with_model(self.gateway, sink)
         task = defaults.complete(task)
@@ -343,7 +345,7 @@ class Jury(Displayed):
         self.close()
 
 
-_TASK_HINT = 'write jg.Task(id="a", query="…")'
+TASK_HINT = 'write jg.Task(id="a", query="…")'
 _ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
 
 

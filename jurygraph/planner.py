@@ -11,7 +11,7 @@ from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.execution import start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, Group, Jury, check_group
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, TASK_HINT, Group, Jury, check_group
 from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task
@@ -124,6 +124,7 @@ class Planner(Displayed):
             await score_graph.answer_questions(start, self._jury.context.with_model(gateway))
 
     async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
+        require_type("task", task, Task, TASK_HINT)
         start, context = AnnotateInput(task=task, reviewed=reviewed), self._jury.context.with_model(gateway)
         with redacted_errors(context.secrets):
             graph = annotate_graph.build()

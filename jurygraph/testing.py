@@ -8,7 +8,9 @@ assert len(judge.requests) == 1
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jurygraph.display import Displayed, format_value
@@ -107,7 +109,9 @@ def _fenced(name: str, text: str, marks: Sequence[str], before: str = "") -> str
 
 def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str, Any]:
     """Return the reply to an item whose schema has these fields."""
-    quotes = [line.strip()[:200] for line in response.splitlines() if line.strip()][:1]
+    first = [line for line in response.splitlines() if line.strip()][:1]
+    whole_words = partial(textwrap.wrap, width=200, break_long_words=False, break_on_hyphens=False)
+    quotes = [whole_words(line)[0][:1000] for line in first]
     filled: dict[str, Any] = {"reason": "scripted", "quotes": quotes, "confidence": 100}
     if isinstance(answer, Mapping):
         return {name: value for name, value in filled.items() if name in fields} | dict(answer)

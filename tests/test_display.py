@@ -192,8 +192,20 @@ def test_juries_planners_judges_and_runs_print_shortly_open_or_closed(
         with pytest.raises(SystemExit):
             main(list(command))
     with jg.Run.open("p/<b>run") as run:
-        check(run)
+        explanation = run.explain(next(run.traces()).response_id)
+        for shown in (run, next(run.verdicts()), next(run.scored_responses()), *explanation.what_if()):
+            check(shown)
+        for shown in (explanation, explanation.points, *explanation.explained.verdicts):
+            check(shown)
     check(run)
+
+
+def test_the_context_of_a_jury_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_API_KEY", "sk-0123456789abcdef")
+    with jg.Jury(model="openai-compatible:http://127.0.0.1:9#m", evaluators=["criteria"]) as made:
+        assert made.context.secrets
+        check(made.context)
+        assert "sk-0" not in repr(made.context)
 
 
 def test_every_public_class_is_tried() -> None:
@@ -215,6 +227,11 @@ def test_a_trace_shows_its_reward_and_its_terms() -> None:
     assert str(one) == repr(one)
     assert "<tr><th>tone</th><td>1</td><td>0.5</td><td>0.5</td></tr>" in one._repr_html_()
     assert "Response &lt;i&gt; to task task: reward 0.5 (ok)" in one._repr_html_()
+
+
+def test_a_jury_whose_reward_is_its_only_component_shows_none() -> None:
+    with jury(evaluator_use("tone")) as made:
+        assert repr(made) == "Jury(model='none', evaluators=['tone'])"
 
 
 def test_a_failed_verdict_shows_why() -> None:

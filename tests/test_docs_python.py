@@ -27,7 +27,18 @@ def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
         with redirect_stdout(printed):
             exec(compile(code, "docs/python.md", "exec"), names)
         assert printed.getvalue() == shown, code
-    assert len(snippets) == 9
+    assert len(snippets) == 11
+    (tmp_path / "jury.yaml").write_text("evaluators: [maths.length]")
+    written = run_forked("score", "letters.jsonl", "--config", "jury.yaml", "--out", "run", cwd=tmp_path)
+    assert written[0] == 0, written
+    with jg.Run.open("run") as run:
+        assert [trace.response_id for trace in run.traces()] == ["t0/1", "t0/2", "t1/1", "t1/2", "t2/1", "t2/2"]
+
+
+def test_the_methods_of_a_run_that_the_page_names_exist() -> None:
+    (row,) = re.findall(r"^\| `Run` \|.*", PAGE, re.MULTILINE)
+    named = re.findall(r"`(\w+)`", row)[1:]
+    assert all(hasattr(jg.Run, name) or f"        {name}: " in (jg.Run.__doc__ or "") for name in named), named
 
 
 def test_the_reference_lists_every_public_name_once() -> None:

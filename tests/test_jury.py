@@ -256,6 +256,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda made: jg.Group("t", ["a"]), "task: is a str; write jg.Task("),  # type: ignore[arg-type,list-item]
     (lambda made: jg.Group(task(), [], reused_results=None), "reused_results: is a NoneType; leave it out"),  # type: ignore[arg-type]
     (lambda made: jg.Planner("jury.yaml"), "jury: is a str; give a jg.Jury"),  # type: ignore[arg-type]
+    (lambda made: jg.Planner(made).annotate("x"), "task: is a str; write jg.Task("),  # type: ignore[arg-type]
     (lambda made: jg.explain("x"), "trace: is a str; give one of jury.score("),  # type: ignore[arg-type]
     (lambda made: _scored(made).explain("p"), "plan: is a str; give jury.prepare("),
     (lambda made: _scored(made).explain(group=1), "group: is an int; give all traces of jury.score("),

@@ -170,10 +170,7 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
     ("settings", "message"),
     [
         ({"evaluators": [half, half]}, "evaluators: 'half' is listed twice; give one of them a `name` of its own"),
-        (
-            {"evaluators": [lambda task, response: 1.0]},
-            "evaluators[0]: is a lambda, which has no name; write a function",
-        ),
+        ({"evaluators": [lambda task, response: 1.0]}, "evaluators[0]: is a lambda, which has no name; write"),
         ({"evaluators": half}, "config, key evaluators: is a FunctionEvaluator; write a list"),
         ({"evaluators": [3]}, "config, key evaluators[0]: is the number 3; write a name in quotes, or in Python give"),
         (
@@ -303,6 +300,10 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
         ({"a": None}, "evaluators[0]: params.criteria[0]: is null"),
         ([{"text": "a", "weight": -1.0}], "evaluators[0]: params.criteria[0].weight: is -1, below 0"),
         ({"a/b": "x"}, "evaluators[0]: params.criteria[0].id: has a slash"),
+        (
+            {"a": jg.Criterion(id="b", text="x", weight=1.0)},
+            "evaluators[0]: params.criteria.a.id: is the text 'b'",
+        ),
     ],
 )
 def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str) -> None:
@@ -317,7 +318,7 @@ def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str)
         ("polite", "criteria: is a str; write {"),
         (
             jg.Rubric(criteria=[jg.Criterion(id="a", text="a", weight=1.0)]),
-            'criteria: is a Rubric; write {"polite": "It is polite."}, or a list of texts or criteria, such as `rubric',
+            'criteria: is a Rubric; write {"polite": "It is polite."}, or a list of texts or criteria, such as `ru',
         ),
         ({}, "criteria: is empty; write {"),
         ([{"txt": "a"}], "criteria[0].txt: unknown; did you mean text?"),

@@ -39,6 +39,22 @@ def test_an_answer_fits_the_form_of_its_item(form: str, answer: Any, score: floa
     assert all(quote.verified for verdict in trace.verdicts for quote in verdict.evidence)
 
 
+LONG = [
+    "late parcel " * 90,
+    "x" * 900,
+    "well-known-" * 40,
+    "\n \n\tone\ttwo " * 30,
+    "".join(map(chr, range(19968, 21468))),
+]
+
+
+@pytest.mark.parametrize("text", [*LONG, "ok"])
+def test_a_quotation_is_added_for_a_response_of_any_length(text: str) -> None:
+    ((trace,), judge) = judge_with({"kind": True}, ["It is kind."], text)
+    assert trace.reward.value == 1.0
+    assert len(judge.requests) == 1
+
+
 def test_the_first_rule_that_occurs_in_an_items_own_text_answers_it() -> None:
     rules = {"very kind": 0.2, "kind": True, "late": False}
     (traces, judge) = judge_with(rules, {"a": "It is kind.", "b": "It is very kind.", "c": "It is not late."})

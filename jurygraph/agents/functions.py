@@ -66,13 +66,19 @@ class AdaptedEvaluator(Evaluator):
         if isinstance(needs, str):
             raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
         require_type("needs", needs, Iterable, "write a list of names of material")
+        for place, one in enumerate(needs := tuple(needs)):
+            require_type(f"needs[{place}]", one, str, "write the name of a material")
         self.target, self.name = target, name
         self.version = version or ("1" if runnable else source_version(target))
-        self.layer, self.audience, self.scope, self.needs = layer, audience, scope, tuple(needs)
+        self.layer, self.audience, self.scope, self.needs = layer, audience, scope, needs
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self.branch = branch or BRANCH_OF_AUDIENCE[audience]
         fields = {"material": material, "when": when, "pairs": pairs, "samples": samples, "seed": seed}
         self._question_fields: dict[str, Any] = fields
+        try:
+            Question(id="a", evaluator="a", version="1", subject="a", view="", **self._question_fields)
+        except InputError as error:
+            raise ConfigError(f"evaluator {name!r}, {str(error).removeprefix('Question.')}") from None
         self._check_params({}, are_complete=False)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
@@ -221,6 +227,12 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
 
     The config refers to it by its dotted path, or by `name` (by default the function's own name) if that is unique.
     """
+    known = AdaptedEvaluator.__init__.__kwdefaults__ or {}
+    for setting in settings:
+        if setting not in known:
+            hint = did_you_mean(setting, known) or f"known: {', '.join(known)}"
+            hint = "subclass jg.Evaluator, which has it" if hasattr(Evaluator, setting) else hint
+            raise ConfigError(f"{setting}: a function has no such setting; {hint}")
     if target is None:
         return lambda it: evaluator(it, name=name, **settings)
     chosen_name = name or getattr(target, "__name__", None)

@@ -10,6 +10,7 @@ from fractions import Fraction
 from math import isclose, prod
 from typing import NamedTuple, cast
 
+from jurygraph.display import format_line
 from jurygraph.explanation.notes import describe_rule
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedVerdict, Leaf, Share
 from jurygraph.messages import format_plain, shorten
@@ -52,6 +53,9 @@ class Points(NamedTuple):
     lines: tuple[Line, ...]
     best: float
     total: float
+
+    def __repr__(self) -> str:
+        return format_line("Points", self._asdict().items())
 
 
 def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) -> Points:

@@ -8,6 +8,7 @@ from math import isclose
 from statistics import fmean
 from typing import Any, Literal, get_args
 
+from jurygraph.display import Displayed
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.verdict import WORST_CASE_REASONS
@@ -23,8 +24,8 @@ _SUMS = ("mean", "panel", "protocol", "flat", *_GRAPH_COMBINERS, "stakeholders",
 """Combiners that add up their inputs by weight, so that each input has its own points."""
 
 
-@dataclass(frozen=True)
-class ExplainedVerdict:
+@dataclass(frozen=True, repr=False)
+class ExplainedVerdict(Displayed):
     """A verdict from the side of the explained response.
 
     `score` and `opponent` are those of this response: 1 - score if the verdict is about the other one of a pair.

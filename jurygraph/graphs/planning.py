@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.graphs.routing import DATA, required_material
 from jurygraph.graphs.time_limits import call_within_limit
-from jurygraph.messages import nearest_name
+from jurygraph.messages import name_type, nearest_name
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -123,9 +124,11 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            with name_part(*_part_of(view)):
-                evaluator_questions = call_within_limit(evaluator, evaluator.questions, view)
-            for question in evaluator_questions:
+            with name_part(*_part_of(view)), as_plan_error(owner := f"`questions` of {name!r}"):
+                own = list(call_within_limit(evaluator, evaluator.questions, view))
+            for question in own:
+                if not isinstance(question, Question):
+                    raise PlanError(f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`")
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
                 needs = _with_data(question.needs, evaluator.reads_data and DATA in available)

@@ -9,6 +9,7 @@ from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
+from jurygraph.display import Displayed
 from jurygraph.graphs.routing import ReusedResults, WaveWork
 from jurygraph.graphs.time_limits import CallThreads
 from jurygraph.safety.fence import project_key
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from jurygraph.models.request import CallSink
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
+@dataclass(frozen=True, slots=True, repr=False)
+class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `judge_client` is the client for the model, None without one. `secrets` are known in addition to those of the
@@ -55,7 +56,7 @@ class RunContext:
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
     judge_client: "JudgeClient | None" = None
-    secrets: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
 
     def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from pydantic import Field, JsonValue
 
+from jurygraph.display import format_line
 from jurygraph.schema import Call, CallUse, FrozenModel, Material, Message, RecordedVerdict, Step
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 
@@ -116,6 +117,9 @@ class AnsweredCall(NamedTuple):
 
     reply: Reply
     call: Call
+
+    def __repr__(self) -> str:
+        return format_line("AnsweredCall", self._asdict().items())
 
 
 @dataclass(slots=True)

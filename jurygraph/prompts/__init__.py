@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from jurygraph.display import format_line
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, first_validation_error, require_type
 from jurygraph.safety.fence import Fence
@@ -54,6 +55,9 @@ class RenderedPrompt(NamedTuple):
 
     messages: tuple[Message, ...]
     marks: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return format_line("RenderedPrompt", self._asdict().items())
 
 
 class Prompt(FrozenModel):

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar, get_args
 
-from jurygraph.display import Displayed
+from jurygraph.display import Displayed, format_line
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.messages import describe_value, did_you_mean, require_type, shorten
 from jurygraph.runs.store import folder as run_folder
@@ -53,6 +53,9 @@ class ScoredResponse(NamedTuple):
 
     trace: Trace
     response: Response | None
+
+    def __repr__(self) -> str:
+        return format_line("ScoredResponse", self.trace._repr_parts())
 
 
 class Run(Displayed):
@@ -343,7 +346,7 @@ class Run(Displayed):
         return read_table(name, self._responses_with_tasks(), list(components), texts, report, names)
 
     def to_arrow(self, name: TableName = "rewards", texts: bool = False, questions: bool = False) -> "pyarrow.Table":
-        """Return the table of `read_table` as an Arrow table, for polars too. Raises `InputError` without pyarrow."""
+        """Return a table as an Arrow table, for polars too; the arguments are those of `to_pandas`, the error too."""
         arrow = import_library("pyarrow")  # before a large run is read
         with closing(self.read_table(name, texts, questions=questions)) as table:
             schema, batches = table.arrow_batches()
@@ -352,7 +355,11 @@ class Run(Displayed):
     def to_pandas(
         self, name: TableName = "rewards", texts: bool = False, questions: bool = False
     ) -> "pandas.DataFrame":
-        """Return the table of `read_table` as a pandas DataFrame. Raises `InputError` without pandas and pyarrow."""
+        """Return the table `rewards`, one row per response, or `verdicts`, one row each, as a pandas DataFrame.
+
+        The columns are those of `jurygraph export`. `texts` adds the columns `prompt` and `response`, and `questions`
+        the mean score of each question to the rewards. Raises `InputError` without pandas and pyarrow.
+        """
         pandas, arrow = import_library("pandas"), import_library("pyarrow")
         nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
         return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable.get)

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import JsonValue
 
+from jurygraph.display import format_line
 from jurygraph.errors import InputError
 from jurygraph.schema import RecordedVerdict, Response, Task, Trace
 from jurygraph.schema.task import chat_text
@@ -48,6 +49,9 @@ class StoredVerdict(NamedTuple):
     trace: Trace
     response: Response | None
     task: Task | None
+
+    def __repr__(self) -> str:
+        return format_line("StoredVerdict", self.verdict._repr_parts())
 
 
 class Table:

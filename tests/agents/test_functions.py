@@ -97,6 +97,22 @@ def test_material_that_is_needed_is_named_in_a_list() -> None:
         jg.evaluator(short, name="tone", needs="words")
 
 
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"uses_model": True}, "uses_model: a function has no such setting; subclass jg.Evaluator, which has it"),
+        ({"layr": "check"}, "layr: a function has no such setting; did you mean layer?"),
+        ({"zzz": 1}, "zzz: a function has no such setting; known: version, layer, "),
+        ({"samples": "two"}, "evaluator 'short', samples: is the text 'two'; write a whole number"),
+        ({"needs": ["words", 5]}, "needs[1]: is an int; write the name of a material"),
+    ],
+)
+def test_a_setting_that_a_function_cannot_have_is_refused_where_it_is_written(settings: Any, message: str) -> None:
+    with pytest.raises((ConfigError, jg.InputError)) as refused:
+        jg.evaluator(name="short", **settings)(lambda task, response: 1.0)
+    assert str(refused.value).startswith(message)
+
+
 def test_a_name_that_two_functions_share_is_refused() -> None:
     def other(task: TaskView, response: Response) -> float:
         return 0.0

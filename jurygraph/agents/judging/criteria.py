@@ -13,7 +13,7 @@ from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, describe_value, validate
+from jurygraph.messages import Problem, describe_value, shorten, validate
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Criterion, Question, Rubric, Stakeholder, TaskView
 
@@ -69,11 +69,16 @@ def _read_criteria(criteria: Any) -> tuple[Criterion, ...]:
 
     Raises ConfigError if they are no rubric, or if one is a penalty.
     """
+    named = criteria if isinstance(criteria, Mapping) else {}
     if isinstance(criteria, Sequence) and not isinstance(criteria, str):
         criteria = {f"c{number}": criterion for number, criterion in enumerate(criteria, 1)}
     if not isinstance(criteria, Mapping):
         raise ConfigError(f"params.criteria: is {describe_value(criteria)}; write texts by id, or a list")
     texts = {name: {"text": one} if isinstance(one, str) else one for name, one in criteria.items()}
+    for name, one in named.items():
+        if isinstance(one, Mapping) and one.get("id", name) != name:
+            hint = "leave it out, or write a list"
+            raise ConfigError(f"params.criteria.{shorten(name)}.id: is {describe_value(one['id'])}; {hint}")
     own = [{"id": name, "weight": 1.0, **one} if isinstance(one, Mapping) else one for name, one in texts.items()]
     rubric = validate(Rubric, {"criteria": own})
     if isinstance(rubric, Problem):
