@@ -23,7 +23,7 @@ from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical_json
 
-_UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
+UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
 
 _BYTES_PER_TOKEN = 4
@@ -242,7 +242,7 @@ class Gateway:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
             except Fault as fault:
-                if fault.kind in _UNBILLED or fault.is_unsent:
+                if fault.kind in UNBILLED or fault.is_unsent:
                     reserved.settle(0.0)
                 if fault.kind == "too-large":
                     reserved.settle_unbounded()
