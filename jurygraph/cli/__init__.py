@@ -1,5 +1,41 @@
 """The command line: `jurygraph COMMAND`. Results go to standard output, everything else to standard error."""
 
-from jurygraph.cli.entry_point import main
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
 
 __all__ = ["main"]
+
+_INTERRUPTED = 130  # as in `exit_codes`, which is imported later
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command and exit with its code; Ctrl-C ends it with code 130, also while modules are imported."""
+    interrupt = _Interrupt()
+    if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    try:
+        from jurygraph.cli.entry_point import main as run_command  # imported lazily: that takes a noticeable time
+
+        run_command(argv)
+    except BaseException:
+        if interrupt.is_pressed:  # while the interpreter ends, a second Ctrl-C would kill it with another code
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(_INTERRUPTED)
+        raise
+
+
+class _Interrupt:
+    """The handler of Ctrl-C outside of long work: the first ends the command in good order, the second at once."""
+
+    is_pressed = False
+
+    def __call__(self, signal_number: int, frame: Any) -> None:
+        if self.is_pressed:
+            os._exit(_INTERRUPTED)
+        self.is_pressed = True
+        os.write(2, b"stopping; press again to stop now\n")
+        raise KeyboardInterrupt

@@ -145,7 +145,8 @@ class Budget:
         """Return the reason why a request may not be sent, None if it may."""
         if self._has_no_call_left():
             usage = f"{self.calls} sent, {self._in_flight} in flight"
-            return f"the limit of {self._max_calls} calls is reached ({usage}); raise --max-calls to go on"
+            limit = "1 call" if self._max_calls == 1 else f"{self._max_calls} calls"
+            return f"the limit of {limit} is reached ({usage}); raise --max-calls to go on"
         if self._max_cost is None:
             return None
         limit, spent = f"the limit of {_format_dollars(self._max_cost)}", f"{_format_dollars(self._spent)} spent"

@@ -23,7 +23,7 @@ from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical_json
 
-_UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
+UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
 
 _BYTES_PER_TOKEN = 4
@@ -152,14 +152,22 @@ class Gateway:
         """
         fields = {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
         answered = AnsweredCall(reply, call_for(request, **fields, **call_fields))
-        if sink is None:
-            return answered
-        if any(self.redactor.has_secret_in(message.content) for message in request.messages):
-            texts = [(message, self.redactor.redact_text(message.content)) for message in request.messages]
-            clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
-            request = request.model_copy(update={"messages": clean})
-        await sink.store(request, answered)
+        if sink is not None:
+            await sink.store(self._redact_request(request), answered)
         return answered
+
+    def store_unanswered(self, request: Request, call: Call, sink: CallSink | None) -> None:
+        """Store a call without a reply, so that its request can be shown."""
+        if sink is not None:
+            sink.store_unanswered(self._redact_request(request), call)
+
+    def _redact_request(self, request: Request) -> Request:
+        """Return a request as it is stored, without secrets in its messages."""
+        if not any(self.redactor.has_secret_in(message.content) for message in request.messages):
+            return request
+        texts = [(message, self.redactor.redact_text(message.content)) for message in request.messages]
+        clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
+        return request.model_copy(update={"messages": clean})
 
     async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
         start, sent, repeats = monotonic(), 0, 0
@@ -234,7 +242,7 @@ class Gateway:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
             except Fault as fault:
-                if fault.kind in _UNBILLED or fault.is_unsent:
+                if fault.kind in UNBILLED or fault.is_unsent:
                     reserved.settle(0.0)
                 if fault.kind == "too-large":
                     reserved.settle_unbounded()

@@ -220,8 +220,9 @@ class JudgeClient:
     def _add_unanswered(self, request: Request, fault: Fault | None) -> None:
         """Add a call that failed, or that is cut off: then it does not matter if it waits, is sent or has a reply."""
         attempts, kind = (1, CUT_OFF) if fault is None else (fault.attempts, fault.kind)
-        if attempts:
-            self.calls.setdefault(request.digest, call_for(request, attempts=attempts, fault=kind))
+        if attempts and request.digest not in self.calls:
+            call = self.calls[request.digest] = call_for(request, attempts=attempts, fault=kind)
+            self._gateway.store_unanswered(request, call, self._sink)
 
     @property
     def _open_logs(self) -> list[CallLog]:

@@ -164,3 +164,6 @@ class CallSink(Protocol):
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
+
+    def store_unanswered(self, request: Request, call: Call) -> None:
+        """Store a call without a reply, unless the request is stored already."""

@@ -6,6 +6,7 @@ committed, each reply is durable in a separate ledger, so that a run that is sto
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from functools import cached_property
@@ -41,7 +42,7 @@ class CallStore:
         """Ids of calls that are not found, because their replies came too late to count."""
 
     def find(self, key: str) -> AnsweredCall | None:
-        """Return the call whose request has this digest; None where there is none, or where its texts were erased."""
+        """Return the call whose request has this digest; None where it has no reply, or where its texts were erased."""
         if key in self.hidden:
             return None
         for ledger, keys in zip(self._ledgers, self._keys, strict=True):
@@ -54,16 +55,24 @@ class CallStore:
         """Store a call; it is durable (survives a power cut) when this returns."""
         if self._append is None:
             return
-        body = {"call": answered.call.model_dump(mode="json")}
-        texts = [to_json(request.to_dict()), answered.reply.model_dump_json().encode()]
-        appended = self._append([Draft("call", answered.call.id, body, texts)])
+        appended = self._append([_draft(request, answered.call, answered.reply)])
         self._keys[0].add(hash(answered.call.id))
         await asyncio.wrap_future(appended)
+
+    def store_unanswered(self, request: Request, call: Call) -> None:
+        """Store a call without a reply, unless the request is stored already; `find` does not find it."""
+        if self._append is not None and hash(call.id) not in self._keys[0]:
+            self._append([_draft(request, call)])
 
     @cached_property
     def _keys(self) -> list[set[int]]:
         """Hashes of the digests of all calls: most requests are new, and a lookup in the file costs more."""
         return [set(map(hash, ledger.keys("call"))) for ledger in self._ledgers]
+
+
+def _draft(request: Request, call: Call, *reply: Reply) -> Draft:
+    texts = [to_json(request.to_dict()), *(one.model_dump_json().encode() for one in reply)]
+    return Draft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
 class PlanningCalls(CallStore):
@@ -137,30 +146,54 @@ class RecordedCall(NamedTuple):
 
 
 class ListedCall(NamedTuple):
-    """A call of a run with its purpose, task and response; a call of planning has no response."""
+    """A call of a run with its purpose, task and response; a call of planning has no response.
 
-    task_id: str
+    `used_by` are the questions and material that it was made for. A call of a group that is not stored has no task.
+    """
+
+    task_id: str | None
     response_id: str | None
+    used_by: tuple[str, ...]
     purpose: str
     call: Call
 
 
 def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
-    """Yield every call of a run once, or only those for a response: calls of planning first, then by task."""
+    """Yield every call of a run once, or only those for a response: calls of planning first, then by task, then others.
+
+    Others are those of canaries, and of groups that were cut off.
+    """
     traces = run.traces() if response is None else (trace := run.find_trace(response),)
+    shown: set[str] = set()
     for record in run.source.ledger.records("task"):
         if response is None or record.key == trace.task_id:
-            for call in record.content.get("calls", ()):
-                yield ListedCall(record.key, None, "planning", Call.model_validate(call))
-    shown: set[str] = set()
+            for call in map(Call.model_validate, record.content.get("calls", ())):
+                shown.add(call.id)
+                yield ListedCall(record.key, None, (), "planning", call)
     for trace in traces:
-        used = [one.calls for one in trace.material] + [one.named_calls for one in trace.verdicts]
-        purposes = {use.id: use.purpose for uses in used for use in uses}
-        by_id = {call.id: call for call in trace.calls}
-        for name in dict.fromkeys((*purposes, *by_id)):
-            if name in by_id and name not in shown:
-                shown.add(name)
-                yield ListedCall(trace.task_id, trace.response_id, purposes.get(name, "other"), by_id[name])
+        for one in _list_calls_of(trace):
+            if one.call.id not in shown:
+                shown.add(one.call.id)
+                yield one
+    for record in run.source.ledger.records("call") if response is None else ():
+        if record.key not in shown:
+            shown.add(record.key)
+            yield ListedCall(None, None, (), "other", Call.model_validate(record.content["call"]))
+
+
+def _list_calls_of(trace: Trace) -> Iterator[ListedCall]:
+    purposes, used_by = dict[str, str](), defaultdict[str, dict[str, None]](dict)
+    users = [(one.name, one.calls) for one in trace.material]
+    users += [(one.question, tuple(one.named_calls)) for one in trace.verdicts]
+    for user, uses in users:
+        for use in uses:
+            purposes[use.id] = use.purpose
+            used_by[use.id][user] = None
+    by_id = {call.id: call for call in trace.calls}
+    for name in dict.fromkeys((*purposes, *by_id)):
+        if name in by_id:
+            purpose = purposes.get(name, "other")
+            yield ListedCall(trace.task_id, trace.response_id, tuple(used_by[name]), purpose, by_id[name])
 
 
 def read_calls(run: Run, trace: Trace, verdicts: Sequence[RecordedVerdict]) -> list[RecordedCall]:
@@ -191,8 +224,11 @@ def _named_uses(outline: SurveyOutline, trace: Trace, verdicts: Sequence[Recorde
 
 def read_texts(run: Run, call: Call) -> tuple[Any, Any]:
     """Return the request and the reply of a call, from the run or the one from which it was branched."""
-    if call.fault is not None:
-        return "not stored without a reply; `jurygraph prompts show` has its template", "none"
+    request, reply = _find_texts(run, call)
+    return request, reply if call.fault is None else "none"  # one that came too late does not count
+
+
+def _find_texts(run: Run, call: Call) -> tuple[Any, Any]:
     if run.ledger.find("call", call.id) is not None:
         texts = run.ledger.texts_of(run.ledger.require("call", call.id))
         request, reply = (json.loads(texts[place]) if place in texts else ERASED for place in (0, 1))
@@ -203,4 +239,4 @@ def read_texts(run: Run, call: Call) -> tuple[Any, Any]:
     if not (folder / LEDGER).is_file():
         return (f"in the run {folder}, from which {run.folder} was branched, and which is not there",) * 2
     with Run.open(folder) as origin:
-        return read_texts(origin.source, call)
+        return _find_texts(origin.source, call)

@@ -361,3 +361,20 @@ def test_a_closed_pipe_is_not_reported_as_a_bug(slow: Path):
         f"{JURYGRAPH} show {slow / 'run'} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
     )
     assert (shown.stdout, shown.stderr) == ("{", "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_while_modules_are_imported_is_acknowledged(slow: Path, presses: int):
+    (slow / "manners.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n" + SLOW)
+    process = start_scoring(slow, "run")
+    assert process.stderr is not None
+    assert process.stderr.readline() == "imported\n"
+    for _ in range(presses):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.01)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err.startswith("stopping; press again to stop now\n")
+    assert "Traceback" not in err
+    assert not (slow / "run").exists()

@@ -35,11 +35,14 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
 
 
 def print_call_table(calls: Iterable[ListedCall]) -> None:
-    """Print a row for each call; its id is shortened to its beginning."""
-    with spooled_table(["call", "task", "response", "purpose", "model", "in", "out", "dollars", "cached"], 5) as table:
-        for task, response, purpose, call in calls:
-            texts = call.id[:12], task, response or "-", purpose, call.served or call.model
-            table.add([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost, call.cache_hit))])
+    """Print a row for each call; its id is shortened to its beginning, and only the first of several users is named."""
+    head = ["call", "task", "response", "used by", "purpose", "model", "in", "out", "dollars", "reply"]
+    with spooled_table(head, 6) as table:
+        for task, response, used_by, purpose, call in calls:
+            user = f"{used_by[0]} +{len(used_by) - 1}" if len(used_by) > 1 else "".join(used_by) or "-"
+            texts = call.id[:12], task or "-", response or "-", user, purpose, call.served or call.model
+            reply = call.fault or ("cache" if call.cache_hit else "model")
+            table.add([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost)), reply])
         table.fit(terminal_width())
         print_result_lines(table.lines())
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
 from jurygraph.models.budget import TEMPLATE_TOKENS, cost, reply_limit
-from jurygraph.models.gateway import Gateway, request_size, size_of_messages
+from jurygraph.models.gateway import UNBILLED, Gateway, request_size, size_of_messages
 from jurygraph.models.request import CallSink, Request
 from jurygraph.schema import Call, Plan, Question, RecordedVerdict
 
@@ -141,7 +141,8 @@ class Bill:
         seen = hash((call.id, source == "unanswered"))  # another verdict may have the reply
         if seen not in self._seen:
             self._seen.add(seen)
-            self.tallies[source].add(call.cost)
+            is_free = call.fault in UNBILLED and call.attempts == 1  # earlier attempts may have failed in another way
+            self.tallies[source].add(0.0 if is_free else call.cost)
 
     def to_json(self) -> dict[str, Any]:
         """Return the bill as a JSON object."""

@@ -227,6 +227,11 @@ class Ledger:
         rows = self._rows(_SELECT_LAST, kind, key, self.count)
         return Record._make(rows[0]) if rows else None
 
+    def find_all(self, kind: str, key: str) -> list[Record]:
+        """Return all records of a kind with this key, in order."""
+        query = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq"
+        return list(map(Record._make, self._rows(query, kind, key, self.count)))
+
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.
 

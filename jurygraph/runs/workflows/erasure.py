@@ -134,8 +134,8 @@ class _Erasure:
 
     def _call_texts(self, record: Record) -> Iterator[Text]:
         """Yield the requests and replies about a response, including those that led to no verdict."""
-        records = (self._ledger.find("call", call["id"]) for call in record.content.get("calls", ()))
-        calls = {call.seq for call in records if call is not None}
+        ids = [call["id"] for call in record.content.get("calls", ())]
+        calls = {call.seq for name in ids for call in self._ledger.find_all("call", name)}
         for text in self._ledger.stored_texts(record.seq, record.seq):
             if text.id % MAX_TEXTS == 0:
                 calls |= self._fencing_records(text.content.decode())

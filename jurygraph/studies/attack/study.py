@@ -21,6 +21,7 @@ from jurygraph.runs.reports.estimate import CallEstimate, Estimator
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import (
     RESPONSE_GATES,
+    Call,
     ComponentInput,
     ComponentSpec,
     Config,
@@ -232,6 +233,9 @@ class _InMemorySink:
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         self._calls[request.digest] = answered
+
+    def store_unanswered(self, request: Request, call: Call) -> None:
+        """Store nothing: no prompt of a study is shown."""
 
 
 def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[Attack]) -> Iterator[_AttackGroup]:

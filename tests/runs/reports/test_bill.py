@@ -39,6 +39,15 @@ def test_every_call_is_counted_once_by_its_source() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("fault", "attempts", "cost"), [("rejected", 1, 0.0), ("rejected", 2, None), ("server", 1, None)]
+)
+def test_a_refused_request_costs_nothing_if_it_was_sent_once(fault: str, attempts: int, cost: float | None) -> None:
+    bill = Bill()
+    bill.add(call("a").model_copy(update={"fault": fault, "attempts": attempts}), "unanswered")
+    assert bill.to_json()["unanswered"]["cost"] == cost
+
+
 def test_an_unknown_cost_is_not_zero() -> None:
     tally = CallCosts()
     tally.add(None)
