@@ -171,7 +171,9 @@ def _leaf_note(leaf: Leaf) -> str:
             f"{one.verdict.subject} {format_plain(score)}" for one, score in zip(leaf.verdicts, scores, strict=True)
         )
         mean = format_plain(sum(scores) / len(scores))
-        return f"at most {format_plain(leaf.cap)} × {mean}, the mean of its hard constraints: {', '.join(hard)}"
+        rest = [f"{one.label} {format_plain(one.score)}" for one in leaf.others if one.effect == "deduction"]
+        also = f"; also below its best: {', '.join(rest)}" if rest else ""
+        return f"at most {format_plain(leaf.cap)} × {mean}, the mean of its hard constraints: {', '.join(hard)}{also}"
     if leaf.own_value is None:
         return f"{leaf.kind} constraint" if leaf.kind else ""
     value, own = format_plain(leaf.value), format_plain(leaf.own_value)
@@ -213,17 +215,18 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     if spec.combiner == "egalitarian":
         yield describe_rule(spec)
     if spec.combiner == "consensus" and one.is_judged:
-        yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), "judges" in spec.params)
+        yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), spec.params.get("confusions"))
 
 
-def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], is_learned: bool) -> str:
-    """Describe how votes become one level; `is_learned` if the judges' confusions are known."""
+def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions: object) -> str:
+    """Describe how votes become one level, under the judges' `confusions` with this digest, or by majority if None."""
     votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
     if one.unjudged:
         return f"{votes}; missing votes count as the worst level"
     shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
     summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
-    rule = "given how often each judge errs" if is_learned else "by majority"
+    learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
+    rule = "by majority" if confusions is None else learned
     return f"{votes}; {' + '.join(summands)}, level × probability {rule}"
 
 

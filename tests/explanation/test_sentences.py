@@ -546,7 +546,7 @@ def test_each_sample_is_listed_with_its_own_examples():
     lines = sentences(one)
     assert "appeal@ann (e), sample 1: examples shown: tent (ann: 4)." in lines
     assert "appeal@ann (e), sample 2: examples shown: boots (ann: 4)." in lines
-    heads = [line.split("  (")[0] for line in show_lines(one, Decision(specs=())) if line.endswith("(e )")]
+    heads = [line.split("  (")[0] for line in show_lines(one, Decision(specs=())) if line.endswith("(e, version )")]
     assert heads == ["appeal@ann, sample 1 of 2  1.0000", "appeal@ann, sample 2 of 2  1.0000", "tone  1.0000"]
 
 

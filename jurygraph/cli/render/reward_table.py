@@ -51,7 +51,9 @@ class _Column(NamedTuple):
         value = self.value(one)
         if isinstance(value, tuple):
             return format_component(*value)
-        return to_text(value) if self.is_text and value is not None else format_number(value)
+        if not self.is_text or value is None:
+            return format_number(value)
+        return '"-"' if value == "-" else to_text(value)  # a dash is no value
 
     def sort_key(self, one: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
