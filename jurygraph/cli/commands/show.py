@@ -13,7 +13,7 @@ import typer
 from jurygraph.cli.options import AsJson, OnlyAgent, OnlyStatus, OutFile, RunFolder, SortColumn, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.reward_table import Selection, place_of, print_reward_table, trace_reader
+from jurygraph.cli.render.reward_table import Selection, full_question, place_of, print_reward_table, trace_reader
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
@@ -151,8 +151,7 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
 
     trace = run.find_trace(response)
     known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
-    ends = [name for name in known if re.split("[@./]", name)[-1] == question]
-    question = ends[0] if question not in known and len(ends) == 1 else question
+    question = full_question(question, known)
     verdicts = [verdict for verdict in trace.verdicts if verdict.question == question]
     if not verdicts:
         hint = did_you_mean(question, known) or f"known: {', '.join(known)}"

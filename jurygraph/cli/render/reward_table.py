@@ -1,5 +1,6 @@
 """The table of rewards of `jurygraph show`: its columns, and the selection and order of its rows."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -121,8 +122,9 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
         return _Column(lambda one: query_of(place_of(one)[0]), True)
     if name in components:
         return _Column(methodcaller("component", components[name]))
-    read, question = trace_reader(run), name.removeprefix("question.")
-    if question in (questions := run.questions()):
+    read, questions = trace_reader(run), run.questions()
+    question = full_question(name.removeprefix("question."), questions)
+    if question in questions:
         return _Column(lambda one: question_scores(read(place_of(one))).get(question))
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
@@ -130,6 +132,12 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
     known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
+
+
+def full_question(name: str, known: Iterable[str]) -> str:
+    """Return the known question of this name, or the only one that ends in it, as `criteria@kind` in `kind`."""
+    found = [question for question in known if re.split("[@./]", question)[-1] == name]
+    return found[0] if len(found) == 1 and name not in known else name
 
 
 def place_of(one: TraceOutline) -> tuple[int, str]:
