@@ -212,6 +212,8 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
         ["r0", "9", "-", "1.0000", "0.2500"],
         ["r3", "-", "-", "1.0000", "0.5000"],
     ]
+    (last,) = rows(run("show", project / "run", "--columns", "question.polite", "--limit", 1).out)[2:]
+    assert last == ["r0", "0.2500"]
     best = run("show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1)
     assert rows(best.out)[2][0] == "r3"
     for name, hint in (("manners.polit", "did you mean manners.polite?"), ("label.whom", "did you mean label.who?")):
