@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import re
 import runpy
 import subprocess
 import sys
@@ -57,6 +58,21 @@ def test_the_share_that_a_stakeholder_gives_up_is_exact(groups: list[Group]) -> 
     _, plan, traces = next(group for group in groups if group[0].id == "travelplanner-train-28")
     lines = trace_lines(ExplainedTrace(traces["impossible-leg"], plan.decision))
     assert [line.split()[-2:] for line in lines if line.startswith("milo ")] == [["0.8750", "12.5%"]]
+
+
+def test_a_capped_utility_names_what_is_below_its_best_and_the_restrictiveness_is_shown(groups: list[Group]) -> None:
+    rests, shown = [], []
+    for task, plan, traces in groups:
+        for trace in traces.values():
+            text = "\n".join(trace_lines(ExplainedTrace(trace, plan.decision), (), task.stakeholders))
+            shown += re.findall(r"^restrictiveness for (\S+): hard (.+?)(?:; soft .*)?$", text, re.MULTILINE)
+            rests += re.findall(
+                r"its hard constraints: [^;(]+; also below its best: ([^(]+) \(", str(trace.explain(plan))
+            )
+    assert "no-smoking of cleo 0, stars of cleo 0.5" in rests
+    person = next(person for task, _, _ in groups for person in task.stakeholders)
+    hard = ", ".join(f"{one.id} {one.restrictiveness:g}" for one in person.constraints if one.kind == "hard")
+    assert (person.id, hard) in shown
 
 
 def test_ten_groups_of_three_to_five_people_with_five_faults_each(groups: list[Group]) -> None:

@@ -1,14 +1,16 @@
 """Points of a reward: what every term and each of its parts gained, and lost against its best value.
 
-A penalty is best at 0. Points are rounded to four decimals so that those printed add up to the printed total (largest
-remainder): a rounded summand may differ from its own product by one unit of the last decimal.
+A penalty is best at 0. Printed points have four decimals and add up to the printed total (largest remainder): a rounded
+summand may differ from its own product by one unit of the last decimal.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import isclose, prod
+from math import fsum, isclose, prod
 from typing import NamedTuple, cast
+
+from pydantic import Field
 
 from jurygraph.display import format_line
 from jurygraph.explanation.notes import describe_rule
@@ -18,6 +20,8 @@ from jurygraph.schema import RESPONSE_GATES, FrozenModel
 from jurygraph.schema.frozen_model import Number
 
 _UNITS = 10_000  # of a point
+_P_MET = "P(met)"
+"""How `native` begins where the score is the probability that a criterion is met."""
 _MAX_REASON, _MAX_QUOTE, _MOST_REASONS = 300, 120, 3
 
 
@@ -25,8 +29,9 @@ class Line(FrozenModel):
     """A summand of a reward or of a component: points = weight × shares × value, once for each of `names`.
 
     A share is a weight and the total that it is divided by. `lost` are the points up to the best value: 1, or 0 for a
-    penalty, whose signed weight is negative, or the value itself if it is better than that. `native` is the judge's own
-    value on its scale. `note` says how the value was computed, and `reason` why it is not the best.
+    penalty, whose signed weight is negative, or the value itself if it is better than that. `printed` are points and
+    lost as they are printed. `native` is the judge's own value on its scale; if `met` is set, it is the judge's answer,
+    and the value its P(met). `note` says how the value was computed, and `reason` why it is not the best.
     """
 
     component: str
@@ -35,8 +40,10 @@ class Line(FrozenModel):
     lost: Number
     value: Number
     weight: Number
+    printed: tuple[Number, Number] = Field((0.0, 0.0), exclude=True, repr=False)
     shares: tuple[Share, ...] = ()
     native: str | None = None
+    met: bool | None = None
     note: str = ""
     reason: str = ""
     parts: tuple["Line", ...] = ()
@@ -48,11 +55,15 @@ class Line(FrozenModel):
 
 
 class Points(NamedTuple):
-    """The lines of a reward, those that lost most first, and their totals: best - lost = total."""
+    """The lines of a reward, those that lost most first, and their totals: best - lost = total.
+
+    `printed` are best and total as they are printed.
+    """
 
     lines: tuple[Line, ...]
     best: float
     total: float
+    printed: tuple[float, float]
 
     def __repr__(self) -> str:
         return format_line("Points", self._asdict().items())
@@ -66,13 +77,15 @@ def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) ->
     total = _to_units(sum(gained))  # in the order of the decision, as the reward itself
     best_total = _to_units(sum(map(Fraction, best)))
     lost = _share_out(best_total - total, [high - points for high, points in zip(best, gained, strict=True)])
-    rows = zip(counted, _share_out(total, gained), lost, strict=True)
-    lines = [_term_line(one, points, missed, kappas.get(one.term.name)) for one, points, missed in rows]
-    return Points(tuple(sorted(lines, key=_by_cost)), best_total / _UNITS, total / _UNITS)
+    rows = zip(counted, best, _share_out(total, gained), lost, strict=True)
+    lines = [_term_line(*row, kappas.get(row[0].term.name)) for row in rows]
+    printed = best_total / _UNITS, total / _UNITS
+    return Points(tuple(sorted(lines, key=_by_cost)), sum(best), sum(gained), printed)
 
 
 def _by_cost(line: Line) -> tuple[float, float, Sequence[str]]:
-    return -line.lost, -line.points, line.names
+    points, lost = line.printed
+    return -lost, -points, line.names
 
 
 def _to_units(points: Fraction | float) -> int:
@@ -94,8 +107,9 @@ def _share_out(total: int, points: Sequence[float]) -> list[int]:
     return units
 
 
-def _term_line(one: ExplainedTerm, points: int, lost: int, kappa: float | None) -> Line:
-    term, leaves = one.term, one.leaves
+def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: float | None) -> Line:
+    """Return the line of a term; `points` and `lost` are in units, as they are printed."""
+    term, leaves, gained = one.term, one.leaves, one.term.contribution or 0.0
     only = leaves[0] if len(leaves) == 1 else None
     verdicts = one.verdicts if only is None else only.verdicts
     notes = [] if one.is_judged else ["not judged"]
@@ -106,12 +120,14 @@ def _term_line(one: ExplainedTerm, points: int, lost: int, kappa: float | None) 
     return Line(
         component=term.name,
         names=(term.name,),
-        points=points / _UNITS,
-        lost=lost / _UNITS,
+        points=gained,
+        lost=best - gained,
+        printed=(points / _UNITS, lost / _UNITS),
         value=term.value or 0.0,
         weight=term.weight,
         shares=() if only is None else tuple(share for share in only.shares if share != (1.0, 1.0)),
         native=_native(only),
+        met=_met(only) if lost else None,
         note="; ".join(notes),
         reason=describe_losses(verdicts) if lost and one.is_judged and (only or not leaves) else "",
         parts=() if only else tuple(_part_lines(one, leaves, points, lost)),
@@ -135,10 +151,11 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
             weight=weight,
             shares=leaf.shares,
             native=None if is_best else _native(leaf),
+            met=None if is_best else _met(leaf),
             note=leaf.kind and f"{leaf.kind} constraint" if is_best else _leaf_note(leaf),
             reason="" if is_best else describe_losses(leaf.verdicts),
         )
-        groups.setdefault((line.value, line.shares, line.native, line.note, line.reason), []).append(line)
+        groups.setdefault((line.value, line.shares, line.native, line.met, line.note, line.reason), []).append(line)
     gained = _share_out(points, [sum(line.points for line in group) for group in groups.values()])
     losses = _share_out(lost, [sum(line.lost for line in group) for group in groups.values()])
     rows = zip(groups.values(), gained, losses, strict=True)
@@ -146,8 +163,10 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
 
 
 def _merge(lines: Sequence[Line], points: int, lost: int) -> Line:
+    """Return lines that are alike as one; `points` and `lost` are in units, as they are printed."""
     names = tuple(sorted(line.names[0] for line in lines))
-    return lines[0].model_copy(update={"names": names, "points": points / _UNITS, "lost": lost / _UNITS})
+    exact = {"points": fsum(line.points for line in lines), "lost": fsum(line.lost for line in lines)}
+    return lines[0].model_copy(update={"names": names, "printed": (points / _UNITS, lost / _UNITS), **exact})
 
 
 def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:
@@ -167,6 +186,14 @@ def _native(leaf: Leaf | None) -> str | None:
     return leaf.verdicts[0].native if leaf is not None and is_own else None
 
 
+def _met(leaf: Leaf | None) -> bool | None:
+    """Return the judge's answer if the value of the leaf is its probability."""
+    if leaf is None or len(leaf.verdicts) != 1 or leaf.value != leaf.verdicts[0].score:
+        return None
+    verdict = leaf.verdicts[0].verdict
+    return verdict.met if str(verdict.native).startswith(_P_MET) else None
+
+
 def _leaf_note(leaf: Leaf) -> str:
     """Describe what limits a part's value: the prerequisites of a criterion, or the cap of a utility."""
     if leaf.cap is not None:
@@ -175,7 +202,9 @@ def _leaf_note(leaf: Leaf) -> str:
             f"{one.verdict.subject} {format_plain(score)}" for one, score in zip(leaf.verdicts, scores, strict=True)
         )
         mean = format_plain(sum(scores) / len(scores))
-        return f"at most {format_plain(leaf.cap)} × {mean}, the mean of its hard constraints: {', '.join(hard)}"
+        rest = [f"{one.label} {format_plain(one.score)}" for one in leaf.others if one.effect == "deduction"]
+        also = f"; also below its best: {', '.join(rest)}" if rest else ""
+        return f"at most {format_plain(leaf.cap)} × {mean}, the mean of its hard constraints: {', '.join(hard)}{also}"
     if leaf.own_value is None:
         return f"{leaf.kind} constraint" if leaf.kind else ""
     value, own = format_plain(leaf.value), format_plain(leaf.own_value)
@@ -217,17 +246,18 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     if spec.combiner == "egalitarian":
         yield describe_rule(spec)
     if spec.combiner == "consensus" and one.is_judged:
-        yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), "judges" in spec.params)
+        yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), spec.params.get("confusions"))
 
 
-def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], is_learned: bool) -> str:
-    """Describe how votes become one level; `is_learned` if the judges' confusions are known."""
+def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions: object) -> str:
+    """Describe how votes become one level, under the judges' `confusions` with this digest, or by majority if None."""
     votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
     if one.unjudged:
         return f"{votes}; missing votes count as the worst level"
     shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
     summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
-    rule = "given how often each judge errs" if is_learned else "by majority"
+    learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
+    rule = "by majority" if confusions is None else learned
     return f"{votes}; {' + '.join(summands)}, level × probability {rule}"
 
 

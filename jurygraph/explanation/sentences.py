@@ -96,8 +96,9 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
         yield from (f"  {_describe_line(part)}." for part in line.parts)
         yield from (f"  {shorten(text, _MAX_REASON)}." for text in contrast_lines(terms[line.component]))
     if points.lines:
-        losses = "".join(f" - {format_plain(one.lost)}" for one in points.lines if one.lost)
-        total = f"{format_plain(points.best)} at best{losses} = {format_plain(points.total)}"
+        best, gained = map(format_plain, points.printed)
+        losses = "".join(f" - {format_plain(one.printed[1])}" for one in points.lines if one.printed[1])
+        total = f"{best} at best{losses} = {gained}"
         yield f"Sum: {total}." if explained.trace.reward.value is not None else f"The sum would be {total}."
     absent = [name for name, one in terms.items() if one.term.contribution is None]
     weightless = [one for one in terms.values() if one.term.weight == 0 and one.term.name not in absent]
@@ -115,12 +116,12 @@ def _describe_value(one: ExplainedTerm) -> str:
 
 def _describe_line(line: Line) -> str:
     """Describe a line so that its points follow from the numbers in it."""
-    points = (
-        f"Gained {format_plain(line.points)}"
-        if not line.lost and (line.points > 0 or not line.is_penalty)
-        else f"Lost {format_plain(line.lost)}"
-    )
-    names = _join(line.names)
+    gained, lost = line.printed
+    points = f"Lost {format_plain(lost)}"
+    if not lost and (gained > 0 or not line.is_penalty):
+        points = f"Gained {format_plain(gained)}"
+    answer = {True: " met, P(met)", False: " not met, P(met)", None: ""}[line.met]
+    names = f"{'penalty ' if line.is_penalty else ''}{_join(line.names)}"
     value = format_plain(line.value)
     shown = (
         f"{value}{'' if line.is_penalty or line.value > 1 else ' of 1'}"
@@ -130,7 +131,7 @@ def _describe_line(line: Line) -> str:
     weight = " × ".join([format_factor(line.weight), *map(_format_share, line.shares)])
     times = f" × {len(line.names)}" if len(line.names) > 1 else ""
     return (
-        f"{points}: {'penalty ' if line.is_penalty else ''}{names}{', each' if times else ''} {shown}, weight {weight}"
+        f"{points}: {names}{', each' if times else ''}{answer} {shown}, weight {weight}"
         f"{times}{f'; {line.note}' if line.note else ''}{f' ({line.reason})' if line.reason else ''}"
     )
 

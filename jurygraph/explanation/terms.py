@@ -72,7 +72,8 @@ class Leaf:
 
     It is a question, or an input whose questions do not add up to its value: `own_value` is set if prerequisites, here
     with their values (None: not judged) and retentions λ (None: all or nothing), reduced it, and `cap` if hard
-    constraints limit it; its `verdicts` are then those on them. `kind` is that of the constraint that it is about.
+    constraints limit it; its `verdicts` are then those on them, and `others` the rest. `kind` is that of the constraint
+    that it is about.
     """
 
     shares: tuple[Share, ...]
@@ -82,6 +83,7 @@ class Leaf:
     own_value: float | None = None
     prerequisites: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
     cap: float | None = None
+    others: Sequence[ExplainedVerdict] = ()
     kind: str = ""
 
     @property
@@ -237,7 +239,8 @@ class ExplainedTerm:
         if not isclose(own, value, abs_tol=1e-9):
             hard = self._capping(name, value)
             cap = self._params["cap"] if hard else None
-            return [Leaf((share,), value, hard or verdicts, name, own if parents else None, parents, cap)]
+            others = [one for one in verdicts if hard and one not in hard]
+            return [Leaf((share,), value, hard or verdicts, name, own if parents else None, parents, cap, others)]
         if len(columns) < 2:
             return [Leaf((share,), value, verdicts, name)]
         kinds = {question: kind for kind in ("soft", "hard") for question in self._constraints(kind, name)}

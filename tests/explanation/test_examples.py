@@ -40,7 +40,7 @@ POINTS = re.compile(
 )
 PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))?((?: × {N} \([^()]+ λ {N}\))+)")
 FACTOR = re.compile(rf" × ({N}) \((?:[^()]* at ({N})|[^()]*, not judged), λ ({N})\)")
-CAP = re.compile(rf"; at most ({N}) × ({N}), the mean of its hard constraints: ([^()]+) \(")
+CAP = re.compile(rf"; at most ({N}) × ({N}), the mean of its hard constraints: ([^();]+?)(?:;| \()")
 GATE = re.compile(rf"gate: .* → ({N}) (?:- \(1 - ({N})\) × ({N}) points of .*|× \(1 - ({N})\)) = ({N})")
 SCALE = re.compile(rf"Scale: ({N}) × ({N}) = ({N})\.")
 HALF = 0.5e-4  # of the last decimal that is printed

@@ -149,15 +149,26 @@ def test_printed_points_add_up_to_the_printed_sum(drawn: list[tuple[float, float
     )
     explanation = Explanation(trace(reward(0.0, terms=terms)), Decision(specs=()), ())
     points, sums = explanation.points, [line for line in explanation.sentences() if line.startswith("Sum")]
-    best, lost, total = Decimal(str(points.best)), [Decimal(str(line.lost)) for line in points.lines], points.total
-    assert best - sum(lost) == Decimal(str(total)) == sum(Decimal(str(line.points)) for line in points.lines)
-    assert [-line.lost for line in points.lines] == sorted(-line.lost for line in points.lines)
+    gained, lost = ([Decimal(str(line.printed[place])) for line in points.lines] for place in (0, 1))
+    best, total = (Decimal(str(number)) for number in points.printed)
+    assert best - sum(lost) == total == sum(gained)
+    assert lost == sorted(lost, reverse=True)
     for line in points.lines:
         exact = line.weight * line.value
-        assert abs(line.points - exact) <= 1.001e-4
-        assert abs(line.lost - (max(line.weight, 0.0) - exact)) <= 1.001e-4
+        assert (line.points, line.lost) == (exact, max(line.weight, 0.0, exact) - exact)
+        assert max(abs(line.printed[0] - exact), abs(line.printed[1] - line.lost)) <= 1.001e-4
+    assert points.total == sum(term.contribution or 0.0 for term in terms)
     assert len(sums) == bool(terms)
-    assert all(line.endswith(f"= {format_plain(total)}.") for line in sums)
+    assert all(line.endswith(f"= {format_plain(float(total))}.") for line in sums)
+
+
+def test_a_probability_has_the_answer_of_its_judge():
+    one = verdict("kind", score=0.97, met=True, native="P(met) as stated", reason="short")
+    two = verdict("rude", score=0.2, met=False, native="P(met) from log probabilities")
+    assert point_lines(one, two, rude=-1.0) == [
+        "Lost 0.2: penalty rude not met, P(met) 0.2, weight -1.",
+        "Lost 0.03: kind met, P(met) 0.97 of 1, weight 1 (short).",
+    ]
 
 
 def test_a_value_above_the_best_is_gained():
@@ -546,7 +557,7 @@ def test_each_sample_is_listed_with_its_own_examples():
     lines = sentences(one)
     assert "appeal@ann (e), sample 1: examples shown: tent (ann: 4)." in lines
     assert "appeal@ann (e), sample 2: examples shown: boots (ann: 4)." in lines
-    heads = [line.split("  (")[0] for line in show_lines(one, Decision(specs=())) if line.endswith("(e )")]
+    heads = [line.split("  (")[0] for line in show_lines(one, Decision(specs=())) if line.endswith("(e, version )")]
     assert heads == ["appeal@ann, sample 1 of 2  1.0000", "appeal@ann, sample 2 of 2  1.0000", "tone  1.0000"]
 
 

@@ -84,12 +84,17 @@ def _format_p_value(p: float | None) -> str:
 
 
 def _question_table(comparison: Comparison) -> Iterator[str]:
-    rows = []
+    rows, same = [], 0
     for row in comparison.questions:
+        if not (row.largest_delta or row.to_met or row.to_unmet or row.only_a or row.only_b):
+            same += 1
+            continue
         changes = [row.judged_both, row.to_met, row.to_unmet, _format_p_value(row.mcnemar_p), row.largest_delta]
         rows.append([row.question, *changes, row.only_a, row.only_b])
     header = ["question", "in both", "to met", "to unmet", "McNemar p", "largest |B - A|", "A only", "B only"]
-    return table_section(header, rows)
+    yield from table_section(header, rows)
+    if same:
+        yield from ("", f"no verdict differs in {same} {'other ' * bool(rows)}question{'s' * (same > 1)}")
 
 
 def _constructor_table(comparison: Comparison) -> Iterator[str]:

@@ -13,7 +13,7 @@ import typer
 from jurygraph.cli.options import AsJson, OnlyAgent, OnlyStatus, OutFile, RunFolder, SortColumn, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.reward_table import Selection, place_of, print_reward_table, trace_reader
+from jurygraph.cli.render.reward_table import Selection, full_question, place_of, print_reward_table, trace_reader
 from jurygraph.cli.render.text import (
     escape_line,
     print_message,
@@ -56,7 +56,7 @@ def show(
 
     On a terminal the table is fitted to its width; a pipe gets it whole. An asterisk marks values that the failure rule
     filled in; a dash means that there is no value. --call and --verdict take the name of a question as the trace
-    prints it. `--json` prints the traces as stored, one per line.
+    prints it, or its last part. `--json` prints the traces as stored, one per line.
 
     \b
     Example:
@@ -80,7 +80,9 @@ def show(
         print_result(trace_to_json_line(stored_run.find_trace(response)))
     elif response is not None:
         explained = stored_run.explain(response).explained
-        print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts)))
+        task = stored_run.planned_task(explained.trace.task_id)
+        people = () if task is None else task.stakeholders
+        print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts), people))
     elif json:
         _print_traces(stored_run, selection)
     else:
@@ -148,9 +150,10 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
     from jurygraph.runs.calls import read_calls
 
     trace = run.find_trace(response)
+    known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
+    question = full_question(question, known)
     verdicts = [verdict for verdict in trace.verdicts if verdict.question == question]
     if not verdicts:
-        known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
         hint = did_you_mean(question, known) or f"known: {', '.join(known)}"
         raise InputError(f"{run.folder}: response {response!r} has no question {question!r}; {hint}")
     content: dict[str, Any] = {"task_id": trace.task_id, "response_id": response, "question": question}

@@ -1,5 +1,6 @@
 """The table of rewards of `jurygraph show`: its columns, and the selection and order of its rows."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
@@ -51,7 +52,9 @@ class _Column(NamedTuple):
         value = self.value(one)
         if isinstance(value, tuple):
             return format_component(*value)
-        return to_text(value) if self.is_text and value is not None else format_number(value)
+        if not self.is_text or value is None:
+            return format_number(value)
+        return '"-"' if value == "-" else to_text(value)  # a dash is no value
 
     def sort_key(self, one: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
@@ -119,8 +122,9 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
         return _Column(lambda one: query_of(place_of(one)[0]), True)
     if name in components:
         return _Column(methodcaller("component", components[name]))
-    read, question = trace_reader(run), name.removeprefix("question.")
-    if question in (questions := run.questions()):
+    read, questions = trace_reader(run), run.questions()
+    question = full_question(name.removeprefix("question."), questions)
+    if question in questions:
         return _Column(lambda one: question_scores(read(place_of(one))).get(question))
     labels = {f"label.{label}": label for trace in run.traces() for label in trace.labels}
     if name in labels:
@@ -128,6 +132,12 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
     known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
+
+
+def full_question(name: str, known: Iterable[str]) -> str:
+    """Return the known question of this name, or the only one that ends in it, as `criteria@kind` in `kind`."""
+    found = [question for question in known if re.split("[@./]", question)[-1] == name]
+    return found[0] if len(found) == 1 and name not in known else name
 
 
 def place_of(one: TraceOutline) -> tuple[int, str]:

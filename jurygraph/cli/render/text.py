@@ -160,16 +160,17 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
-def fit_widths(widths: Sequence[int], left: int, available: int | None) -> list[int]:
+def fit_widths(widths: Sequence[int], left: int, available: int | None, numbers: bool = False) -> list[int]:
     """Return the widths of the columns that fit into a line of `available` cells; None is no limit.
 
-    The widest of the first `left` columns, texts, are shortened to 20 cells. Then columns are removed from the right,
-    but not the first after the texts, and at last the texts are shortened to 4 cells.
+    The widest of the first `left` columns, texts, are shortened to 20 cells, and so are the others if they contain only
+    `numbers`, where a header alone is wider. Then columns are removed from the right, but not the first after the
+    texts, and at last the texts are shortened to 4 cells.
     """
     fitted = list(widths)
     if available is None:
         return fitted
-    _shorten_texts(fitted, left, available, least=20)
+    _shorten_texts(fitted, len(fitted) if numbers else left, available, least=20)
     while len(fitted) > left + 1 and _line_width(fitted) > available:
         fitted.pop()
     _shorten_texts(fitted, left, available, least=4)
@@ -264,7 +265,7 @@ class SpooledTable:
         """Fit the columns into a line of `available` cells, and return how many of them remain."""
         if self._rows:
             self._write()
-        self._widths = fit_widths(self._widths, self._left, available)
+        self._widths = fit_widths(self._widths, self._left, available, numbers=True)
         return len(self._widths)
 
     def lines(self) -> Iterator[str]:

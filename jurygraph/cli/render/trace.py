@@ -1,6 +1,6 @@
 """One trace in full, as lines of text: the view of `jurygraph show --response`."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jurygraph.cli.render.text import (
@@ -26,15 +26,17 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Reward, Trace
-from jurygraph.schema.task import chat_text
+from jurygraph.schema.task import Stakeholder, chat_text
 
 _MAX_LINE = 300
 
 
-def trace_lines(explanation: ExplainedTrace, texts: Iterable[str] = ()) -> list[str]:
+def trace_lines(
+    explanation: ExplainedTrace, texts: Iterable[str] = (), people: Sequence[Stakeholder] = ()
+) -> list[str]:
     """Return every term, verdict and note of a trace, and every term of the weights that its decision froze.
 
-    `texts` are the lines of `text_lines`.
+    `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
     """
     trace = explanation.trace
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
@@ -44,7 +46,7 @@ def trace_lines(explanation: ExplainedTrace, texts: Iterable[str] = ()) -> list[
         *head,
         *texts,
         *_reward_lines(explanation),
-        *(line for one in explanation.terms for line in _weight_lines(one, trace.reward)),
+        *(line for one in explanation.terms for line in _weight_lines(one, trace.reward, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
@@ -111,7 +113,7 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     return lines
 
 
-def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
+def _weight_lines(one: ExplainedTerm, reward: Reward, people: Sequence[Stakeholder]) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     spec = one.spec
     if spec is None or spec.combiner not in WELFARE:
@@ -132,6 +134,12 @@ def _weight_lines(one: ExplainedTerm, reward: Reward) -> Iterator[str]:
         given_up = f"{100.0 * (1.0 - utilities[name]):.4g}%" if name in utilities else "-"
         rows.append([name, *map(format_number, difficulty), entry.input_weight, utilities.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
+    for person in people if calibration is not None else ():
+        kinds = {kind: [c for c in person.constraints if c.kind == kind] for kind in ("hard", "soft")}
+        listed = (
+            f"{kind} {', '.join(f'{c.id} {c.restrictiveness:g}' for c in of)}" for kind, of in kinds.items() if of
+        )
+        yield escape_line(f"restrictiveness for {person.id}: {'; '.join(listed) or 'no constraint'}")
     yield from _tension_lines(terms)
 
 
@@ -151,7 +159,8 @@ def _verdict_heading(one: ExplainedVerdict) -> str:
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
         question += f" of {escape_line(verdict.responses[0])}"  # a variant: its quotations refer to that text
     sample = f", sample {verdict.sample + 1} of {one.samples}" if one.samples > 1 else ""
-    return f"  {question}{sample}  {answer}  ({escape_line(verdict.evaluator)} {escape_line(verdict.version)})"
+    version = verdict.version.replace(" prompt ", ", prompt ", 1)
+    return f"  {question}{sample}  {answer}  ({escape_line(f'{verdict.evaluator}, version {version}')})"
 
 
 def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:

@@ -142,6 +142,8 @@ def test_without_changes_there_are_no_tables_of_changes(run: Command):
     shown = run("compare", "before", "before").out
     assert "sample" not in shown
     assert "largest changes" not in shown
+    assert "in both  to met" not in shown
+    assert "no verdict differs in 2 questions" in shown
 
 
 @pytest.mark.usefixtures("stored_runs")

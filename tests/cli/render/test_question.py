@@ -89,6 +89,7 @@ def test_the_text_has_all_messages_the_reply_and_the_bill(project: Path, run: Co
         assert len([line for line in lines if line.startswith("  reply (finish")]) == len(calls), text
         assert not set("\x1b\x07") & set("".join(lines))
     cas = run("show", project / "cold", "--response", "cas/a", "--call", "criteria@kind").out.splitlines()
+    assert run("show", project / "cold", "--response", "cas/a", "--call", "kind").out.splitlines() == cas
     assert {
         "  attempts        2",
         f"  tokens_in       {TOKENS_IN}",

@@ -150,6 +150,24 @@ def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: p
     assert whole[0].endswith("shaky"), "a pipe gets it whole"
 
 
+def test_a_long_name_hides_no_column_that_fits_and_a_dash_is_no_agent(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "a_component_with_a_name_of_some_length"
+    (tmp_path / "long.py").write_text(
+        f"def {name}(task, response):\n    return 1.0\n\n\ndef b(task, response):\n    return 0.5"
+    )
+    (tmp_path / "jury.yaml").write_text(f"evaluators: [long.{name}, long.b]\nreward: {{{name}: 1, b: 1}}\n")
+    responses = [{"id": "x", "text": "x", "agent": "-"}, {"id": "y", "text": "y"}]
+    (tmp_path / "tasks.jsonl").write_text(json.dumps({"id": "t", "query": "?", "responses": responses}))
+    run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run")
+    monkeypatch.setenv("COLUMNS", "72")
+    lines = run_on_terminal("show", tmp_path / "run").splitlines()
+    assert lines[0].split()[-2:] == ["a_componen…ome_length", "b"]
+    assert [line.split()[1] for line in lines[2:4]] == ['"-"', "-"]
+    assert max(map(len, lines)) <= 72
+
+
 NEEDS_ALL = """
 
 class NeedsAll(jg.Combiner):
@@ -194,6 +212,8 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
         ["r0", "9", "-", "1.0000", "0.2500"],
         ["r3", "-", "-", "1.0000", "0.5000"],
     ]
+    (last,) = rows(run("show", project / "run", "--columns", "question.polite", "--limit", 1).out)[2:]
+    assert last == ["r0", "0.2500"]
     best = run("show", project / "run", "--columns", "reward", "--sort", "-manners.polite", "--limit", 1)
     assert rows(best.out)[2][0] == "r3"
     for name, hint in (("manners.polit", "did you mean manners.polite?"), ("label.whom", "did you mean label.who?")):
