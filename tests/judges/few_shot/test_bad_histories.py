@@ -291,7 +291,7 @@ def test_several_dimensions_need_ratings_that_name_theirs(tmp_path: Path) -> Non
 
 def test_missing_columns_are_named(tmp_path: Path) -> None:
     history = write_history(tmp_path, FOUR)
-    for columns, said in (({"score": "grade"}, "'grade'"), ({"grade": "score"}, "'grade' is nothing")):
+    for columns, said in (({"score": "grade"}, "'grade'"), ({"grade": "score"}, "'grade' is not a column")):
         with pytest.raises((ConfigError, InputError), match=said):
             Jury.from_config({"evaluators": [judge_use("personalized", history=history, columns=columns)]})
 
