@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from pydantic import ValidationError
 
 from benchmarks.simulation.coverage import AMBIGUITY, simulate_more_items
 from benchmarks.simulation.recovery import PUBLISHED
@@ -167,5 +166,5 @@ def test_an_impossible_setting_is_refused(invalid: dict[str, object], message: s
 
 
 def test_a_setting_is_frozen() -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(InputError, match=r"^Setting\.labels: a Setting cannot be changed"):
         Setting().labels = 3  # type: ignore[misc]
