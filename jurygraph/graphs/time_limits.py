@@ -155,10 +155,12 @@ class CallLimits:
     async def await_result(self, result: Awaitable[Any], inputs: Any) -> Any:
         """Return the awaited result, or `excess`; the work is cancelled then, and left alone if it goes on."""
         with self.threads.record_calls() as made:
-            task = asyncio.ensure_future(result)
+            task = asyncio.ensure_future(_timed(result))
         try:
             if (await asyncio.wait({task}, timeout=self.seconds))[0]:
-                return await task
+                value, seconds = await task
+                if self.seconds is None or seconds < self.seconds:  # one that never awaits is not cancelled
+                    return value
             return self.excess(inputs)
         finally:
             if not task.done():
@@ -168,6 +170,12 @@ class CallLimits:
             if not task.done():  # it caught the cancellation: asyncio would wait for it when the loop is closed
                 asyncio._unregister_task(task)
                 LEFT_ALONE.append(task)
+
+
+async def _timed(result: Awaitable[T]) -> tuple[T, float]:
+    """Return the awaited result, and the seconds since its first step."""
+    began = time.monotonic()
+    return await result, time.monotonic() - began
 
 
 @dataclass(slots=True, eq=False)

@@ -60,6 +60,8 @@ def hangs(task: TaskView, response: Response) -> float:
 async def waits(task: TaskView, response: Response) -> float:
     if response.text == "hang":
         await asyncio.Event().wait()
+    if response.text == "slow":
+        time.sleep(2 * LIMIT)  # never awaits, so nothing can cancel it
     return 1.0
 
 
@@ -181,8 +183,9 @@ def test_a_response_cannot_escape_a_penalty_by_provoking_a_time_limit() -> None:
     assert [trace.reward.value for trace in traces] == [0.9, 0.9]
 
 
-def test_a_late_result_is_not_accepted() -> None:
-    assert [outcome(verdict) for verdict in score("slow", "fine", use=f"{HERE}.hangs")] == ["time-limit", 1.0]
+@pytest.mark.parametrize("name", ["hangs", "waits"])
+def test_a_late_result_is_not_accepted(name: str) -> None:
+    assert [outcome(verdict) for verdict in score("slow", "fine", use=f"{HERE}.{name}")] == ["time-limit", 1.0]
 
 
 def test_a_deriver_has_a_limit_too() -> None:
