@@ -142,6 +142,11 @@ class LoopThread:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
 
+    @property
+    def is_current(self) -> bool:
+        """Return true in code that the loop runs, which would wait for itself in `run` and `close`."""
+        return threading.current_thread() is self._thread
+
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the loop and return its result; an interrupted caller cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._started())

@@ -2,7 +2,9 @@
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
+from concurrent.futures import CancelledError
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -140,6 +142,7 @@ class Jury(Displayed):
         self._score = score_graph.build()
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
+        self._process: int | None = None  # its process id, from the first use on
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
@@ -178,7 +181,7 @@ class Jury(Displayed):
         that is needed; InputError if `profiles` belong to another task; ModelError or BudgetExceeded if the model gave
         no answer.
         """
-        self._require_open()
+        self._start_use()
         require_type("task", task, Task, TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
         defaults, context = self.config.task_defaults, self.context.with_model(self.gateway, sink)
@@ -250,7 +253,7 @@ class Jury(Displayed):
 
     async def _score_group(self, group: Group, sink: "CallSink | None") -> list[Trace]:
         """Run the score graph on a group."""
-        self._require_open()
+        self._start_use()
         group = replace(group, task=self.config.task_defaults.complete(group.task))
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
@@ -284,19 +287,42 @@ class Jury(Displayed):
         return self.run(self.ascore(task, responses, plan))
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed."""
-        if self._closed:
+        """Run a coroutine in the jury's own event loop. Raises InputError if the jury is closed, also meanwhile."""
+        try:
+            self._start_use()
+            self._require_other_loop()
+        except InputError:
             work.close()
-        self._require_open()
-        return self.loop.run(work)
+            raise
+        try:
+            return self.loop.run(work)
+        except CancelledError:
+            self._require_open()
+            raise
+
+    def _require_other_loop(self) -> None:
+        if self.loop.is_current:
+            problem = "this code runs in the jury's own event loop, and would wait for itself"
+            raise InputError(f"{problem}; in an async function, await `ascore` or `aprepare`")
 
     def _require_open(self) -> None:
         if self._closed:
             raise InputError("this jury is closed; use it inside its `with` block, or make another one")
+        if self._is_foreign:
+            raise InputError("this jury was used in another process, before a fork; make one in each process")
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Return true in a fork after the first use: the threads and connections are those of the other process."""
+        return self._process not in (None, os.getpid())
+
+    def _start_use(self) -> None:
+        self._require_open()
+        self._process = os.getpid()
 
     def open(self) -> None:
         """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
-        self._require_open()
+        self._start_use()
         if not self._opened:
             for evaluator in self.evaluators.values():
                 self._call(evaluator, evaluator.open)
@@ -304,7 +330,10 @@ class Jury(Displayed):
 
     def close(self) -> None:
         """Release the evaluators' resources (worker processes) and the event loop. Can be called more than once."""
+        self._require_other_loop()
         self._opened, self._closed = False, True
+        if self._is_foreign:
+            return
         with ExitStack() as closing:  # all is closed, whatever one of them raises
             closing.callback(self.loop.close)
             if (gateway := self.gateway) is not None:
@@ -325,7 +354,7 @@ class Jury(Displayed):
         """Close the jury in the event loop that awaited `ascore`, to which the gateway's connections belong."""
         self._closed = True
         try:
-            if self.gateway is not None:
+            if self.gateway is not None and not self._is_foreign:
                 await self.gateway.close()
         finally:
             await asyncio.to_thread(self.close)

@@ -3,11 +3,11 @@
 import asyncio
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import CancelledError
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -293,21 +293,78 @@ class Blocks(Evaluator):
         return 1.0
 
 
-def test_closing_a_jury_releases_waiting_callers() -> None:
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda made: made.score(task(), [response("a")]),
+        lambda made: next(made.score_many([(task(), [response("a")])])),
+    ],
+)
+def test_closing_a_jury_releases_waiting_callers(score: Callable[[jg.Jury], Any]) -> None:
     ended: list[str] = []
     made = jury(f"{__name__}:Blocks")
 
-    def score() -> None:
-        with pytest.raises(CancelledError):
-            made.score(task(), [response("a")])
-        ended.append("cancelled")
+    def wait() -> None:
+        with pytest.raises(InputError, match="this jury is closed"):
+            score(made)
+        ended.append("refused")
 
-    thread = threading.Thread(target=score)
+    Blocks.asked.clear()
+    thread = threading.Thread(target=wait)
     thread.start()
     Blocks.asked.wait()
     made.close()
     thread.join()
-    assert ended == ["cancelled"]
+    assert ended == ["refused"]
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_jury_in_a_fork_after_its_first_use_is_refused_and_can_be_closed() -> None:
+    with jury(evaluator_use("tone")) as made:
+        assert fork_and_score(made) == "0.5"
+        made.score(task(), [response("a", tone=0.5)])
+        assert fork_and_score(made) == "this jury was used in another process, before a fork; make one in each process"
+        assert made.score(task(), [response("a", tone=0.5)])[0].reward.value == 0.5
+
+
+def fork_and_score(made: jg.Jury) -> str:
+    """Score a response and close the jury in a forked process; return the reward there, or the error."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # ends a child that hangs
+        try:
+            os.write(writing, str(made.score(task(), [response("a", tone=0.5)])[0].reward.value).encode())
+        except InputError as error:
+            os.write(writing, str(error).encode())
+        finally:
+            made.close()
+            asyncio.run(made.aclose())
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as file:
+        found = file.read()
+    assert os.waitpid(child, 0)[1] == 0
+    return found
+
+
+class AsksItsJury(Evaluator):
+    """Calls a method of its own jury that waits."""
+
+    name = "asks"
+    call: Callable[[], Any]
+
+    async def answer(self, inputs: EvaluatorInput) -> float:
+        AsksItsJury.call()
+        return 1.0
+
+
+def test_an_async_evaluator_cannot_wait_for_its_own_jury() -> None:
+    with jury(f"{__name__}:AsksItsJury") as made:
+        for call in (made.close, lambda: made.prepare(task()), lambda: made.score(task(), [response("a")])):
+            AsksItsJury.call = staticmethod(call)
+            (trace,) = made.score(task(), [response("a")])
+            assert "runs in the jury's own event loop, and would wait for itself" in str(trace.verdicts[0].reason)
 
 
 class Counts(Evaluator):
