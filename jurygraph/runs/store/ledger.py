@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,10 @@ TABLES = {
     "records_by_key": "CREATE INDEX records_by_key ON records (kind, key)",
     "texts": "CREATE TABLE texts (id INTEGER PRIMARY KEY, salt BLOB NOT NULL, content BLOB NOT NULL) STRICT",
 }
-_DURABLE = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000")
+_DURABLE = (
+    *("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000"),
+    f"user_version = {SCHEMA_VERSION}",  # the same, but a write: the log of a writer that is killed is never empty
+)
 _SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
@@ -432,8 +436,14 @@ def check_log_files(path: Path) -> None:
     elif _size(path):
         with closing(_connect(path, "ro")) as ledger:
             (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
-        if mode == "wal" and not _size(log):
-            logging.getLogger(__name__).warning(_MISSING_LOG, path, log.name)
+        if mode == "wal" and not _size(log):  # a reader leaves an empty one
+            _warn_of_missing_log(path, log.name)
+
+
+@cache
+def _warn_of_missing_log(path: Path, log: str) -> None:
+    """Warn once in a process, however often a command opens the ledger."""
+    logging.getLogger(__name__).warning(_MISSING_LOG, path, log)
 
 
 _MISSING_LOG = (

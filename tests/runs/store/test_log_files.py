@@ -88,14 +88,39 @@ def test_a_ledger_of_a_killed_process_with_its_log_is_complete(
     assert caplog.text == ""
 
 
-def test_a_ledger_copied_without_its_log_gives_a_warning(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
-    log_path(killed).unlink()
-    with caplog.at_level(logging.WARNING):
-        ledger = Ledger.open(killed)
+def test_a_writer_that_is_killed_before_its_first_record_misses_no_log(
+    finished: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer = Ledger.open(finished, write=True)
+    assert writer is not None
+    writer.make_durable()
+    copy = finished.parent / "copy.sqlite"
+    for source, target in ((finished, copy), (log_path(finished), log_path(copy))):
+        shutil.copy(source, target)
+    writer.close()
+    ledger = Ledger.open(copy)
     assert ledger is not None
-    assert ledger.count == 1
+    assert ledger.count == 3
     ledger.close()
-    assert f"{killed}: was being written, and its log run.sqlite-wal is missing; if it was copied" in caplog.text
+    assert caplog.text == ""
+
+
+def test_a_ledger_copied_without_its_log_gives_one_warning_in_each_process(
+    killed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log_path(killed).unlink()
+    for is_new_process in (True, True, False):
+        if is_new_process:
+            ledger_module._warn_of_missing_log.cache_clear()
+        with caplog.at_level(logging.WARNING):
+            ledger = Ledger.open(killed)
+        assert ledger is not None
+        assert ledger.count == 1
+        ledger.close()
+    assert log_path(killed).stat().st_size == 0  # readers leave it
+    assert [record.getMessage().partition(";")[0] for record in caplog.records] == [
+        f"{killed}: was being written, and its log run.sqlite-wal is missing"
+    ] * 2
 
 
 def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptureFixture) -> None:
