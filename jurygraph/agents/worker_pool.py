@@ -12,6 +12,7 @@ import contextlib
 import json
 import math
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -77,7 +78,7 @@ class Channel:
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 env=environment,
-                start_new_session=True,  # a terminal's Ctrl-C goes only to the parent
+                start_new_session=True,  # a terminal's Ctrl-C goes only to the parent; `kill` ends the whole group
             )
         except OSError:
             self._socket.close()
@@ -107,9 +108,15 @@ class Channel:
             raise ValueError("a message is a JSON object")
         return message
 
+    def kill(self) -> None:
+        """Kill the process, and those that it started unless they have a session of their own."""
+        if self.process.returncode is None:  # until its end is awaited, the number of its group is not given again
+            with contextlib.suppress(ProcessLookupError, PermissionError):  # the latter is macOS: all have ended
+                os.killpg(self.process.pid, signal.SIGKILL)
+
     def close(self) -> None:
         """Kill the process, wait for its end and free the socket."""
-        self.process.kill()
+        self.kill()
         self.process.wait()
         self._socket.close()
 
@@ -239,8 +246,8 @@ _OPEN_POOLS: "weakref.WeakSet[_Shared[Any]]" = weakref.WeakSet()
 def kill_workers() -> None:
     """Kill the worker processes of all pools, where this process ends without closing them."""
     for shared in list(_OPEN_POOLS):
-        for channel in list(shared.channels):
-            channel.process.kill()
+        for channel in list(shared.channels) if shared.process_id == os.getpid() else ():
+            channel.kill()
 
 
 def _to_line(message: Mapping[str, Any]) -> bytes:
@@ -254,7 +261,7 @@ def _shut_down(shared: _Shared[Any]) -> None:
     with shared.lock:
         shared.closed = True
         for channel in shared.channels:
-            channel.process.kill()
+            channel.kill()
         items = list(shared.pending.values())
     for item in items:
         shared.settle(item, PoolClosed("the pool was closed before this request was answered"))

@@ -225,7 +225,38 @@ def test_a_worker_that_opens_ends_soon_after_its_parent(tmp_path: Path) -> None:
             assert time.monotonic() < end
             time.sleep(0.05)
         parent.send_signal(signal.SIGKILL)
-    status = Path(f"/proc/{(tmp_path / 'opened').read_text().strip()}/stat")
+    wait_for_end((tmp_path / "opened").read_text().strip())
+
+
+def wait_for_end(process: str) -> None:
+    status, end = Path(f"/proc/{process}/stat"), time.monotonic() + PATIENCE
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+class StartsProcess(jg.Evaluator):
+    """Starts another process, writes its id to a file, and hangs or crashes if the response has that text."""
+
+    def __init__(self, file: str) -> None:
+        self.file = Path(file)
+
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
+        with self.file.open("a") as opened:
+            opened.write(f"{subprocess.Popen(['sleep', str(10 * PATIENCE)]).pid}\n")
+        if inputs.response.text == "crash":
+            os.abort()
+        time.sleep(10 * PATIENCE if inputs.response.text == "hang" else 0)
+        return 1.0
+
+
+@pytest.mark.slow
+def test_what_its_process_started_ends_with_it(tmp_path: Path) -> None:
+    use = {"use": f"{HERE}.StartsProcess", "params": {"file": str(tmp_path / "started")}, "timeout": 1}
+    verdicts = score("hang", "crash", "fine", isolate="process", **use)
+    found = [verdict.failure.kind if verdict.failure else verdict.score for verdict in verdicts]
+    assert found == ["time-limit", "worker-died", 1.0]
+    started = (tmp_path / "started").read_text().split()
+    assert len(started) == 4  # the crash was tried twice
+    for process in started:
+        wait_for_end(process)
