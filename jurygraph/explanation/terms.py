@@ -176,6 +176,11 @@ class ExplainedTerm:
         return self._explained.of_questions(self.questions)
 
     @property
+    def inapplicable(self) -> list[str]:
+        """Return the inputs that do not apply; they have no part."""
+        return [name for name in self._inputs if not self._applies(name)]
+
+    @property
     def diagnostics(self) -> Mapping[str, float]:
         """Return the numbers about the component that have no effect."""
         return self._explained.trace.reward.diagnostics.get(self.term.name, {})

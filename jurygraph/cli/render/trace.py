@@ -102,15 +102,18 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     lines += [
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
     ]
-    for name, parts in reward.parts.items():
-        unjudged = terms[name].unjudged if name in terms else ()
-        marks = {part: "*" if part in unjudged else "" for part in parts}
-        shown = ", ".join(f"{part} {marks[part]}{format_number(value)}" for part, value in parts.items())
-        lines.append(f"{escape_line(name)} consists of {escape_line(shown)}")
+    lines += [_parts_line(terms[name], parts) for name, parts in reward.parts.items()]
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
         lines.append(f"diagnostics of {escape_line(name)}: {escape_line(shown)}")
     return lines
+
+
+def _parts_line(one: ExplainedTerm, parts: Mapping[str, float]) -> str:
+    """Return the parts of a component, with a dash for an input that does not apply."""
+    rows = sorted({**dict.fromkeys(one.inapplicable), **parts}.items())
+    shown = ", ".join(f"{part} {'*' * (part in one.unjudged)}{format_number(value)}" for part, value in rows)
+    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}"
 
 
 def _weight_lines(one: ExplainedTerm, reward: Reward, people: Sequence[Stakeholder]) -> Iterator[str]:
