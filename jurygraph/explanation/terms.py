@@ -155,7 +155,7 @@ class ExplainedTrace:
 class ExplainedTerm:
     """A term of the reward with its component, its parts and contrasts.
 
-    `inapplicable` are the inputs that do not apply, which are no parts, and `unjudged` those without a verdict that counts.
+    `inapplicable` are the inputs that do not apply, so are no parts; `unjudged` those without a verdict that counts.
     """
 
     def __init__(self, explained: ExplainedTrace, term: Term, spec: ComponentSpec | None) -> None:

@@ -102,15 +102,18 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     lines += [
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
     ]
-    for one in filter(lambda one: one.parts, explanation.terms):
-        marks = {part: "*" if part in one.unjudged else "" for part in one.parts}
-        shown = ", ".join(f"{part} {marks[part]}{format_number(value)}" for part, value in one.parts.items())
-        absent = f"; {', '.join(one.inapplicable)} not applicable" if one.inapplicable else ""
-        lines.append(f"{escape_line(one.term.name)} consists of {escape_line(f'{shown}{absent}')}")
+    lines += [_parts_line(one) for one in explanation.terms if one.parts]
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
         lines.append(f"diagnostics of {escape_line(name)}: {escape_line(shown)}")
     return lines
+
+
+def _parts_line(one: ExplainedTerm) -> str:
+    """Return the parts of a component, with a dash for an input that does not apply."""
+    rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
+    shown = ", ".join(f"{part} {'*' * (part in one.unjudged)}{format_number(value)}" for part, value in rows)
+    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}"
 
 
 def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator[str]:
