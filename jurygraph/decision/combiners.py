@@ -322,7 +322,8 @@ def _group_diagnostics(
     """Return DecompR's group diagnostics: mean and least û, Gini and Jain, and the share of soft constraints
     addressed. Only utilities that exist, and constraints that apply, count; NaN where there are none."""
     diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTICS}
-    for members in np.unique(has_utility, axis=0):
+    is_same = has_utility.all()  # then there is no need to look for the different groups, which takes long
+    for members in has_utility[:1] if is_same else np.unique(has_utility, axis=0):
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
             diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])

@@ -294,7 +294,8 @@ class ExplainedTerm:
             edges = zip(params.get("parents", ()), params.get("children", ()), retention, strict=True)
             for parent, child, kept in sorted(edges, key=lambda edge: edge[:2]):
                 name = names[parent]
-                value = "not judged" if name in self.unjudged else self.parts.get(name, "not applicable")
+                absent = "not applicable" if name in self.inapplicable else "dropped for the group"
+                value = "not judged" if name in self.unjudged else self.parts.get(name, absent)
                 parents.setdefault(names[child], {})[name] = value, kept
         return parents
 

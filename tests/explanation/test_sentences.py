@@ -462,6 +462,10 @@ def test_what_does_not_apply_is_never_shown_as_0():
     (line,) = points_of(explanation_sentences(one, decision))
     assert line == "Lost 0.8: rubric 0.2 of 1, weight 1; 0.2 = 1 × 0.2 (a, not applicable, λ 0.2)."
     assert "rubric consists of a -, b 0.2000" in show_lines(one, decision)
+    dropping = Decision(specs=(rubric,), group_rule="drop-criterion")
+    other = verdict("a", about="s", status="abstained")
+    one = decide(dropping, verdict("a", score=1.0), verdict("b", score=1.0), other, verdict("b", about="s", score=1.0))
+    assert "(a, dropped for the group, λ 0.2)" in str(Explanation(one, dropping, ()))
 
 
 def test_a_penalty_that_was_not_judged_says_so_where_it_costs_nothing():
