@@ -10,8 +10,8 @@ from jurygraph.cli.render.text import (
     format_counts,
     format_number,
     format_table,
-    is_filled_in,
 )
+from jurygraph.display import is_filled_in
 from jurygraph.explanation.notes import (
     contrast_lines,
     describe_failure,
