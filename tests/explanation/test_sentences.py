@@ -464,7 +464,8 @@ def test_what_does_not_apply_is_never_shown_as_0():
     assert "rubric consists of a -, b 0.2000" in show_lines(one, decision)
     dropping = Decision(specs=(rubric,), group_rule="drop-criterion")
     other = verdict("a", about="s", status="abstained")
-    one = decide(dropping, verdict("a", score=1.0), verdict("b", score=1.0), other, verdict("b", about="s", score=1.0))
+    own = verdict("a", score=1.0), verdict("b", score=1.0)
+    one = trace(decide(dropping, *own, other, verdict("b", about="s", score=1.0)).reward, *own)
     assert "(a, dropped for the group, λ 0.2)" in str(Explanation(one, dropping, ()))
 
 
