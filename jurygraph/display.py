@@ -75,8 +75,16 @@ def _join(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
     return f"{brackets[0]}{text}{rest}{brackets[1]}"
 
 
+def is_filled_in(judged: float | None, counted: float | None) -> bool:
+    """Return whether the failure rule filled in a component's value for verdicts that are missing.
+
+    `judged` is its value from the judged verdicts alone, `counted` that in the reward; None if there is none.
+    """
+    return counted is not None and (judged is None or abs(judged - counted) > 1e-9)
+
+
 def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return an HTML table of at most 12 rows; all texts are escaped, and long ones cut."""
+    """Return an HTML table of at most 12 rows; all texts are escaped, long ones cut, and None is a dash."""
     more = len(rows) - MAX_ROWS
     shown = [*rows[:MAX_ROWS], *([(f"… {more} more",)] if more > 0 else [])]
     lines = [f"<table><caption>{_cell(caption)}</caption>"]
@@ -88,5 +96,5 @@ def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]])
 
 
 def _cell(value: Any) -> str:
-    text = format_value(value, MAX_CELL)
+    text = "-" if value is None else format_value(value, MAX_CELL)
     return escape(text[1:-1] if isinstance(value, str) else text)

@@ -1,5 +1,6 @@
 """Every public object prints as one short line, whatever it contains, and as an escaped table in a notebook."""
 
+import pickle
 from collections.abc import Callable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
@@ -227,6 +228,27 @@ def test_a_trace_shows_its_reward_and_its_terms() -> None:
     assert str(one) == repr(one)
     assert "<tr><th>tone</th><td>1</td><td>0.5</td><td>0.5</td></tr>" in one._repr_html_()
     assert "Response &lt;i&gt; to task task: reward 0.5 (ok)" in one._repr_html_()
+
+
+def test_tables_mark_what_is_filled_in_or_does_not_apply() -> None:
+    @jg.evaluator(layer="check")
+    def breaks(task: jg.Task, response: jg.Response) -> float:
+        raise ValueError("x")
+
+    @jg.evaluator(layer="check")
+    def absent(task: jg.Task, response: jg.Response) -> jg.Verdict:
+        return jg.Verdict.not_applicable("no reference")
+
+    half = jg.evaluator(lambda task, response: 0.5, layer="check", name="half")
+    rule = {"min_coverage": 0.2}
+    with jg.Jury(evaluators=[half, breaks, absent], reward={"half": 1, "breaks": 1, "absent": 1}, failure=rule) as made:
+        (one,) = made.score(task(), ["a"])
+    assert "<tr><th>breaks</th><td>1</td><td>*0</td><td>0</td></tr>" in one._repr_html_()
+    assert "<tr><th>absent</th><td>1</td><td>-</td><td>-</td></tr>" in one._repr_html_()
+    table = pickle.loads(pickle.dumps(one.explain()))._repr_html_()
+    assert "reward 0.5 (degraded)</caption>" in table
+    assert "<tr><th>breaks</th><td>0</td><td>1</td><td>not judged</td></tr>" in table
+    assert "<tr><th>absent</th><td>-</td><td>-</td><td>not applicable</td></tr>" in table
 
 
 def test_a_jury_whose_reward_is_its_only_component_shows_none() -> None:

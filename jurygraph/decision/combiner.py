@@ -60,7 +60,8 @@ Params = Mapping[str, Any]
 class Component(Displayed):
     """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
 
-    `diagnostics` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
+    `diagnostics` [R] are reported with the component but are not parts of it. In both, NaN means there is nothing to
+    report; a part that has the name of an input is only reported where this input applies.
     """
 
     value: Floats

@@ -8,7 +8,7 @@ R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
 from typing import Any, ClassVar, Literal
 
@@ -258,7 +258,7 @@ class _Welfare(Combiner):
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
-        diagnostics = _group_diagnostics(utility, matrices, params.get("soft", {}))
+        diagnostics = _group_diagnostics(utility, has_utility, matrices, params.get("soft", {}))
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
@@ -308,18 +308,29 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
-def _group_diagnostics(utility: Floats, matrices: Matrices, soft: Mapping[str, Sequence[int]]) -> dict[str, Floats]:
+_GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
+    "group utility": stakeholders.group_utility,
+    "least utility": stakeholders.minimum,
+    "gini": stakeholders.gini,
+    "jain": stakeholders.jain,
+}
+
+
+def _group_diagnostics(
+    utility: Floats, has_utility: Bools, matrices: Matrices, soft: Mapping[str, Sequence[int]]
+) -> dict[str, Floats]:
     """Return DecompR's group diagnostics: mean and least û, Gini and Jain, and the share of soft constraints
-    addressed."""
-    diagnostics = {
-        "group utility": stakeholders.group_utility(utility),
-        "least utility": stakeholders.minimum(utility),
-        "gini": stakeholders.gini(utility),
-        "jain": stakeholders.jain(utility),
-    }
+    addressed. Only utilities that exist, and constraints that apply, count; NaN where there are none."""
+    diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTICS}
+    is_same = has_utility.all()  # then there is no need to look for the different groups, which takes long
+    for members in has_utility[:1] if is_same else np.unique(has_utility, axis=0):
+        rows = np.flatnonzero((has_utility == members).all(axis=1))
+        for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
+            diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
     columns = [(matrices[name], list(places)) for name, places in soft.items() if len(places)]
     if columns:
         applicable = np.concatenate([matrix.applicable[:, places] for matrix, places in columns], axis=1)
         met = np.concatenate([matrix.met[:, places] for matrix, places in columns], axis=1)
-        diagnostics["preferences addressed"], _ = weighted_mean(met, np.where(applicable, 1.0, 0.0))
-    return {name: np.asarray(values) for name, values in diagnostics.items()}
+        share, has_share = weighted_mean(met, np.where(applicable, 1.0, 0.0))
+        diagnostics["preferences addressed"] = np.where(has_share, share, np.nan)
+    return diagnostics

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiners, Component, ScoreMatrix, as_plan_error, weighted_mean
+from jurygraph.decision.combiner import Combiners, Component, Matrices, ScoreMatrix, as_plan_error, weighted_mean
 from jurygraph.decision.fusion import Interval, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
 from jurygraph.decision.table import (
@@ -176,9 +176,8 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
     components = {}
     for spec in decision.specs:
         with as_plan_error(f"combiner {spec.combiner!r}"):
-            component = combiners[spec.combiner].combine(
-                _score_matrices(spec, table, decision.rule, scenario), spec.params
-            )
+            matrices = _score_matrices(spec, table, decision.rule, scenario)
+            component = combiners[spec.combiner].combine(matrices, spec.params)
             arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
             if any(array.shape != (table.rows,) for array in arrays):
                 problem = "every array of a component has one number for each response"
@@ -188,14 +187,22 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
             sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
             discarded = dict(zip(_DISCARD_COUNTS, sums, strict=True))
             component = replace(component, diagnostics={**component.diagnostics, **discarded})
-        values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
-        if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
+        figures = [*component.parts.values(), *component.diagnostics.values()]
+        if not np.isfinite(np.where(component.present, component.value, 0.0)).all() or np.isinf(figures).any():
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; fix the "
                 "combiner, or bring the weights of the component's inputs closer together"
             )
-        components[spec.name] = component
+        components[spec.name] = replace(component, parts=_applicable_parts(component.parts, matrices))
     return components
+
+
+def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[str, Floats]:
+    """Return the parts with NaN where the input of that name does not apply, so that none of them reads as 0."""
+    return {
+        name: np.where(matrices[name].applicable.any(axis=1), part, np.nan) if name in matrices else part
+        for name, part in parts.items()
+    }
 
 
 def _without_unjudged_diagnostics(

@@ -1,7 +1,7 @@
 """Explanation of a reward: the points of every term and part, in order of cost, and the changes that would matter."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from jurygraph.agents.registry import load_combiner
@@ -101,8 +101,13 @@ class Explanation(Displayed):
         return [("response", self.trace.response_id), ("reward", reward.value), ("terms", len(reward.terms))]
 
     def _repr_html_(self) -> str:
-        caption = f"Response {self.trace.response_id}: reward {format_value(self.trace.reward.value)}"
-        rows = [(", ".join(line.names), line.points, line.lost, line.reason) for line in self.lines]
+        reward = self.trace.reward
+        caption = f"Response {self.trace.response_id}: reward {format_value(reward.value)} ({reward.status})"
+        rows: list[Sequence[Any]] = [
+            (", ".join(line.names), line.points, line.lost, "; ".join(filter(None, (line.note, line.reason))))
+            for line in self.lines
+        ]
+        rows += [(one.name, None, None, "not applicable") for one in reward.terms if one.value is None]
         return html_table(caption, ("component", "points", "lost", "reason"), rows)
 
     def _find_combiners(self) -> Combiners:
@@ -160,4 +165,4 @@ def explain(
         raise InputError(f"{problem}; give `plan=jury.prepare(task)`, or use `run.explain({name})` for a stored run")
     if plan.digest != trace.plan_digest:
         raise InputError(f"the trace of response {name} has another plan than the one given; give the plan of its task")
-    return Explanation(trace, plan.decision, plan.survey.questions, lambda: group, config=config)
+    return Explanation(trace, plan.decision, plan.survey.questions, partial(tuple, group), config=config)

@@ -141,7 +141,8 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
     for leaf, name in zip(leaves, _leaf_names(leaves), strict=True):
         own = weight * leaf.share * leaf.value
         missed = max(weight * leaf.share, 0.0) - own
-        is_best = missed < 1e-9  # alike, whatever their scales and reasons are
+        is_judged = all(one.effect not in ("unjudged", "discarded") for one in leaf.verdicts)
+        is_best = is_judged and missed < 1e-9  # alike, whatever their scales and reasons are
         line = Line(
             component=one.term.name,
             names=(name,),
@@ -208,9 +209,9 @@ def _leaf_note(leaf: Leaf) -> str:
     if leaf.own_value is None:
         return f"{leaf.kind} constraint" if leaf.kind else ""
     value, own = format_plain(leaf.value), format_plain(leaf.own_value)
-    is_gain = leaf.share > 0  # an unjudged prerequisite counts as unmet for a gain, and as met for a penalty
+    is_gain = leaf.share > 0  # a prerequisite without a value counts as unmet for a gain, and as met for a penalty
     factors = [
-        (1.0 if not is_gain else kept or 0.0) if parent is None else parent + (1.0 - parent) * (kept or 0.0)
+        (1.0 if not is_gain else kept or 0.0) if isinstance(parent, str) else parent + (1.0 - parent) * (kept or 0.0)
         for parent, kept in leaf.prerequisites.values()
     ]
     has_retention = all(kept is not None for _, kept in leaf.prerequisites.values())
@@ -225,8 +226,8 @@ def _leaf_note(leaf: Leaf) -> str:
     return f"counts {value} of its {own}, because it depends on {' and '.join(parents)}"
 
 
-def _describe_parent(name: str, value: float | None) -> str:
-    return f"{name}, not judged" if value is None else f"{name} at {format_plain(value)}"
+def _describe_parent(name: str, value: float | str) -> str:
+    return f"{name}, {value}" if isinstance(value, str) else f"{name} at {format_plain(value)}"
 
 
 def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
@@ -235,14 +236,18 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     if spec is None or not one.parts:
         return
     weights = {name: figures.get(f"weight of {name}") for name in one.parts}
-    if spec.combiner in WELFARE:
-        weights = {name: spec.inputs[name].input_weight for name in one.parts}
+    if spec.combiner in WELFARE and spec.combiner != "nash":  # the product has no weights
+        own = {name: spec.inputs[name].input_weight for name in one.parts}
+        total = sum(own.values())
+        weights = {name: weight / total for name, weight in own.items()}
     shown = []
     for name, value in one.parts.items():
         remarks = [f"weight {format_plain(weights[name])}"] if weights[name] is not None else []
         remarks += ["not judged"] if name in one.unjudged else []
         shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
     yield f"{' × ' if spec.combiner in ('product', 'nash') else ', '}".join(shown)
+    if one.inapplicable:
+        yield f"{', '.join(one.inapplicable)} not applicable"
     if spec.combiner == "egalitarian":
         yield describe_rule(spec)
     if spec.combiner == "consensus" and one.is_judged:

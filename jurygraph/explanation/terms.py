@@ -66,12 +66,16 @@ Share = tuple[float, float]
 """A signed weight, and the total weight that it is divided by."""
 
 
+Prerequisite = tuple[float | str, float | None]
+"""A prerequisite's value, or the reason why it has none, and its retention λ."""
+
+
 @dataclass(frozen=True)
 class Leaf:
     """A summand of a component: its value in [0, 1] times its `shares` of the component.
 
     It is a question, or an input whose questions do not add up to its value: `own_value` is set if prerequisites, here
-    with their values (None: not judged) and retentions λ (None: all or nothing), reduced it, and `cap` if hard
+    with their values (or why they have none) and retentions λ (None: all or nothing), reduced it, and `cap` if hard
     constraints limit it; its `verdicts` are then those on them, and `others` the rest. `kind` is that of the constraint
     that it is about.
     """
@@ -81,7 +85,7 @@ class Leaf:
     verdicts: Sequence[ExplainedVerdict]
     name: str
     own_value: float | None = None
-    prerequisites: Mapping[str, tuple[float | None, float | None]] = field(default_factory=dict)
+    prerequisites: Mapping[str, Prerequisite] = field(default_factory=dict)
     cap: float | None = None
     others: Sequence[ExplainedVerdict] = ()
     kind: str = ""
@@ -149,7 +153,10 @@ class ExplainedTrace:
 
 
 class ExplainedTerm:
-    """A term of the reward with its component, the inputs without a verdict that counts, its parts and contrasts."""
+    """A term of the reward with its component, its parts and contrasts.
+
+    `inapplicable` are the inputs that do not apply, so are no parts; `unjudged` those without a verdict that counts.
+    """
 
     def __init__(self, explained: ExplainedTrace, term: Term, spec: ComponentSpec | None) -> None:
         self.term, self.spec = term, spec
@@ -157,7 +164,9 @@ class ExplainedTerm:
         self._inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
         self._params: Mapping[str, Any] = {} if spec is None else spec.params
         self._combiner = "" if spec is None else spec.combiner
-        self.parts = explained.trace.reward.parts.get(term.name, {})
+        parts = explained.trace.reward.parts.get(term.name, {})
+        self.inapplicable = [name for name in self._inputs if not self._applies(name)]
+        self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
         self.unjudged = frozenset(filter(self._is_unjudged, self._inputs))
 
     @property
@@ -202,7 +211,7 @@ class ExplainedTerm:
         if self.spec is None or self.term.value is None or not (self._combiner in _SUMS or len(self._inputs) == 1):
             return []
         values = self.parts or dict.fromkeys(self._inputs, self.term.value)
-        present = [name for name in values if name in self._inputs and self._applies(name)]
+        present = [name for name in values if name in self._inputs and name not in self.inapplicable]
         signs = {name: -1.0 if self._is_penalty(name) else 1.0 for name in present}
         total = _as_total(sum(self._inputs[name].input_weight for name in present if signs[name] > 0))
         leaves = [
@@ -222,6 +231,7 @@ class ExplainedTerm:
         return self._combiner in ("flat", *_GRAPH_COMBINERS) and self._inputs[name].weights[0] < 0
 
     def _applies(self, name: str) -> bool:
+        """Return True if an input has a value: a verdict that applies, or one that counts 0 because it was skipped."""
         one = self._inputs[name]
         return any(v.status != "not_applicable" or one.if_skipped == "zero" for v in self._verdicts(one.questions))
 
@@ -275,16 +285,18 @@ class ExplainedTerm:
         return [most if 2 * votes > len(cells) else fill]
 
     @cached_property
-    def _parents(self) -> Mapping[str, Mapping[str, tuple[float | None, float | None]]]:
-        """Return the prerequisites of criteria by name, with value and λ; a rubric's edges name criteria by index."""
-        parents: dict[str, dict[str, tuple[float | None, float | None]]] = {}
+    def _parents(self) -> Mapping[str, Mapping[str, Prerequisite]]:
+        """Return the prerequisites of criteria by name; a rubric's edges name criteria by index."""
+        parents: dict[str, dict[str, Prerequisite]] = {}
         if self._combiner in _GRAPH_COMBINERS:
             names, params = list(self._inputs), self._params
             retention = params.get("retention", ()) if self._combiner == "gear" else [None] * len(params["parents"])
             edges = zip(params.get("parents", ()), params.get("children", ()), retention, strict=True)
             for parent, child, kept in sorted(edges, key=lambda edge: edge[:2]):
-                value = None if names[parent] in self.unjudged else self.parts.get(names[parent])
-                parents.setdefault(names[child], {})[names[parent]] = value, kept
+                name = names[parent]
+                absent = "not applicable" if name in self.inapplicable else "dropped for the group"
+                value = "not judged" if name in self.unjudged else self.parts.get(name, absent)
+                parents.setdefault(names[child], {})[name] = value, kept
         return parents
 
     def _constraints(self, kind: str, name: str) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
 
-from jurygraph.display import format_value, html_table
+from jurygraph.display import format_value, html_table, is_filled_in
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema.config import Config
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
@@ -135,7 +135,11 @@ class Trace(FrozenModel):
     def _repr_html_(self) -> str:
         value, reward = format_value(self.reward.value), self.reward
         caption = f"Response {self.response_id} to task {self.task_id}: reward {value} ({reward.status})"
-        terms = [(term.name, term.weight, term.value, term.contribution) for term in reward.terms]
+        terms = [
+            (term.name, term.weight, f"*{format_value(term.value)}" if is_filled else term.value, term.contribution)
+            for term in reward.terms
+            for is_filled in [is_filled_in(reward.components.get(term.name, term.value), term.value)]
+        ]
         return html_table(caption, ("component", "weight", "value", "contribution"), terms)
 
     @computed_field  # type: ignore[prop-decorator]

@@ -1,5 +1,6 @@
 """How utilities of stakeholders become one number, against values worked out by hand."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -120,6 +121,14 @@ def test_group_diagnostics_equal_those_of_decompr() -> None:
         "gini": pytest.approx(2 * (0.55 + 0.4 + 0.15) / (2 * 3 * 2.15)),
         "jain": pytest.approx(2.15**2 / (3 * (0.16 + 0.9025 + 0.64))),
     }
+
+
+def test_group_diagnostics_leave_out_who_has_no_utility_and_what_does_not_apply() -> None:
+    away = matrix([0.0, 0.0], input_weight=0.5, applicable=False)
+    cells = {"a": away, "b": matrix(0.6, input_weight=0.5)}
+    expected = {"group utility": 0.6, "least utility": 0.6, "gini": 0.0, "jain": 1.0}
+    assert diagnostics_of(cells) == expected
+    assert np.isnan(list(diagnostics_of({"a": away, "b": away}, soft={"a": [1]}).values())).all()
 
 
 def test_preferences_addressed_are_the_share_of_soft_constraints_that_are_met() -> None:

@@ -433,12 +433,53 @@ def test_rules_of_welfare_show_utilities_and_weights():
     shares = ("ann", 0.5), ("ben", 0.5)
     rule = "ann 0.4 (weight 0.5), ben 1 (weight 0.5); the sum of w × û, at most the lowest û if that is below 0.5000"
     for combiner, params, line in (
-        ("nash", {}, "Lost 0.6: people 0.4 of 1, weight 1; ann 0.4 (weight 0.5) × ben 1 (weight 0.5)."),
+        ("nash", {}, "Lost 0.6: people 0.4 of 1, weight 1; ann 0.4 × ben 1."),
         ("egalitarian", {"floor": 0.5}, f"Lost 0.6: people 0.4 of 1, weight 1; {rule}."),
         ("egalitarian", {"floor": 0.3}, "Lost 0.3: people 0.7 of 1, weight 1."),
     ):
         decision = Decision(specs=(component("people", combiner, *shares, **params),))
         assert points_of(explanation_sentences(decide(decision, low, high), decision))[0] == line
+
+
+def test_what_does_not_apply_is_never_shown_as_0():
+    away, low, high = verdict("ann", status="not_applicable"), verdict("ben", score=0.4), verdict("cy", score=1.0)
+    shares = ("ann", 0.5), ("ben", 0.25), ("cy", 0.25)
+    for combiner, params, line in (
+        ("nash", {}, "ben 0.4 × cy 1; ann not applicable"),
+        ("egalitarian", {"floor": 0.5}, "ben 0.4 (weight 0.5), cy 1 (weight 0.5); ann not applicable; the sum of w"),
+    ):
+        decision = Decision(specs=(component("people", combiner, *shares, **params),))
+        one = decide(decision, away, low, high)
+        assert f"people 0.4 of 1, weight 1; {line}" in points_of(explanation_sentences(one, decision))[0]
+        shown = show_lines(one, decision)
+        assert "people consists of ann -, ben 0.4000, cy 1.0000" in shown
+        assert "diagnostics of people: group utility 0.7000, least utility 0.4000, gini 0.2143, jain 0.8448" in shown
+        table = shown[next(place for place, line in enumerate(shown) if line.startswith("stakeholder ")) :]
+        assert [line.split()[-2:] for line in table[2:5]] == [["-", "-"], ["0.4000", "60%"], ["1.0000", "0%"]]
+    rubric = component("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
+    decision = Decision(specs=(rubric,))
+    one = decide(decision, verdict("a", status="not_applicable"), verdict("b", score=1.0))
+    (line,) = points_of(explanation_sentences(one, decision))
+    assert line == "Lost 0.8: rubric 0.2 of 1, weight 1; 0.2 = 1 × 0.2 (a, not applicable, λ 0.2)."
+    assert "rubric consists of a -, b 0.2000" in show_lines(one, decision)
+    dropping = Decision(specs=(rubric,), group_rule="drop-criterion")
+    other = verdict("a", about="s", status="abstained")
+    own = verdict("a", score=1.0), verdict("b", score=1.0)
+    one = trace(decide(dropping, *own, other, verdict("b", about="s", score=1.0)).reward, *own)
+    assert "(a, dropped for the group, λ 0.2)" in str(Explanation(one, dropping, ()))
+
+
+def test_a_penalty_that_was_not_judged_says_so_where_it_costs_nothing():
+    rubric = component("rubric", "gear", ("a", 1.0), ("bad", 1.0), parents=[0], children=[1], retention=[0.0])
+    penalty = rubric.inputs["bad"].model_copy(update={"weights": (-1.0,)})
+    rubric = rubric.model_copy(update={"inputs": {**rubric.inputs, "bad": penalty}})
+    unmet, unjudged = verdict("a", score=0.0), verdict("bad", status="abstained")
+    for rule, line in (
+        ("conservative", "0 = 1 × 0 (a at 0, λ 0) (not judged)"),
+        ("gear", "Lost 0: penalty bad 0, weight 1 × -1 (not judged)"),
+    ):
+        decision = Decision(specs=(rubric,), rule=rule)
+        assert line in points_of(explanation_sentences(decide(decision, unmet, unjudged), decision))[-1]
 
 
 def test_a_product_shows_its_factors_and_the_reasons_of_all_that_are_below_one():

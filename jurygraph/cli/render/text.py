@@ -19,6 +19,7 @@ from rich.cells import cell_len, set_cell_size
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
+from jurygraph.display import is_filled_in
 from jurygraph.messages import shorten
 from jurygraph.safety.text_folding import UNSEEN, escape_hidden
 
@@ -112,14 +113,6 @@ def format_interval(value: float | None, low: float | None, high: float | None, 
     if low is None or high is None:
         return format_number(value)
     return f"{format_number(value)} ({format_number(low)}{to}{format_number(high)})"
-
-
-def is_filled_in(judged: float | None, counted: float | None) -> bool:
-    """Return whether the failure rule filled in a component's value for verdicts that are missing.
-
-    `judged` is its value from the judged verdicts alone, `counted` that in the reward; None if there is none.
-    """
-    return counted is not None and (judged is None or abs(judged - counted) > 1e-9)
 
 
 def format_component(judged: float | None, counted: float | None) -> str:

@@ -10,8 +10,8 @@ from jurygraph.cli.render.text import (
     format_counts,
     format_number,
     format_table,
-    is_filled_in,
 )
+from jurygraph.display import is_filled_in
 from jurygraph.explanation.notes import (
     contrast_lines,
     describe_failure,
@@ -25,7 +25,7 @@ from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, 
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
-from jurygraph.schema import Reward, Trace
+from jurygraph.schema import Trace
 from jurygraph.schema.task import Stakeholder, chat_text
 
 _MAX_LINE = 300
@@ -46,7 +46,7 @@ def trace_lines(
         *head,
         *texts,
         *_reward_lines(explanation),
-        *(line for one in explanation.terms for line in _weight_lines(one, trace.reward, people)),
+        *(line for one in explanation.terms for line in _weight_lines(one, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
@@ -102,24 +102,26 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     lines += [
         f"{escape_line(a.name)}: {format_number(a.before)} -> {format_number(a.after)}" for a in reward.adjustments
     ]
-    for name, parts in reward.parts.items():
-        unjudged = terms[name].unjudged if name in terms else ()
-        marks = {part: "*" if part in unjudged else "" for part in parts}
-        shown = ", ".join(f"{part} {marks[part]}{format_number(value)}" for part, value in parts.items())
-        lines.append(f"{escape_line(name)} consists of {escape_line(shown)}")
+    lines += [_parts_line(one) for one in explanation.terms if one.parts]
     for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
         lines.append(f"diagnostics of {escape_line(name)}: {escape_line(shown)}")
     return lines
 
 
-def _weight_lines(one: ExplainedTerm, reward: Reward, people: Sequence[Stakeholder]) -> Iterator[str]:
+def _parts_line(one: ExplainedTerm) -> str:
+    """Return the parts of a component, with a dash for an input that does not apply."""
+    rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
+    shown = ", ".join(f"{part} {'*' * (part in one.unjudged)}{format_number(value)}" for part, value in rows)
+    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}"
+
+
+def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     spec = one.spec
     if spec is None or spec.combiner not in WELFARE:
         return
     terms: Any = spec.params.get("difficulty", {})
-    utilities = reward.parts.get(spec.name, {})
     yield ""
     calibration: Any = spec.params.get("calibration")
     suffix = ""
@@ -131,8 +133,8 @@ def _weight_lines(one: ExplainedTerm, reward: Reward, people: Sequence[Stakehold
     rows = []
     for name, entry in spec.inputs.items():
         difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]
-        given_up = f"{100.0 * (1.0 - utilities[name]):.4g}%" if name in utilities else "-"
-        rows.append([name, *map(format_number, difficulty), entry.input_weight, utilities.get(name), given_up])
+        given_up = f"{100.0 * (1.0 - one.parts[name]):.4g}%" if name in one.parts else "-"
+        rows.append([name, *map(format_number, difficulty), entry.input_weight, one.parts.get(name), given_up])
     yield from format_table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     for person in people if calibration is not None else ():
         kinds = {kind: [c for c in person.constraints if c.kind == kind] for kind in ("hard", "soft")}

@@ -253,7 +253,7 @@ def _criterion_scores(run: Run, trace: Trace, decision: Decision, spec: Componen
         reasons = [one.reason for question in entry.questions for one in trace.verdicts if one.question == question]
         scores[name] = Score(
             judged_score=float(p[row]),
-            remaining=trace.reward.parts[spec.name][name],
+            remaining=trace.reward.parts[spec.name].get(name, 0.0),
             missing=_describe_missing(outcome, bool(matrix.applicable[row].any())),
             reason="; ".join(dict.fromkeys(filter(None, reasons))),
             judged=bool((outcome == OK).any()),

@@ -195,6 +195,40 @@ reward: {both: 1.0}
     assert "* both: filled in by the failure rule; the judged part alone has no value" in shown
 
 
+WEAKEST = """
+
+def facts(task, response):
+    return jg.Verdict.not_applicable("no reference")
+
+
+class Weakest(jg.Combiner):
+    def combine(self, matrices, params):
+        means = {name: matrix.mean() for name, matrix in matrices.items()}
+        value = np.min([np.where(has_value, value, 1.0) for value, has_value in means.values()], axis=0)
+        present = np.any([has_value for _, has_value in means.values()], axis=0)
+        return jg.Component(value, present, {name: np.where(one[1], one[0], np.nan) for name, one in means.items()})
+"""
+
+
+@pytest.mark.parametrize("combiner", ["mean", "manners.Weakest"])
+def test_an_input_that_does_not_apply_has_no_part(combiner: str, tmp_path: Path, run: Command) -> None:
+    config = f"""
+evaluators: [manners.polite, manners.facts]
+components: {{both: {{combiner: {combiner}, inputs: {{polite: manners.polite, facts: manners.facts}}}}}}
+reward: {{both: 1.0}}
+"""
+    evaluators = f"import numpy as np\n{EVALUATORS}{WEAKEST}"
+    project = write_project(tmp_path / "project", config=config, evaluators=evaluators)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    view = (project / "run", "--response", "door/a")
+    assert "both consists of facts -, polite 1.0000" in run("show", *view).out.splitlines()
+    assert json.loads(run("show", *view, "--json").out)["reward"]["parts"] == {"both": {"polite": 1.0}}
+    explained = run("explain", *view).out
+    assert "facts 0" not in explained
+    assert "Not applicable: facts (manners.facts): no reference." in explained
+    assert "bit for bit" in run("verify", project / "run").out
+
+
 def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
     marks: list[dict[str, object]] = [{"step": 9}, {"step": 10, "who": "ann"}, {"step": "late"}, {}]
     texts = ("please", "bad", "", "please please")
