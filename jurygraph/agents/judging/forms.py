@@ -22,7 +22,7 @@ from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Unit
 
 MAX_QUOTES = 3
-_WEIGHTS_HINT = "give a list with a number above 0 for each part"
+_WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
 Reason = Annotated[str, Field(max_length=2000)]
 

@@ -31,7 +31,7 @@ class Item(Displayed):
 
     def __post_init__(self) -> None:
         require_type("Item.text", self.text, str, "give the text of a criterion")
-        require_type("Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit([1, 2])")
+        require_type("Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit((1, 2))")
 
 
 async def judge_items(
