@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -220,6 +221,8 @@ class Jury(Displayed):
         """
         self._require_open()
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
+        if iscoroutinefunction(progress):
+            raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
         groups = read_groups("items", items)
         tasks = (start_isolated(partial(self._score_group, group, sink), self.config.langsmith) for group in groups)
         results = gather_in_order(tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)

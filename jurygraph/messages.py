@@ -186,7 +186,7 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
             path.append(step)
     if error["type"] == "missing":
         path.append(error["loc"][-1])
-    if error["loc"][-1:] == ("[key]",):  # the error is in a key itself
+    if error["loc"][-1:] == ("[key]",) and not isinstance(value, Mapping):  # the error is in a key itself
         value = path[-1]
     return tuple(path), value
 
@@ -196,6 +196,9 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
     places, found = ([step for step in steps if isinstance(step, int)] for steps in (error["loc"], path))
     if len(places) > len(found) and not isinstance(value, list | tuple | Mapping):  # such as the fields of a model
         return Problem(path, f"is {describe_value(value)}", "write a list")
+    if error["loc"][-1:] == ("[key]",) and isinstance(value, Mapping):  # a key that is an object
+        key = next(key for key in value if not isinstance(key, str | int))
+        return Problem(path, f"has a key that is {describe_value(key)}", "write its name, in quotes")
     if kind in _EXPECTED:
         return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _TEMPLATES:

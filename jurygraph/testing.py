@@ -15,7 +15,7 @@ from typing import Any
 
 from jurygraph.display import Displayed, format_value
 from jurygraph.errors import InputError, ModelError
-from jurygraph.messages import name_type
+from jurygraph.messages import name_type, require_type
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
 
@@ -45,9 +45,19 @@ class ScriptedJudge(Displayed, Backend):
     def __init__(self, answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):
             raise InputError(f"answers: is {name_type(answers)}; give a dict or a list")
+        self._check_answers(answers)
         self.requests: list[Request] = []
         self._answers = answers
         self._unscripted: list[str] = []
+
+    @staticmethod
+    def _check_answers(answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
+        for key, answer in answers.items() if isinstance(answers, Mapping) else enumerate(answers):
+            if isinstance(answers, Mapping):
+                require_type(f"answers, key {format_value(key)}", key, str, "write text")
+            if not isinstance(answer, bool | int | float | str | Mapping | Sequence | Callable):
+                hint = "give True or False, a number, a list of booleans, a dict, a text or a function"
+                raise InputError(f"answers[{key!r}]: is {name_type(answer)}; {hint}")
 
     def _repr_parts(self) -> list[tuple[str, Any]]:
         return [("answers", self._answers), ("requests", len(self.requests))]

@@ -246,6 +246,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda made: list(made.score_many([(task(),)])), "items[0]: has 1 entries; give a list of Groups"),
     (lambda made: list(made.score_many([make_groups(1), ("t", ["a"])])), "items[1].task: is a str; write"),
     (lambda made: list(made.score_many([], progress="bar")), "progress: is a str; give a function"),
+    (lambda made: list(made.score_many([], progress=made.aprepare)), "progress: is an async function, which nothing"),
     (lambda made: jg.Jury("jury.yaml"), "config: is a str; use Jury.from_config("),  # type: ignore[arg-type]
     (lambda made: jg.Jury(made.config, evaluators=[]), "config: is given, and so is its key 'evaluators'"),
     (lambda made: jg.Jury.from_config(7), "source: is an int; give a file, a dict or a Config"),  # type: ignore[arg-type]

@@ -187,6 +187,15 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
         ),
         ({"evaluators": [half], "derivers": [Short]}, "derivers[0]: 'Short' is not a deriver"),
         ({"evaluators": [half], "derivers": [Words, Words]}, "derivers: 'Words' is listed twice"),
+        ({"evaluators": [half], "model": None}, "config, key model: is null; write 'none', or leave it out"),
+        (
+            {"evaluators": [half], "model": jg.testing.ScriptedJudge},
+            "model: is the class ScriptedJudge; give an instance, ScriptedJudge(…)",
+        ),
+        (
+            {"evaluators": [half], "reward": {half: 1}},
+            "config, key reward: has a key that is a FunctionEvaluator; write its name, in quotes",
+        ),
         ({"evaluators": [half], "model": half}, "model 'langchain:FunctionEvaluator' is a FunctionEvaluator"),
         ({"evaluaters": [half]}, "config, key evaluaters: unknown; did you mean evaluators?"),
         (
@@ -295,9 +304,9 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("criteria", "message"),
     [
-        ([3], "evaluators[0]: params.criteria[0]: is the number 3"),
+        ([3], "evaluators[0]: params.criteria.c1: is the number 3; write a text or an object"),
         ([object()], "config, key evaluators[0].params.criteria"),
-        ({"a": None}, "evaluators[0]: params.criteria[0]: is null"),
+        ({"a": None}, "evaluators[0]: params.criteria.a: is null; write a text or an object"),
         ([{"text": "a", "weight": -1.0}], "evaluators[0]: params.criteria[0].weight: is -1, below 0"),
         ({"a/b": "x"}, "evaluators[0]: params.criteria[0].id: has a slash"),
         (

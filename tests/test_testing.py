@@ -154,3 +154,17 @@ def test_it_costs_nothing_and_is_never_cached() -> None:
 def test_answers_of_a_wrong_type_are_refused(answers: Any) -> None:
     with pytest.raises(jg.InputError, match=r"^answers: is .*; give a dict or a list$"):
         ScriptedJudge(answers)
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ({3: True}, "answers, key 3: is an int; write text"),
+        ({"x": None}, "answers['x']: is a NoneType; give True or False, "),
+        ([True, object()], "answers[1]: is an object; give True or False, "),
+    ],
+)
+def test_a_key_or_answer_of_a_wrong_type_is_refused(answers: Any, message: str) -> None:
+    with pytest.raises(jg.InputError) as refused:
+        ScriptedJudge(answers)
+    assert str(refused.value).startswith(message)

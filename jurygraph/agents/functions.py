@@ -15,7 +15,7 @@ from typing import Any, get_args, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, name_type, require_type
+from jurygraph.messages import did_you_mean, name_type, quote, require_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -233,11 +233,15 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
             hint = did_you_mean(setting, known) or f"known: {', '.join(known)}"
             hint = "subclass jg.Evaluator, which has it" if hasattr(Evaluator, setting) else hint
             raise ConfigError(f"{setting}: a function has no such setting; {hint}")
+    for setting, text in (("name", name), ("version", settings.get("version"))):
+        require_type(setting, text, str | None, "write text")
     if target is None:
         return lambda it: evaluator(it, name=name, **settings)
     chosen_name = name or getattr(target, "__name__", None)
     if not chosen_name:
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
+    if not chosen_name.isprintable():
+        raise ConfigError(f"name: {quote(chosen_name)} has characters that are not printable; leave them out")
     adapted = adapt(target, chosen_name, **settings)
     earlier = REGISTERED.get(chosen_name, adapted)
     is_only = earlier is not None and _origin(earlier) == _origin(adapted)

@@ -86,6 +86,8 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     """Return the backend of a config's `model`. Raises `ConfigError`."""
     if isinstance(model, Backend):
         return model
+    if isinstance(model, type):
+        raise ConfigError(f"model: is the class {model.__name__}; give an instance, {model.__name__}(…)")
     name = model if isinstance(model, str) else "langchain:"
     kind, _, rest = name.partition(":")
     try:

@@ -339,7 +339,7 @@ class Run(Displayed):
         """
         if name not in get_args(TableName):
             expected = " or ".join(map(repr, get_args(TableName)))
-            raise InputError(f"table: expected {expected}, got {describe_value(name)}")
+            raise InputError(f"name: expected {expected}, got {describe_value(name)}")
         decisions = (self.decision(record.key) for record in self.ledger.records("decision"))
         components = dict.fromkeys(spec.name for decision in decisions for spec in decision.specs)
         names = self.questions() if questions else ()

@@ -56,6 +56,8 @@ class CodeModel(FrozenModel):
             where = f"`{cls.code_field}` " if isinstance(value, Mapping) else ""
             hint = "write a name in quotes, or in Python give a function, class or instance"
             raise ValueError(f"{where}is {describe_value(code)}; {hint}")
+        if cls.code_field == "model" and code is None and "model" in settings:
+            raise ValueError("`model` is null; write 'none', or leave it out")
         if isinstance(code, _PLAIN_DATA):
             return build(value)
         names = (getattr(code, "name", None), getattr(code, "__name__", None), type(code).__name__)

@@ -104,12 +104,15 @@ def test_material_that_is_needed_is_named_in_a_list() -> None:
         ({"layr": "check"}, "layr: a function has no such setting; did you mean layer?"),
         ({"zzz": 1}, "zzz: a function has no such setting; known: version, layer, "),
         ({"samples": "two"}, "evaluator 'short', samples: is the text 'two'; write a whole number"),
+        ({"name": 3}, "name: is an int; write text"),
+        ({"name": "a\x1b[31m"}, r"name: 'a\x1b[31m' has characters that are not printable"),
+        ({"version": 3}, "version: is an int; write text"),
         ({"needs": ["words", 5]}, "needs[1]: is an int; write the name of a material"),
     ],
 )
 def test_a_setting_that_a_function_cannot_have_is_refused_where_it_is_written(settings: Any, message: str) -> None:
     with pytest.raises((ConfigError, jg.InputError)) as refused:
-        jg.evaluator(name="short", **settings)(lambda task, response: 1.0)
+        jg.evaluator(**{"name": "short", **settings})(lambda task, response: 1.0)
     assert str(refused.value).startswith(message)
 
 

@@ -260,7 +260,7 @@ class TestPandas:
 
 
 def test_an_unknown_table_is_refused(rich_run: Run) -> None:
-    with pytest.raises(jg.InputError, match="table: expected 'rewards' or 'verdicts', got the text 'reward'"):
+    with pytest.raises(jg.InputError, match="name: expected 'rewards' or 'verdicts', got the text 'reward'"):
         rich_run.to_arrow("reward")  # type: ignore[arg-type]
 
 

@@ -74,12 +74,11 @@ def _read_criteria(criteria: Any) -> tuple[Criterion, ...]:
         criteria = {f"c{number}": criterion for number, criterion in enumerate(criteria, 1)}
     if not isinstance(criteria, Mapping):
         raise ConfigError(f"params.criteria: is {describe_value(criteria)}; write texts by id, or a list")
-    texts = {name: {"text": one} if isinstance(one, str) else one for name, one in criteria.items()}
     for name, one in named.items():
         if isinstance(one, Mapping) and one.get("id", name) != name:
             hint = "leave it out, or write a list"
             raise ConfigError(f"params.criteria.{shorten(name)}.id: is {describe_value(one['id'])}; {hint}")
-    own = [{"id": name, "weight": 1.0, **one} if isinstance(one, Mapping) else one for name, one in texts.items()]
+    own = [_criterion_fields(name, one) for name, one in criteria.items()]
     rubric = validate(Rubric, {"criteria": own})
     if isinstance(rubric, Problem):
         raise ConfigError(f"params.{rubric.field}: {rubric}")
@@ -90,6 +89,14 @@ def _read_criteria(criteria: Any) -> tuple[Criterion, ...]:
         if "/" in criterion.id:
             raise ConfigError(f"params.criteria[{place}].id: has a slash; leave it out")
     return rubric.criteria
+
+
+def _criterion_fields(name: str, criterion: Any) -> dict[str, Any]:
+    """Return the fields of a criterion, which may be a bare text. Raises ConfigError if it is neither."""
+    if not isinstance(criterion, str | Mapping):
+        problem = f"is {describe_value(criterion)}; write a text or an object"
+        raise ConfigError(f"params.criteria.{shorten(str(name))}: {problem}")
+    return {"id": name, "weight": 1.0, **({"text": criterion} if isinstance(criterion, str) else criterion)}
 
 
 def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:

@@ -14,12 +14,15 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, create_model, model_validator
 
 from jurygraph.display import Displayed
+from jurygraph.errors import InputError
+from jurygraph.messages import require_type
 from jurygraph.models.probability import p_true
 from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Unit
 
 MAX_QUOTES = 3
+_WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
 Reason = Annotated[str, Field(max_length=2000)]
 
@@ -113,6 +116,12 @@ class Scale(Form):
     low: float
     high: float
 
+    def __post_init__(self) -> None:
+        for name in ("low", "high"):
+            require_type(f"Scale.{name}", getattr(self, name), int | float, "give a number")
+        if not -math.inf < self.low < self.high < math.inf:
+            raise InputError(f"Scale({self.low}, {self.high}): does not rise; give the lower end first")
+
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _scale_model(self.low, self.high, compact)
 
@@ -130,6 +139,13 @@ class PartialCredit(Form):
     """Each part is met or not, and adds its weight as partial credit."""
 
     weights: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        require_type("PartialCredit.weights", self.weights, list | tuple, _WEIGHTS_HINT)
+        for place, weight in enumerate(self.weights):
+            require_type(f"PartialCredit.weights[{place}]", weight, int | float, _WEIGHTS_HINT)
+        if not self.weights or not all(0 < weight < math.inf for weight in self.weights):
+            raise InputError(f"PartialCredit.weights: are {list(self.weights)}; {_WEIGHTS_HINT}")
 
     @property
     def names(self) -> list[str]:

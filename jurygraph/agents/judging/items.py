@@ -10,6 +10,7 @@ from pydantic import create_model
 from jurygraph.agents.judging.forms import Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.display import Displayed
+from jurygraph.messages import require_type
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import Prompt
 from jurygraph.safety.evidence import aread_text
@@ -27,6 +28,10 @@ class Item(Displayed):
     form: Form
     parts: tuple[str, ...] = ()
     anchors: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        require_type("Item.text", self.text, str, "give the text of a criterion")
+        require_type("Item.form", self.form, Form, "give Binary(), Scale(1, 5) or PartialCredit((1, 2))")
 
 
 async def judge_items(

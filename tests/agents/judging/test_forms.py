@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.agents.judging.forms import MAX_QUOTES, Binary, Form, Measurement, PartialCredit, Scale
+from jurygraph.agents.judging.items import Item
+from jurygraph.errors import InputError
 from jurygraph.models.request import Reply, Token
 from jurygraph.models.structured import answer_schema
 from tests.agents.judging.scripted_judge import binary_reply, parts_reply, scale_reply
@@ -186,3 +188,23 @@ def test_parts_score_1_exactly_if_all_are_met(parts: list[tuple[float, bool]]) -
     assert 0.0 <= found.score <= 1.0
     assert (found.score == 1.0) == found.met == all(met for _, met in parts)
     assert (found.score == 0.0) == (not any(met for _, met in parts))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Scale(5, 1), "Scale(5, 1): does not rise"),
+        (lambda: Scale(1, math.inf), "Scale(1, inf): does not rise"),
+        (lambda: Scale("a", "b"), "Scale.low: is a str; give a number"),
+        (lambda: PartialCredit(3), "PartialCredit.weights: is an int; give a tuple with a number above 0"),
+        (lambda: PartialCredit(()), "PartialCredit.weights: are []; give a tuple"),
+        (lambda: PartialCredit((1.0, -1.0)), "PartialCredit.weights: are [1.0, -1.0]; give a tuple"),
+        (lambda: PartialCredit(("a",)), "PartialCredit.weights[0]: is a str; give a tuple"),
+        (lambda: Item("x", "binary"), "Item.form: is a str; give Binary(), "),
+        (lambda: Item(3, Binary()), "Item.text: is an int; give the text"),
+    ],
+)
+def test_a_form_that_cannot_judge_is_refused_where_it_is_made(make: Any, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        make()
+    assert str(refused.value).startswith(message)
