@@ -152,7 +152,8 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
     trace = run.find_trace(response)
     known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
     question = full_question(question, known)
-    verdicts = [verdict for verdict in trace.verdicts if verdict.question == question]
+    named = (verdict for verdict in trace.verdicts if verdict.question == question)
+    verdicts = [verdict.model_copy(update={"calls": tuple(verdict.named_calls)}) for verdict in named]
     if not verdicts:
         hint = did_you_mean(question, known) or f"known: {', '.join(known)}"
         raise InputError(f"{run.folder}: response {response!r} has no question {question!r}; {hint}")
