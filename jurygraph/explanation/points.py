@@ -288,5 +288,6 @@ def _describe_loss(one: ExplainedVerdict) -> str:
         return ""
     reason = shorten(one.verdict.reason.rstrip(" ."), _MAX_REASON)
     true = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
-    quotes = ", ".join(f"“{quote}”" for quote in true[:3] if quote not in reason)
-    return ", as in ".join(filter(None, (reason, quotes))) if reason else quotes
+    new = [quote for quote in true[:3] if quote not in reason]
+    link = ", as in " if len(new) == len(true[:3]) else "; also: "  # a reason that quotes is about its own quotation
+    return link.join(filter(None, (reason, ", ".join(f"“{quote}”" for quote in new))))

@@ -318,6 +318,12 @@ def test_a_quotation_that_was_not_found_in_the_response_is_omitted():
     assert lines == ["Lost 1: truth 0 of 1, weight 1 (“a law”)."]
 
 
+def test_a_quotation_beside_one_in_the_reason_is_another_finding():
+    quotes = Evidence(quote="2 * 2 = 5", verified=True), Evidence(quote="3 * 2 = 7", verified=True)
+    lines = point_lines(verdict("sums", score=0.0, reason="'2 * 2 = 5', but it is 4", evidence=quotes))
+    assert lines == ["Lost 1: sums 0 of 1, weight 1 ('2 * 2 = 5', but it is 4; also: “3 * 2 = 7”)."]
+
+
 def test_a_long_reason_is_shortened():
     long = verdict("truth", score=0.0, reason="x" * 1000)
     assert point_lines(long) == [f"Lost 1: truth 0 of 1, weight 1 ({'x' * 299}…)."]
