@@ -114,17 +114,9 @@ def format_interval(value: float | None, low: float | None, high: float | None, 
     return f"{format_number(value)} ({format_number(low)}{to}{format_number(high)})"
 
 
-def is_filled_in(judged: float | None, counted: float | None) -> bool:
-    """Return whether the failure rule filled in a component's value for verdicts that are missing.
-
-    `judged` is its value from the judged verdicts alone, `counted` that in the reward; None if there is none.
-    """
-    return counted is not None and (judged is None or abs(judged - counted) > 1e-9)
-
-
-def format_component(judged: float | None, counted: float | None) -> str:
-    """Format the value of a component that counts, with an asterisk if it is filled in; a dash if none counts."""
-    return f"*{format_number(counted)}" if is_filled_in(judged, counted) else format_number(counted)
+def format_component(value: float | None, is_filled_in: bool) -> str:
+    """Format the value of a component, with an asterisk if the failure rule filled it in; a dash if none counts."""
+    return f"{'*' * is_filled_in}{format_number(value)}"
 
 
 def format_counts(judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int) -> str:
