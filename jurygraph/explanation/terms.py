@@ -167,11 +167,11 @@ class ExplainedTerm:
 
     @property
     def is_filled_in(self) -> bool:
-        """Return True if the failure rule gave a missing verdict a value: a vote of a consensus is left out instead."""
+        """Return True if the failure rule gave a missing verdict a value."""
         judged, value = self._explained.trace.reward.components.get(self.term.name), self.term.value
         if value is None or judged is None or not isclose(judged, value, abs_tol=1e-9):
             return value is not None
-        if self._combiner == "consensus" or self._explained.decision.group_rule == "drop-criterion":
+        if self._explained.decision.group_rule == "drop-criterion":
             return False
         folded = [one for one in self._inputs.values() if one.reduce != "majority"]
         missing = (_is_missing(v, one.min_confidence) for one in folded for v in self._verdicts(one.questions))

@@ -46,7 +46,7 @@ def show(
     sort: SortColumn = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
-        str | None, option("A,B", "Columns of the table: reward, a component, a question, label.NAME, …")
+        str | None, option("A,B", "Columns of the table, texts first: reward, a component, a question, label.NAME, …")
     ] = None,
     texts: Annotated[bool, typer.Option("--texts", help="Show query and text of the response whole.")] = False,
     all_components: Annotated[bool, typer.Option("--all", help="Also show components of weight 0.")] = False,
