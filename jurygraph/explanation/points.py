@@ -182,13 +182,18 @@ def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:
 
 def _native(leaf: Leaf | None) -> str | None:
     """Return the judge's own value on its scale, if there is one and it is the value of the leaf."""
-    is_own = leaf is not None and len(leaf.verdicts) == 1 and leaf.value == leaf.verdicts[0].score
-    return leaf.verdicts[0].native if leaf is not None and is_own else None
+    return None if leaf is None or not _has_own_value(leaf) else leaf.verdicts[0].native
+
+
+def _has_own_value(leaf: Leaf) -> bool:
+    """Return whether a leaf has the value of its only verdict; a discarded one has no part in it, even if it is equal."""
+    one = leaf.verdicts[0] if len(leaf.verdicts) == 1 else None
+    return one is not None and one.effect != "discarded" and leaf.value == one.score
 
 
 def _met(leaf: Leaf | None) -> bool | None:
     """Return the judge's answer if the value of the leaf is its probability."""
-    if leaf is None or len(leaf.verdicts) != 1 or leaf.value != leaf.verdicts[0].score:
+    if leaf is None or not _has_own_value(leaf):
         return None
     verdict = leaf.verdicts[0].verdict
     return verdict.met if str(verdict.native).startswith(_P_MET) else None

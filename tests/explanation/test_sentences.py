@@ -595,6 +595,13 @@ def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
     assert "Verdicts: 3 requested; 3 judged (2 of them discarded), 0 abstained, 0 failed, 0 not applicable." in counted
 
 
+def test_a_discarded_score_that_equals_the_filled_in_one_is_not_shown_as_judged():
+    unsure = verdict("a", score=0.0, native=1, scale=(1, 5), confidence=0.1)
+    decision = Decision(specs=(spec_requiring(0.5, "a", "b"),), min_coverage=0.3)
+    lines = points_of(explanation_sentences(decide(decision, unsure, verdict("b", score=1.0)), decision))
+    assert "  Lost 0.5: a 0 of 1, weight 1 × 1 × 1/2 (discarded)." in lines
+
+
 def test_discarded_samples_are_numbered():
     samples = [verdict("a", score=0.5, confidence=sure, sample=place) for place, sure in enumerate((0.9, 0.1))]
     _, lines = discarded_lines(trace(reward(), *samples), spec_requiring(0.5, "a"))
