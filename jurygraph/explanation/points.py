@@ -186,7 +186,7 @@ def _native(leaf: Leaf | None) -> str | None:
 
 
 def _has_own_value(leaf: Leaf) -> bool:
-    """Return whether a leaf has the value of its only verdict; a discarded one has no part in it, even if it is equal."""
+    """Return whether a leaf has the value of its only verdict; a discarded one has no part in it, even if equal."""
     one = leaf.verdicts[0] if len(leaf.verdicts) == 1 else None
     return one is not None and one.effect != "discarded" and leaf.value == one.score
 
