@@ -183,13 +183,18 @@ def _leaf_names(leaves: Sequence[Leaf]) -> list[str]:
 
 def _native(leaf: Leaf | None) -> str | None:
     """Return the judge's own value on its scale, if there is one and it is the value of the leaf."""
-    is_own = leaf is not None and len(leaf.verdicts) == 1 and leaf.value == leaf.verdicts[0].score
-    return leaf.verdicts[0].native if leaf is not None and is_own else None
+    return None if leaf is None or not _has_own_value(leaf) else leaf.verdicts[0].native
+
+
+def _has_own_value(leaf: Leaf) -> bool:
+    """Return whether a leaf has the value of its only verdict; a discarded one has no part in it, even if equal."""
+    one = leaf.verdicts[0] if len(leaf.verdicts) == 1 else None
+    return one is not None and one.effect != "discarded" and leaf.value == one.score
 
 
 def _met(leaf: Leaf | None) -> bool | None:
     """Return the judge's answer if the value of the leaf is its probability."""
-    if leaf is None or len(leaf.verdicts) != 1 or leaf.value != leaf.verdicts[0].score:
+    if leaf is None or not _has_own_value(leaf):
         return None
     verdict = leaf.verdicts[0].verdict
     return verdict.met if str(verdict.native).startswith(_P_MET) else None
@@ -293,5 +298,6 @@ def _describe_loss(one: ExplainedVerdict) -> str:
         return ""
     reason = shorten(one.verdict.reason.rstrip(" ."), _MAX_REASON)
     true = [shorten(e.quote, _MAX_QUOTE) for e in one.verdict.evidence if e.verified or e.source != "response"]
-    quotes = ", ".join(f"“{quote}”" for quote in true[:3] if quote not in reason)
-    return ", as in ".join(filter(None, (reason, quotes))) if reason else quotes
+    new = [quote for quote in true[:3] if quote not in reason]
+    link = ", as in " if len(new) == len(true[:3]) else "; also: "  # a reason that quotes is about its own quotation
+    return link.join(filter(None, (reason, ", ".join(f"“{quote}”" for quote in new))))

@@ -232,7 +232,7 @@ def _range_sentence(explained: ExplainedTrace) -> Iterator[str]:
         return
     low, high = map(format_plain, reward.range)
     if reward.range[0] != reward.range[1]:
-        yield f"With the missing verdicts the reward would be between {low} and {high}."
+        yield f"With the missing verdicts the reward would be at most from {low} to {high}."
     elif any(one.effect in ("unjudged", "discarded") for one in explained.verdicts):
         yield "The missing verdicts cannot change the reward."
     elif not explained.with_effect("gated"):

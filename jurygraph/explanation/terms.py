@@ -175,6 +175,18 @@ class ExplainedTerm:
         return self.spec is None or len(self.unjudged) < len(self.spec.inputs)
 
     @property
+    def is_filled_in(self) -> bool:
+        """Return True if the failure rule gave a missing verdict a value."""
+        judged, value = self._explained.trace.reward.components.get(self.term.name), self.term.value
+        if value is None or judged is None or not isclose(judged, value, abs_tol=1e-9):
+            return value is not None
+        if self._explained.decision.group_rule == "drop-criterion":
+            return False
+        folded = [one for one in self._inputs.values() if one.reduce != "majority"]
+        missing = (_is_missing(v, one.min_confidence) for one in folded for v in self._verdicts(one.questions))
+        return bool(self.unjudged) or any(missing)
+
+    @property
     def questions(self) -> list[str]:
         """Return the questions of all inputs, each once."""
         return list(dict.fromkeys(question for one in self._inputs.values() for question in one.questions))
@@ -198,9 +210,7 @@ class ExplainedTerm:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
         one = self._inputs[name]
         verdicts = self._verdicts(one.questions)
-        return bool(verdicts) and all(
-            v.status in ("abstained", "failed") or is_discarded(v, one.min_confidence) for v in verdicts
-        )
+        return bool(verdicts) and all(_is_missing(verdict, one.min_confidence) for verdict in verdicts)
 
     def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
         return [verdict for question in questions for verdict in self._explained.by_question.get(question, ())]
@@ -330,6 +340,10 @@ def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
     confidence = 1.0 if verdict.confidence is None else verdict.confidence
     return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_REASONS and confidence < required_confidence
+
+
+def _is_missing(verdict: RecordedVerdict, required_confidence: float) -> bool:
+    return verdict.status in ("abstained", "failed") or is_discarded(verdict, required_confidence)
 
 
 def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:

@@ -318,6 +318,12 @@ def test_a_quotation_that_was_not_found_in_the_response_is_omitted():
     assert lines == ["Lost 1: truth 0 of 1, weight 1 (“a law”)."]
 
 
+def test_a_quotation_beside_one_in_the_reason_is_another_finding():
+    quotes = Evidence(quote="2 * 2 = 5", verified=True), Evidence(quote="3 * 2 = 7", verified=True)
+    lines = point_lines(verdict("sums", score=0.0, reason="'2 * 2 = 5', but it is 4", evidence=quotes))
+    assert lines == ["Lost 1: sums 0 of 1, weight 1 ('2 * 2 = 5', but it is 4; also: “3 * 2 = 7”)."]
+
+
 def test_a_long_reason_is_shortened():
     long = verdict("truth", score=0.0, reason="x" * 1000)
     assert point_lines(long) == [f"Lost 1: truth 0 of 1, weight 1 ({'x' * 299}…)."]
@@ -510,7 +516,7 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
         "Not judged: facts (f) failed (infrastructure).",
         "Not applicable: depth (d), because of facts.",
         "Verdicts: 4 requested; 1 judged, 1 abstained, 1 failed, 1 not applicable.",
-        "With the missing verdicts the reward would be between 0.25 and 1.",
+        "With the missing verdicts the reward would be at most from 0.25 to 1.",
     ]
 
 
@@ -628,6 +634,13 @@ def test_a_verdict_of_low_confidence_is_discarded_and_not_an_error():
     judged = one.model_copy(update={"reward": reward(counts=Counts(judged=3))})
     counted = explanation_sentences(judged, Decision(specs=(spec,)))
     assert "Verdicts: 3 requested; 3 judged (2 of them discarded), 0 abstained, 0 failed, 0 not applicable." in counted
+
+
+def test_a_discarded_score_that_equals_the_filled_in_one_is_not_shown_as_judged():
+    unsure = verdict("a", score=0.0, native=1, scale=(1, 5), confidence=0.1)
+    decision = Decision(specs=(spec_requiring(0.5, "a", "b"),), min_coverage=0.3)
+    lines = points_of(explanation_sentences(decide(decision, unsure, verdict("b", score=1.0)), decision))
+    assert "  Lost 0.5: a 0 of 1, weight 1 × 1 × 1/2 (discarded)." in lines
 
 
 def test_discarded_samples_are_numbered():

@@ -13,6 +13,7 @@ from jurygraph.cli.render.text import print_message, print_report, print_result,
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import FrozenModel
+from jurygraph.schema.rating import RatedText
 from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
 from jurygraph.sources.importers.rated_table import read_rated_table
 from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
@@ -117,13 +118,27 @@ def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequenc
     counts = {"tasks": len(table.tasks), "responses": responses, "votes": len(table.votes)}
     content = {"tasks_file": tasks, "ratings_file": ratings, **counts, "annotators": len(annotators)}
     print_report(json, content, ())
-    print_message(f"{len(table.tasks)} tasks with {responses} responses")
-    print_message(f"{len(table.votes)} votes of {len(annotators)} annotators")
+    print_message(f"{_format_count(len(table.tasks), 'task')} with {_format_count(responses, 'response')}")
+    print_message(f"{_format_count(len(table.votes), 'vote')} of {_format_count(len(annotators), 'annotator')}")
+    if disputed := _count_contradictions(table.votes):
+        print_message(f"contradictory: {_format_count(disputed, 'vote')} of an annotator who gave another one before")
     print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml --out run")
     print_message(f"next: jurygraph consensus {shell_quote(ratings)}")
     if all(isinstance(vote.label, int | float | None) for vote in table.votes):
         params = dumps({"history": ratings}, ensure_ascii=False)
         print_message(f"for a judge that predicts reviewers: params: {params}")
+    else:
+        print_message("no history for a judge that predicts reviewers: it needs numbers, and there are words as labels")
+
+
+def _count_contradictions(votes: Iterable[RatedText]) -> int:
+    """Return the number of votes that differ from the annotator's first one on the same text and dimension."""
+    labels: dict[tuple[object, ...], object] = {}
+    return sum(labels.setdefault((v.key, v.annotator, v.dimension), v.label) != v.label for v in votes)
+
+
+def _format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _json_lines(entries: Iterable[FrozenModel]) -> Iterator[bytes]:
@@ -139,7 +154,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
     items, annotators = len({vote.key for vote in votes}), len({vote.annotator for vote in votes})
     content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
     print_report(json and target != "-", content, ())
-    print_message(f"{len(votes)} votes of {annotators} annotators on {items} items")
+    counts = _format_count(len(votes), "vote"), _format_count(annotators, "annotator"), _format_count(items, "item")
+    print_message("{} of {} on {}".format(*counts))
     if target != "-":
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
@@ -214,8 +230,7 @@ class _ImportCounter:
 
     def summary_lines(self) -> Iterator[str]:
         """Return a summary: the counts, and the first few notes on omitted or unusual data."""
-        tasks, responses = f"{self.tasks} task{'s' * (self.tasks != 1)}", f"response{'s' * (self.responses != 1)}"
-        yield f"{tasks} with {self.responses} {responses}"
+        yield f"{_format_count(self.tasks, 'task')} with {_format_count(self.responses, 'response')}"
         if self.omitted:
             yield f"tasks without a response, omitted by --only answered: {self.omitted}"
         for text, first in self._first.items():

@@ -46,7 +46,7 @@ def show(
     sort: SortColumn = None,
     limit: Annotated[int | None, option("N", "Show the first N responses.", min=1)] = None,
     columns: Annotated[
-        str | None, option("A,B", "Columns of the table: reward, a component, a question, label.NAME, …")
+        str | None, option("A,B", "Columns of the table, texts first: reward, a component, a question, label.NAME, …")
     ] = None,
     texts: Annotated[bool, typer.Option("--texts", help="Show query and text of the response whole.")] = False,
     all_components: Annotated[bool, typer.Option("--all", help="Also show components of weight 0.")] = False,
@@ -152,7 +152,8 @@ def _show_question(run: Run, response: str, question: str, calls: bool, json: bo
     trace = run.find_trace(response)
     known = dict.fromkeys(verdict.question for verdict in trace.verdicts)
     question = full_question(question, known)
-    verdicts = [verdict for verdict in trace.verdicts if verdict.question == question]
+    named = (verdict for verdict in trace.verdicts if verdict.question == question)
+    verdicts = [verdict.model_copy(update={"calls": tuple(verdict.named_calls)}) for verdict in named]
     if not verdicts:
         hint = did_you_mean(question, known) or f"known: {', '.join(known)}"
         raise InputError(f"{run.folder}: response {response!r} has no question {question!r}; {hint}")

@@ -3,9 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice
-from operator import attrgetter, itemgetter, methodcaller
+from math import isclose
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.cli.render.summary import discarded_lines
@@ -42,7 +43,7 @@ _CHOSEN = ("gates", "query")
 
 
 class _Column(NamedTuple):
-    """A column of the table: its value, of a component the pair of `TraceOutline.component`; texts are on the left."""
+    """A column of the table: its value, of a component with whether it is filled in; texts are on the left."""
 
     value: Callable[[TraceOutline], Any]
     is_text: bool = False
@@ -59,7 +60,7 @@ class _Column(NamedTuple):
     def sort_key(self, one: TraceOutline) -> tuple[bool, Any] | None:
         """Return the key of a response, numbers before texts; None without a value."""
         value = self.value(one)
-        key = value[1] if isinstance(value, tuple) else value
+        key = value[0] if isinstance(value, tuple) else value
         is_number = isinstance(key, int | float)
         return None if key is None else (not is_number, key if is_number else to_text(key))
 
@@ -113,6 +114,7 @@ def _find_columns(run: Run, option: str, names: Iterable[str]) -> dict[str, _Col
 
 
 def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]) -> _Column:
+    read = trace_reader(run)
     if name in _FIXED:
         return _Column(_FIXED[name], name in _TEXTS)
     if name == "gates":
@@ -121,8 +123,8 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
         query_of = lru_cache(maxsize=16)(lambda seq: run.short_query(run.source.ledger.record_at(seq).key))
         return _Column(lambda one: query_of(place_of(one)[0]), True)
     if name in components:
-        return _Column(methodcaller("component", components[name]))
-    read, questions = trace_reader(run), run.questions()
+        return _Column(partial(_component_value, run, read, components[name]))
+    questions = run.questions()
     question = full_question(name.removeprefix("question."), questions)
     if question in questions:
         return _Column(lambda one: question_scores(read(place_of(one))).get(question))
@@ -132,6 +134,25 @@ def _find_column(run: Run, option: str, name: str, components: Mapping[str, str]
     known = [*_FIXED, *_CHOSEN, *components, *labels]
     hint = did_you_mean(name, [*known, *questions]) or f"known: {', '.join(known)}, and each question"
     raise InputError(f"{option}: there is no column {name!r}; {hint}")
+
+
+def _component_value(
+    run: Run, read: Callable[[tuple[int, str]], Trace], name: str, one: TraceOutline
+) -> tuple[float | None, bool]:
+    """Return the value of a component that counts, and whether the failure rule filled it in.
+
+    The trace is read only where the value is the same without the missing verdicts.
+    """
+    from jurygraph.explanation.terms import ExplainedTrace  # lazily: it loads NumPy
+
+    judged, counted = one.component(name)
+    if counted is None or judged is None or not isclose(judged, counted, abs_tol=1e-9):
+        return counted, counted is not None
+    if not (one.coverage < 1.0 or count_discarded(one.reward) or one.is_incomplete):
+        return counted, False
+    trace = read(place_of(one))
+    terms = ExplainedTrace(trace, run.decision_of(trace.task_id)).terms
+    return counted, next(term.is_filled_in for term in terms if term.term.name == name)
 
 
 def full_question(name: str, known: Iterable[str]) -> str:

@@ -19,7 +19,6 @@ from rich.cells import cell_len, set_cell_size
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
-from jurygraph.display import is_filled_in
 from jurygraph.messages import shorten
 from jurygraph.safety.text_folding import UNSEEN, escape_hidden
 
@@ -115,9 +114,9 @@ def format_interval(value: float | None, low: float | None, high: float | None, 
     return f"{format_number(value)} ({format_number(low)}{to}{format_number(high)})"
 
 
-def format_component(judged: float | None, counted: float | None) -> str:
-    """Format the value of a component that counts, with an asterisk if it is filled in; a dash if none counts."""
-    return f"*{format_number(counted)}" if is_filled_in(judged, counted) else format_number(counted)
+def format_component(value: float | None, is_filled_in: bool) -> str:
+    """Format the value of a component, with an asterisk if the failure rule filled it in; a dash if none counts."""
+    return f"{'*' * is_filled_in}{format_number(value)}"
 
 
 def format_counts(judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int) -> str:

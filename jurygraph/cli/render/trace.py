@@ -11,7 +11,6 @@ from jurygraph.cli.render.text import (
     format_number,
     format_table,
 )
-from jurygraph.display import is_filled_in
 from jurygraph.explanation.notes import (
     contrast_lines,
     describe_failure,
@@ -91,11 +90,13 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
     lines += [f"note      {escape_line(note)}" for note in reward.notes]
     if not reward.weights_fixed:
         lines.append("note      weights not fixed: a judge set them after it saw the response")
-    judged = reward.components
-    rows = [[t.name, t.weight, format_component(judged[t.name], t.value), t.contribution] for t in reward.terms]
+    rows = [
+        [t.name, t.weight, format_component(t.value, terms[t.name].is_filled_in), t.contribution] for t in reward.terms
+    ]
     lines += ["", *format_table(["term", "weight", "value", "contribution"], rows)]
     for term in reward.terms:
-        if is_filled_in(alone := judged[term.name], term.value):
+        if terms[term.name].is_filled_in:
+            alone = reward.components[term.name]
             part = "the judged part alone has no value" if terms[term.name].is_judged else "nothing was judged"
             part = part if alone is None else f"the judged part alone is {format_number(alone)}"
             lines.append(f"* {escape_line(term.name)}: filled in by the failure rule; {part}")

@@ -1,13 +1,14 @@
 """Verify material and verdicts by computing them again from the responses and calls that a run holds.
 
-No model is called or needed: prompts are rendered again, and the replies to them in the run are parsed again. Material
-whose reply is stored elsewhere is used as stored, and verdicts that depend on it are computed from that.
+No model is called or needed: prompts are rendered again, and the replies to them are parsed again: those of the run,
+and of the runs from which it was branched. Material whose reply is in none of them is used as stored, and verdicts that
+depend on it are computed from that.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from importlib.metadata import version
 from itertools import chain
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse, is_erased
 from jurygraph.runs.store.chain import Record, record_label
+from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
@@ -42,13 +44,15 @@ _DERIVED = "status data variants evidence failure note call calls".split()
 class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
-    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, those with transient
-    failures (of infrastructure, or at a time limit), and those that were erased.
+    `quotations` are those of verdicts and material. Skipped are verdicts that would need a model, those whose replies
+    are in a run that this one was branched from and that is missing, those with transient failures (of infrastructure,
+    or at a time limit), and those that were erased.
     """
 
     recomputed: int = 0
     quotations: int = 0
     needing_model: int = 0
+    reused_from_missing_run: int = 0
     transient_failures: int = 0
     erased: int = 0
 
@@ -57,20 +61,44 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
     """Derive material for every stored response, judge it again, and compare the results with the stored ones.
 
     `report` receives the number of newly checked responses. Raises `TraceMismatch` with the first verdict, material or
-    quotation that differs, and `ConfigError` or `InputError` where the evaluators are not those of the run.
+    quotation that differs, or with a change in a run that this one was branched from, and `ConfigError` or `InputError`
+    where the evaluators are not those of the run.
     """
     return asyncio.run(_verify_groups(run, report))
 
 
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
     total: Counter[str] = Counter()
-    async with aclosing(_offline_jury(run.source)) as jury:
-        verifier = _Verifier(run.source, jury)
+    async with AsyncExitStack() as stack:
+        jury = await stack.enter_async_context(aclosing(_offline_jury(run.source)))
+        verifier = _Verifier(run.source, jury, [stack.enter_context(one) for one in _open_origins(run.source)])
         for group in run.source.ledger.records("group", up_to=run.last_base_record):
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
             report(len(scored))
     return DeepVerification(**total)
+
+
+def _open_origins(run: Run) -> Iterator[Run]:
+    """Open the runs from which a run was branched, the nearest first, up to one that is missing.
+
+    Raises `TraceMismatch` where one has other records than those that were reused.
+    """
+    while (origin := run.header.branch) is not None:
+        folder = run.folder_of(origin)
+        if not (folder / LEDGER).is_file():
+            return
+        found = Run.open(folder)
+        if found.id != origin.run:
+            found.close()
+            return
+        yield found
+        for last in found.ledger.verified_records(1, origin.records):
+            link = last.link.hex()
+        if link != origin.head:
+            problem = f"is not the one from which {run.folder} was branched"
+            raise TraceMismatch(f"{found.ledger.path}, record {origin.records}: {problem}")
+        run = found
 
 
 def _offline_jury(run: Run) -> Jury:
@@ -100,10 +128,12 @@ class OfflineBackend(Backend):
 class _Verifier:
     """Judges the groups of a run again; counts are those of `DeepVerification`, by name."""
 
-    def __init__(self, run: Run, jury: Jury) -> None:
+    def __init__(self, run: Run, jury: Jury, origins: Sequence[Run]) -> None:
         self._run = run
         self._jury = jury
-        self._calls = CallStore(run.ledger)
+        self._ledgers = [one.ledger for one in (run, *origins)]
+        self._calls = CallStore(*self._ledgers)
+        self._is_run_missing = [run, *origins][-1].header.branch is not None
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         """Return the counts of a group."""
@@ -140,12 +170,12 @@ class _Verifier:
         return {**counts, "quotations": quotations}
 
     def _external_material(self, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
-        """Return the material whose calls were erased, or are in the run that this one was branched from."""
+        """Return the material whose calls were erased, or are in a missing run."""
         known: dict[tuple[str, str], Material] = {}
         for trace in stored:
             for material in trace.material:
                 if any(self._calls.find(use.id) is None for use in material.calls):
-                    self._check_external(self._label(trace, "material", material.name), trace, material)
+                    self._has_missing_call(self._label(trace, "material", material.name), trace, material)
                     known[material.name, trace.response_id] = material
         return known
 
@@ -176,36 +206,38 @@ class _Verifier:
             raise TraceMismatch(f"{label}: the question has changed")
         if is_erased(stored):
             return "erased"
-        if self._needs_model(label, trace, stored, new_verdict):
+        if not stored.calls and self._needs_model(stored, new_verdict):
             return "needing_model"
+        is_unrecorded = new_verdict.failure is not None and new_verdict.failure.kind == "unrecorded"
+        if stored.calls and is_unrecorded and not _is_excused(stored):
+            is_missing = self._has_missing_call(label, trace, stored)
+            return "reused_from_missing_run" if is_missing else "needing_model"
         if _is_excused(stored) or _is_excused(new_verdict):
             return "transient_failures"
         _require_same(label, _COMPARED, stored, new_verdict)
         return "needing_model" if _is_recalled(stored, own_model) else "recomputed"
 
-    def _needs_model(self, label: str, trace: Trace, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
-        """Return whether a model's verdict has no call, or one that was erased or is in the run branched from.
+    def _needs_model(self, stored: RecordedVerdict, recomputed: RecordedVerdict) -> bool:
+        """Return whether a verdict without a call would need a model.
 
         Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
         versions and have no version of their own.
         """
-        if not stored.calls:
-            is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
-            is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
-            return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
-        is_unrecorded = recomputed.failure is not None and recomputed.failure.kind == "unrecorded"
-        if _is_excused(stored) or not is_unrecorded:
-            return False
-        self._check_external(label, trace, stored)
-        return True
+        is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
+        is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
+        return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
 
-    def _check_external(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> None:
-        """Raise `TraceMismatch` where the run should hold a call and does not."""
+    def _has_missing_call(self, label: str, trace: Trace, item: RecordedVerdict | Material) -> bool:
+        """Return whether a call is in a missing run. Raises `TraceMismatch` where no run is missing that could have it.
+
+        A call whose texts were erased is not missing.
+        """
         unanswered = {call.id for call in trace.calls if call.fault is not None}
-        missing = [use.id for use in item.calls if use.id not in unanswered and self._calls.find(use.id) is None]
-        is_erased = any(self._run.ledger.find("call", call) is not None for call in missing)
-        if missing and self._run.header.branch is None and not is_erased:
+        names = [use.id for use in item.calls if use.id not in unanswered]
+        is_missing = any(all(ledger.find("call", name) is None for ledger in self._ledgers) for name in names)
+        if is_missing and not self._is_run_missing:
             raise TraceMismatch(f"{label}: depends on a call that the run does not contain")
+        return is_missing
 
     def _check_quotations(self, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
         """Check the places of all quotations from the responses of a group, and return their number.

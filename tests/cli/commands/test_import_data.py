@@ -454,3 +454,18 @@ def test_a_table_that_makes_no_ratings_is_refused(
 def test_options_of_ratings_are_refused_elsewhere(run: Command, tmp_path: Path) -> None:
     refused = run("import", "qags", "x.jsonl", "--ratings", "r.jsonl", "--out", tmp_path / "t.jsonl")
     assert refused.err == "error: --ratings: only for ratings; remove it for qags\n"
+
+
+def test_contradictory_ratings_and_words_as_labels_are_reported(
+    run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ("import", "ratings", "people.csv", "--out", "t.jsonl", "--ratings", "r.jsonl")
+    Path("people.csv").write_text("item,text,annotator,label\nq1,Four.,ann,5\nq1,Four.,ann,2\nq1,Four.,ann,5\n")
+    lines = run(*command).err.splitlines()
+    assert lines[:2] == ["1 task with 1 response", "3 votes of 1 annotator"]
+    assert lines[2] == "contradictory: 1 vote of an annotator who gave another one before"
+    Path("people.csv").write_text("item,text,annotator,label\nq1,Four.,ann,good\n")
+    lines = run(*command).err.splitlines()
+    assert lines[1] == "1 vote of 1 annotator"
+    assert lines[-1].startswith("no history for a judge that predicts reviewers: it needs numbers")

@@ -253,3 +253,15 @@ def test_questions_and_labels_are_columns(tmp_path: Path, run: Command) -> None:
     for name, hint in (("manners.polit", "did you mean manners.polite?"), ("label.whom", "did you mean label.who?")):
         ended = run("show", project / "run", "--columns", name)
         assert (ended.code, f"there is no column {name!r}; {hint}" in ended.err) == (2, True)
+
+
+def test_a_filled_in_value_is_marked_where_it_equals_the_judged_one(tmp_path: Path, run: Command) -> None:
+    inputs = "{a: {verdicts_of: manners.polite}, b: {verdicts_of: manners.judge}}"
+    config = f"{CONFIG}components: {{both: {{combiner: mean, inputs: {inputs}}}}}\n"
+    project = write_project(tmp_path / "project", config=config, evaluators=EVALUATORS)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    table = {row[0]: row[1:] for row in rows(run("show", project / "run", "--columns", "polite,both").out)}
+    assert table["door/b"] == ["0.0000", "*0.0000"]
+    assert table["salt/b"] == ["0.0000", "0.0000"], "a gate gave these scores"
+    trace = run("show", project / "run", "--response", "door/b").out
+    assert "* both: filled in by the failure rule; the judged part alone is 0.0000" in trace

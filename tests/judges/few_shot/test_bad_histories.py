@@ -411,6 +411,17 @@ def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.M
     assert verified.code == 0, verified.out + verified.err
 
 
+def test_show_gives_the_two_calls_of_a_shrunk_verdict_their_purposes(tmp_path: Path, run: Command) -> None:
+    with run_server(by_examples(min)) as server:
+        folder = project(tmp_path, server.url, [*FOUR, *BOB], shrinkage=1.0)
+        assert run("score", folder / "tasks.jsonl", "--out", folder / "run").code == 0
+    question = json.loads(run("show", folder / "run", "--response", "a/r", "--json").out)["verdicts"][0]["question"]
+    verdict = ("show", folder / "run", "--response", "a/r", "--verdict", question)
+    (shown,) = json.loads(run(*verdict, "--json").out)["verdicts"]
+    assert sorted(use["purpose"] for use in shown["calls"]) == ["aggregate judge", "judge"]
+    assert '"purpose": "aggregate judge"' in run(*verdict).out
+
+
 @pytest.mark.slow
 def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_path: Path) -> None:
     said = [*FOUR, *BOB]

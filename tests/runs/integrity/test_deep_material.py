@@ -154,7 +154,21 @@ def test_material_derived_from_material_is_recomputed(of: str, run: Path, branch
         verify_deeply({"run": run, "branch": branch}[of])
 
 
-def test_carried_over_material_must_lead_to_the_stored_verdicts(branch: Path) -> None:
+def test_reused_material_must_be_what_its_reply_in_the_other_run_says(branch: Path) -> None:
+    forge_material(branch, "data", rename_material)
+    with pytest.raises(TraceMismatch, match="material 'data': data is "):
+        verify_deeply(branch)
+
+
+def test_a_reply_that_was_changed_in_the_other_run_is_found(run: Path, branch: Path) -> None:
+    rewrite_chain(run, lambda kind, key, content: content.pop("texts") if kind == "call" else None)
+    with pytest.raises(TraceMismatch, match=r"record \d+: is not the one from which .*branch was branched"):
+        verify_deeply(branch)
+
+
+def test_reused_material_must_lead_to_the_stored_verdicts_without_the_other_run(run: Path, branch: Path) -> None:
+    shutil.rmtree(run)
+    assert verify_deeply(branch).recomputed == count_verdicts(branch)
     forge_material(branch, "data", rename_material)
     with pytest.raises(TraceMismatch, match="material 'claims': data is "):
         verify_deeply(branch)

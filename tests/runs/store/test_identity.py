@@ -133,7 +133,7 @@ class TestReplacedModel:
     def test_the_run_still_verifies(self, replaced_model: dict[str, Any], tmp_path: Path) -> None:
         found = verify_deeply(tmp_path / "run")
         assert found.recomputed > 0
-        assert found[2:] == (0, 0, 0)
+        assert found[2:] == (0, 0, 0, 0)
 
     def test_a_difference_in_the_config_is_not_reported_twice(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -216,9 +216,13 @@ class TestVerifiedWithoutAModel:
         run_session(tmp_path / "old", tasks, judge_config(server))
         run_session(tmp_path / "run", tasks, judge_config(server), branch=tmp_path / "old")
         rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        found = DeepVerification(needing_model=2 * 2 * 5, quotations=count_quotations(tmp_path / "run"))
+        for folder in ("run", "other"):
+            self.assert_recomputed(tmp_path / folder, 2 * 2 * 5)
+        shutil.rmtree(tmp_path / "old")
+        quotations = count_quotations(tmp_path / "run")
+        found = DeepVerification(reused_from_missing_run=2 * 2 * 5, quotations=quotations)
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run") == found
-        assert found.quotations > 0
+        assert quotations > 0
 
 
 class TestModelIdentity:
