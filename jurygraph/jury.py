@@ -140,6 +140,7 @@ class Jury(Displayed):
         self._score = score_graph.build()
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
+        self._hanging_open: TimeLimitExceeded | None = None
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
@@ -295,11 +296,20 @@ class Jury(Displayed):
             raise InputError("this jury is closed; use it inside its `with` block, or make another one")
 
     def open(self) -> None:
-        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
+        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed.
+
+        An evaluator whose `open` ran past its time limit is not opened again: the same error is raised at once.
+        """
         self._require_open()
+        if self._hanging_open is not None:
+            raise self._hanging_open
         if not self._opened:
-            for evaluator in self.evaluators.values():
-                self._call(evaluator, evaluator.open)
+            try:
+                for evaluator in self.evaluators.values():
+                    self._call(evaluator, evaluator.open)
+            except TimeLimitExceeded as error:
+                self._hanging_open = error
+                raise
             self._opened = True
 
     def close(self) -> None:
