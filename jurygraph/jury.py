@@ -144,6 +144,7 @@ class Jury(Displayed):
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
+        self._hanging_open: TimeLimitExceeded | None = None
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         yield from (("model", self.config.model), ("evaluators", [*self.evaluators]))
@@ -324,11 +325,20 @@ class Jury(Displayed):
         self._process = os.getpid()
 
     def open(self) -> None:
-        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed."""
+        """Open the evaluators' resources (worker processes), unless they are open; scoring does so when needed.
+
+        An evaluator whose `open` ran past its time limit is not opened again: the same error is raised at once.
+        """
         self._start_use()
+        if self._hanging_open is not None:
+            raise self._hanging_open
         if not self._opened:
-            for evaluator in self.evaluators.values():
-                self._call(evaluator, evaluator.open)
+            try:
+                for evaluator in self.evaluators.values():
+                    self._call(evaluator, evaluator.open)
+            except TimeLimitExceeded as error:
+                self._hanging_open = error
+                raise
             self._opened = True
 
     def close(self) -> None:

@@ -94,8 +94,9 @@ class Planner(Displayed):
         responses: Sequence[Response],
         plan: Plan | None = None,
         reused_results: ReusedResults = NO_REUSED_RESULTS,
+        sink: "CallSink | None" = None,
     ) -> "list[Request]":
-        """Return the requests for scoring a group, as far as they depend on no reply of the model.
+        """Return the requests for scoring a group, as far as they depend on no new reply of the model.
 
         Evaluators without a model do run, because their verdicts may decide if a model is needed. Raises InputError
         like `Jury.ascore`.
@@ -104,11 +105,11 @@ class Planner(Displayed):
             return []
         first: list[Request] = []
         if plan is None:
-            plan, first = await self.aestimate_plan(task)
+            plan, first = await self.aestimate_plan(task, sink=sink)
             if plan is None:
                 return first
         group = Group(task, responses, plan, reused_results)
-        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS)
+        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
         try:
             await start_isolated(lambda: self._answer_questions(group, plan, gateway), self._config.langsmith)
         finally:
@@ -138,7 +139,7 @@ class Planner(Displayed):
         """Return the result of `make` with known replies, None if one is missing; and the requests so far."""
         if self._jury.gateway is None:
             return await make(None), []
-        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink, uses_known_replies=True)
+        backend, gateway = self._jury.gateway.for_dry_run(MAX_CONCURRENT_GROUPS, sink)
         try:
             return await make(gateway), list(backend.requests.values())
         except ModelError:

@@ -239,6 +239,8 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
         return lambda it: evaluator(it, name=name, **settings)
     chosen_name = name or getattr(target, "__name__", None)
     if not chosen_name:
+        if not callable(target) and not is_runnable(target):
+            raise InputError(f"evaluator: is {name_type(target)}; give a function, a Runnable or a compiled graph")
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
     if not chosen_name.isprintable():
         raise ConfigError(f"name: {quote(chosen_name)} has characters that are not printable; leave them out")

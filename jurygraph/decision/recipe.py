@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from jurygraph.decision.combiner import Combiners, as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
+    Aggregation,
     Audience,
     ComponentInput,
     ComponentSpec,
@@ -146,6 +147,8 @@ class _SpecBuilder:
         specs = []
         for name, component in self.config.components.items():
             inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
+            if component.combiner in get_args(Aggregation):
+                self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
         for evaluator in self.questions:
@@ -187,6 +190,23 @@ class _SpecBuilder:
         if settings.min_confidence is None and self.records[questions[0].evaluator].audience == "reviewer":
             settings = settings.model_copy(update={"min_confidence": self.config.panel.min_confidence})
         return _build_input(f"{where}.if_skipped", questions, settings, weigh)
+
+    def _refuse_lost_weights(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
+        """Raise PlanError for an input that would count criteria of the task's rubric without their weights."""
+        weights = {one.id: one.weight for one in self.task.rubric.criteria} if self.task.rubric else {}
+        for key, one in inputs.items():
+            questions = [self.by_id[question] for question in one.questions]
+            criteria = {
+                self.survey.views[question.view].member
+                for question in questions
+                if self.records[question.evaluator].audience == "criterion"
+            }
+            if len(criteria) > 1 or any(weights[str(criterion)] < 0 for criterion in criteria):
+                raise PlanError(
+                    f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} cannot count input {key!r} by "
+                    "the weights of the rubric's criteria, as the component 'rubric' does; use that with `rubric: "
+                    f"{{aggregation: {combiner}}}`, or make each criterion of positive weight an input of its own"
+                )
 
     def _declared_weight(self, question: Question) -> float:
         """Return the weight that a question's evaluator declares for its subject."""

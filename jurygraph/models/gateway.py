@@ -100,17 +100,22 @@ class Gateway:
             return "sink"
         return "cache" if self.cache is not None and self.cache.get(request.digest) is not None else None
 
+    def stored_reply(self, request: Request, sink: CallSink | None = None) -> Reply | None:
+        """Return the reply that `sink` or the cache has, None if the model would be asked; nothing is recorded."""
+        if sink is not None and (answered := sink.find(request.digest)) is not None:
+            return answered.reply
+        cached = self.cache.get(request.digest) if self.cache else None
+        return None if cached is None else self._redact_reply(cached.reply)
+
     def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
         self._uncached.pop(key, None)
         if self.cache is not None:
             self.cache.drop(key)
 
-    def for_dry_run(
-        self, concurrency: int, sink: CallSink | None = None, *, uses_known_replies: bool = False
-    ) -> "tuple[RecordingBackend, Gateway]":
+    def for_dry_run(self, concurrency: int, sink: CallSink | None = None) -> "tuple[RecordingBackend, Gateway]":
         """Return a recording backend and a gateway to it, with the same limits, that has no cache and no sink."""
-        backend = RecordingBackend(self, sink, uses_known_replies)
+        backend = RecordingBackend(self, sink)
         limits = replace(self.limits, deadline=None)
         return backend, Gateway(backend, Limiter(concurrency), limits, redactor=self.redactor)
 
@@ -265,23 +270,23 @@ class Gateway:
 class RecordingBackend(Backend):
     """Take the place of a gateway's backend under its names, so that the requests are those which it would get.
 
-    `requests` are all requests so far, by digest; none is sent. With `uses_known_replies`, those in the sink or in the
-    gateway's cache have a reply; `lacks_reply` is True once one has none.
+    `requests` are all requests so far, by digest; none is sent. Those in the sink or in the gateway's cache have a
+    reply; `lacks_reply` is True once one has none.
     """
 
-    def __init__(self, gateway: Gateway, sink: CallSink | None, uses_known_replies: bool) -> None:
+    def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         other = gateway.backend
         self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
         self.capabilities = other.capabilities
         self.requests: dict[str, Request] = {}
         self.lacks_reply = False
-        self._gateway, self._sink, self._uses_known_replies = gateway, sink, uses_known_replies
+        self._gateway, self._sink = gateway, sink
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Record the request; return its stored reply, or raise `Fault` of kind `unrecorded` if there is none."""
         self.requests[request.digest] = request
-        if self._uses_known_replies and self._gateway.reply_source(request, self._sink) is not None:
-            return (await self._gateway.ask(request, sink=self._sink)).reply
+        if (reply := self._gateway.stored_reply(request, self._sink)) is not None:
+            return reply
         self.lacks_reply = True
         raise Fault("unrecorded", "the request was noted and not sent")
 

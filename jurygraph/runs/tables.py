@@ -26,7 +26,7 @@ Scored = tuple[Trace, Response | None, Task | None]
 IDENTITY = ("task_id", "response_id", "agent")
 """The first columns of every table."""
 
-_COUNTS = ("judged", "abstained", "failed", "not_applicable")
+_COUNTS = ("judged", "gated", "abstained", "failed", "not_applicable")
 _VERDICT = (
     *("question", "evaluator", "layer", "subject", "stakeholder", "reviewer", "compared_with", "sample"),
     *("score", "met", "native", "confidence", "status", "failure", "gated_by", "reason", "quote", "quotes", "call"),
@@ -164,7 +164,8 @@ def _reward_row(trace: Trace, questions: Sequence[str]) -> Row:
     row |= {f"term.{term.name}": term.value for term in reward.terms}
     scores = question_scores(trace) if questions else {}
     row |= {f"question.{name}": scores[name] for name in questions if name in scores}
-    return row | {name: getattr(reward.counts, name) for name in _COUNTS}
+    counts, gated = reward.counts, trace.gated.total()
+    return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}
 
 
 def _verdict_row(verdict: RecordedVerdict) -> Row:

@@ -1,5 +1,6 @@
 """The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
+from jurygraph.schema.config import Aggregation as Aggregation
 from jurygraph.schema.config import AnnotationConfig as AnnotationConfig
 from jurygraph.schema.config import CallsConfig as CallsConfig
 from jurygraph.schema.config import CanaryConfig as CanaryConfig

@@ -26,6 +26,8 @@ from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
 from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
+Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
+"""Names of the combiners that aggregate a rubric's criteria by their signed weights."""
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
 Suite = Literal["master-keys", "null", "injection", "reference"]
@@ -179,7 +181,7 @@ class WeightsConfig(FrozenModel):
 class RubricConfig(FrozenModel):
     """The aggregation of a rubric's criteria (GEAR); `if_skipped` says how a criterion skipped by `when` counts."""
 
-    aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
+    aggregation: Aggregation = "gear"
     kappa: NonNegative = 1.0
     if_skipped: SkippedRule | None = None
 

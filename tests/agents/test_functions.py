@@ -90,6 +90,8 @@ def test_an_unnamed_function_needs_a_name() -> None:
     with pytest.raises(ConfigError, match="has no name of its own"):
         jg.evaluator(partial(short))
     assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
+    with pytest.raises(jg.InputError, match="evaluator: is an int; give a function, a Runnable or a compiled graph"):
+        jg.evaluator(5)
 
 
 def test_material_that_is_needed_is_named_in_a_list() -> None:

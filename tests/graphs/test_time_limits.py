@@ -164,6 +164,23 @@ def test_other_methods_of_an_evaluator_have_the_default_limit(
     )
 
 
+def test_an_open_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[HangsOutside] = []
+
+    def hang(evaluator: HangsOutside) -> None:
+        opened.append(evaluator)
+        RELEASE.wait(PATIENCE)
+
+    monkeypatch.setattr("jurygraph.graphs.time_limits.CODE_LIMIT", LIMIT)
+    monkeypatch.setattr(HangsOutside, "open", hang)
+    use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": "nowhere"}}
+    with jg.Jury.from_config({"evaluators": [use]}) as jury:
+        for _ in range(3):
+            with pytest.raises(TimeLimitExceeded, match="of 'it' ran past its time limit"):
+                jury.score(TASK, respond("a"))
+    assert len(opened) == 1
+
+
 def test_the_response_is_the_cause_because_it_may_have_provoked_it() -> None:
     failure = score("hang", use=f"{HERE}.hangs")[0].failure
     assert failure is not None

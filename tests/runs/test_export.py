@@ -15,7 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.schema import Trace
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
+from tests.runs.sample_runs import RECORDING, SIMPLE_CONFIG, make_tasks, score, write_tasks
 from tests.runs.workflows.test_rescoring import rescore_run
 
 
@@ -49,7 +49,7 @@ def test_csv_has_one_row_per_response(plain: Path) -> None:
         *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
         *("component.late", "component.same", "component.tone"),
         *("term.late", "term.same", "term.tone"),
-        *("judged", "abstained", "failed", "not_applicable", "label.gold"),
+        *("judged", "gated", "abstained", "failed", "not_applicable", "label.gold"),
     ]
     for row, trace in zip(found, traces, strict=True):
         assert (row["response_id"], row["agent"], row["status"]) == (
@@ -59,6 +59,14 @@ def test_csv_has_one_row_per_response(plain: Path) -> None:
         )
         assert row["value"] == ("" if trace.reward.value is None else repr(trace.reward.value))
         assert int(row["judged"]) == trace.reward.counts.judged
+
+
+def test_csv_counts_scores_set_by_a_gate_apart_from_judgements(tmp_path: Path) -> None:
+    (task,) = make_tasks(tasks=1, size=2)
+    task["responses"][0]["text"] = ""
+    config = {"evaluators": [{"use": RECORDING, "name": "tone", "params": {"layer": "model"}}]}
+    score(tmp_path / "run", write_tasks(tmp_path / "given", [task]), config)
+    assert [(row["judged"], row["gated"]) for row in csv_rows(tmp_path / "run")] == [("0", "1"), ("1", "0")]
 
 
 @pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)"])

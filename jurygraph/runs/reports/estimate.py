@@ -4,7 +4,7 @@ The estimate's assumptions are a low, an expected and a worst case. A token is 5
 template adds no, no or `TEMPLATE_TOKENS` tokens per message; a reply has 40, 150 or the maximum number of tokens. The
 low case leaves out the schema of the answer, which some endpoints do not show to their model. In the worst case every
 reply is repaired once, for which the model reads it again. Not included are failed attempts that are sent again,
-discounts (batches, a provider's cache), and requests that depend on an earlier reply, except repairs.
+discounts (batches, a provider's cache), and requests that depend on a reply which is not known yet, except repairs.
 """
 
 import operator
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
-    "worst: every reply is repaired once; retries of failed requests are not included"
+    "worst: every reply is repaired once; not included: retries of failed requests, and requests that depend on a "
+    "reply not known yet"
 )
 
 

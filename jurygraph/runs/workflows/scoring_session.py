@@ -195,11 +195,14 @@ class ScoringSession:
         self, task: Task, group: Sequence[Response], plan: Plan, reusable: ReusedResults
     ) -> list[Request]:
         plan = without_model_conditions(plan, self.jury.evaluators)
-        requests = await self._planner.aestimate_requests(task, group, plan, reusable)
+        requests = await self._planner.aestimate_requests(task, group, plan, reusable, self._known_calls)
         canary = self._canaries.next_for(task, plan) if self._canaries else None
         if canary is None:
             return requests
-        return [*requests, *await self._planner.aestimate_requests(task, (canary.response,), plan)]
+        return [
+            *requests,
+            *await self._planner.aestimate_requests(task, (canary.response,), plan, sink=self._known_calls),
+        ]
 
     async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.

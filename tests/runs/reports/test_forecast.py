@@ -31,7 +31,23 @@ from tests.runs.sample_runs import REQUESTED, SIMPLE_CONFIG, evaluator_config, w
 
 NOBODY = "http://127.0.0.1:9/v1"
 TEXTS = ("roses are red", "violets are blue")
+FOLLOWS = f"{__name__}.Follows"
 KINDS = {"c0": "core", "c1": "core", "c2": "additional"}
+
+
+class Follows(jg.Evaluator):
+    """Asks for a word, and then about that word."""
+
+    layer = "model"
+    uses_model = True
+
+    async def answer(self, inputs: jg.EvaluatorInput) -> float:
+        assert inputs.client is not None
+        text = inputs.response.text
+        for purpose in ("first", "second"):
+            request = inputs.client.chat_request([jg.Message(role="user", content=text)])
+            text = f"{text} {(await inputs.client.ask(request, purpose=purpose)).reply.text}"
+        return 1.0
 
 
 @pytest.fixture
@@ -171,6 +187,20 @@ class TestCalls:
         assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
         score(tmp_path / "run", tasks, judge_config(server.url, cache=False))
         assert server.count == 4
+
+    def test_a_request_that_follows_from_a_known_reply_is_counted(self, tmp_path: Path) -> None:
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
+        recorded = tmp_path / "calls.jsonl"
+        with run_server(lambda body, number: reply_with("a word")) as server:
+            model = {**judge_config(server.url, record=str(recorded)), "reward": {"Follows": 1.0}}
+            wanted = {**model, "evaluators": [FOLLOWS]}
+            assert call_counts(forecast(tmp_path / "run", tasks, wanted)) == (2, 2, 4)
+            score(tmp_path / "run", tasks, wanted)
+            assert server.count == 4
+            recorded.unlink()
+            estimate = forecast(tmp_path / "other", tasks, wanted)
+        assert (call_counts(estimate), estimate.from_cache) == ((0, 0, 0), 4)
+        assert not recorded.read_bytes()
 
     def test_a_complete_run_needs_no_calls(self, tmp_path: Path, server: Server) -> None:
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
