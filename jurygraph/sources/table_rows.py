@@ -8,7 +8,7 @@ import hashlib
 import importlib
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -53,13 +53,15 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def missing_column_error(location: str, columns: Iterable[str], present: Sequence[str]) -> InputError:
+def missing_column_error(location: str, columns: Sequence[str], present: Sequence[str]) -> InputError:
     """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
     separator = next((sign for sign in ";\t|" if len(present) == 1 and sign in present[0]), None)
     if separator is not None:
         return InputError(f"{location}: has the separator {separator!r}; separate the columns by commas")
     hints = (did_you_mean(column, present) for column in columns)
-    hint = next(filter(None, hints), f"name one that is there: {shorten(', '.join(present), 200)}")
+    choice = f"name one that is there: {shorten(', '.join(present), 200)}"
+    guess = next(filter(None, hints), None)
+    hint = choice if guess is None else f"{guess} If not, {choice}" if len(columns) > 1 else guess
     return InputError(f"{location}: has no column {' or '.join(map(quote, columns))}; {hint}")
 
 

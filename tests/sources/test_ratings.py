@@ -191,7 +191,7 @@ WRONG: Mapping[str, tuple[str, str, str]] = {
     "no reviewer": (
         "r.csv",
         "item,anotator,label\na,b,1\n",
-        "line 1: has no column 'annotator' or 'reviewer'; did you mean anotator?",
+        "line 1: has no column 'annotator' or 'reviewer'; did you mean anotator? If not, name one that is there",
     ),
     "no reviewer in one line": (
         "r.jsonl",
