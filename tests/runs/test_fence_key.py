@@ -92,7 +92,7 @@ def test_a_run_verifies_with_another_key(
     with closing(Run.open(tmp_path / "run")) as run:
         found = verify_deep(run, lambda count: None)
     assert found.recomputed == 2 * 2 * 5
-    assert found[2:] == (0, 0, 0)
+    assert not any(found[2:])
 
 
 def test_the_key_is_not_stored(server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,7 @@ def test_a_run_stores_the_quote_check_and_verifies_without_the_model(tasks: Path
         found = verify_deep(run, lambda count: None)
     good, bad = {("ok", None)}, {("failed", "unsupported")}
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
-    assert (found.recomputed, found.quotations, found[2:]) == (2 * 2 * 5, 2 * 5, (0, 0, 0))
+    assert (found.recomputed, found.quotations, any(found[2:])) == (2 * 2 * 5, 2 * 5, False)
 
 
 @pytest.mark.parametrize("most", [1, 3, 5])
