@@ -82,7 +82,7 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
 def _open_origins(run: Run) -> Iterator[Run]:
     """Open the runs from which a run was branched, the nearest first, up to one that is missing.
 
-    Raises `TraceMismatch` where one has other records than those that were reused.
+    Raises `TraceMismatch` where one has other records than those that were reused, or changed texts of calls.
     """
     while (origin := run.header.branch) is not None:
         folder = run.folder_of(origin)
@@ -93,11 +93,14 @@ def _open_origins(run: Run) -> Iterator[Run]:
             found.close()
             return
         yield found
-        for last in found.ledger.verified_records(1, origin.records):
-            link = last.link.hex()
+        link = ""
+        for record in found.ledger.verified_records(1, found.ledger.count):
+            link = record.link.hex() if record.seq == origin.records else link
         if link != origin.head:
             problem = f"is not the one from which {run.folder} was branched"
             raise TraceMismatch(f"{found.ledger.path}, record {origin.records}: {problem}")
+        for call in found.ledger.records("call"):
+            found.ledger.texts_of(call)  # raises for a changed reply, before a judge meets it
         run = found
 
 

@@ -18,12 +18,14 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.request import Request
 from jurygraph.runs.integrity.deep_verification import DeepVerification, OfflineBackend, verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.chain import MAX_TEXTS
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.runs.workflows.branch import model_of
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, reply_with, run_server, status
 from tests.models.tiny_gguf import CHAT, write_tiny
 from tests.runs.sample_runs import make_tasks, score, verify_run, write_tasks
+from tests.runs.store.test_ledger import execute_sql
 from tests.runs.test_calls import CALLS_EACH, judge_config, run_session, tasks_with_rubrics
 from tests.runs.workflows.test_rescoring import rescore_run
 
@@ -209,6 +211,18 @@ class TestVerifiedWithoutAModel:
         rescore_run(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert verify_deeply(tmp_path / "other") == verify_deeply(tmp_path / "run")
         assert verify_deeply(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
+
+    @pytest.mark.parametrize("change", ["UPDATE texts SET content = x'00'", "DELETE FROM texts"])
+    def test_a_changed_reply_in_the_run_that_was_branched_from_is_found(
+        self, server: Server, tasks: Path, tmp_path: Path, change: str
+    ) -> None:
+        run_session(tmp_path / "old", tasks, judge_config(server))
+        run_session(tmp_path / "run", tasks, judge_config(server), branch=tmp_path / "old")
+        with closing(Run.open(tmp_path / "old")) as old:
+            reply = next(old.ledger.records("call")).seq * MAX_TEXTS + 1
+        execute_sql(tmp_path / "old" / "run.sqlite", f"{change} WHERE id = {reply}")
+        with pytest.raises(TraceMismatch, match=rf"old.run.sqlite, text {reply} of record \d+ .*(differs|is missing)"):
+            verify_deeply(tmp_path / "run")
 
     def test_a_rescored_branch_with_calls_in_another_run_verifies(
         self, server: Server, tasks: Path, tmp_path: Path
