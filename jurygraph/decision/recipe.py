@@ -147,7 +147,7 @@ class _SpecBuilder:
         specs = []
         for name, component in self.config.components.items():
             inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
-            if component.combiner in get_args(Aggregation):
+            if component.combiner in ("mean", "product", *get_args(Aggregation)):
                 self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
@@ -192,7 +192,11 @@ class _SpecBuilder:
         return _build_input(f"{where}.if_skipped", questions, settings, weigh)
 
     def _refuse_lost_weights(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
-        """Raise PlanError for an input that would count criteria of the task's rubric without their weights."""
+        """Raise PlanError for an input that would count criteria of the task's rubric without their weights.
+
+        A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
+        """
+        is_rubric = combiner in get_args(Aggregation)
         weights = {one.id: one.weight for one in self.task.rubric.criteria} if self.task.rubric else {}
         for key, one in inputs.items():
             questions = [self.by_id[question] for question in one.questions]
@@ -201,11 +205,12 @@ class _SpecBuilder:
                 for question in questions
                 if self.records[question.evaluator].audience == "criterion"
             }
-            if len(criteria) > 1 or any(weights[str(criterion)] < 0 for criterion in criteria):
+            is_lumped, has_penalty = len(criteria) > 1, any(weights[str(criterion)] < 0 for criterion in criteria)
+            if (is_lumped or has_penalty) if is_rubric else (is_lumped and has_penalty):
                 raise PlanError(
                     f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} cannot count input {key!r} by "
-                    "the weights of the rubric's criteria, as the component 'rubric' does; use that with `rubric: "
-                    f"{{aggregation: {combiner}}}`, or make each criterion of positive weight an input of its own"
+                    "the weights of the rubric's criteria, as the component 'rubric' does; use that, with "
+                    "`rubric.aggregation`, or make each criterion of positive weight an input of its own"
                 )
 
     def _declared_weight(self, question: Question) -> float:

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import ConfigError, GraphCycleError, PlanError
-from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, TaskView
+from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, Task, TaskView
 from tests.graphs.scripted import (
     ScriptedEvaluator,
     criterion,
@@ -406,20 +406,25 @@ def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, fact
     assert reward.parts["rubric"]["child"] == pytest.approx(0.5 * kept)
 
 
-@pytest.mark.parametrize("how", ["gear", "flat", "hard-local", "hard-transitive"])
+@pytest.mark.parametrize("how", ["gear", "flat", "hard-local", "hard-transitive", "mean", "product"])
 def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> None:
-    about, answers = task(criterion("a", 3.0), criterion("b", -1.0)), response_with("r", {"met@a": 1.0, "met@b": 0.0})
+    gains = task(criterion("a", 3.0), criterion("b", 1.0))
+    mixed, answers = task(criterion("a", 3.0), criterion("b", -1.0)), response_with("r", {"met@a": 1.0, "met@b": 0.0})
 
-    def reward_by(*inputs: str) -> float | None:
+    def reward_by(*inputs: str, about: Task = mixed) -> float | None:
         own = {"combiner": how, "inputs": {f"of-{number}": one for number, one in enumerate(inputs)}}
         config = {"evaluators": [MET], "components": {"g": own}, "reward": {"g": 1.0}}
         return reward_responses(config, about, answers)[0].value
 
-    for inputs, key in ((("met",), "of-0"), (("met@a", "met@b"), "of-1")):
+    for inputs, key in ((("met",), "of-0"), *([] if how in ("mean", "product") else [(("met@a", "met@b"), "of-1")])):
         problem = f"task 'task', component 'g': combiner '{how}' cannot count input '{key}' by the weights of the"
         with pytest.raises(PlanError, match=problem):
             reward_by(*inputs)
-    assert reward_by("met@a") == 1.0
+    if how != "product":  # which needs two inputs
+        assert reward_by("met@a") == 1.0
+    if how == "mean":
+        assert reward_by("met", about=gains) == 0.5
+        assert reward_by("met@b") == 0.0
 
 
 # Settings of an evaluator for its component
