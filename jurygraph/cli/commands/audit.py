@@ -38,8 +38,8 @@ def verify(
     Anyone who can write the folder can rebuild it completely: `--expect-head`, or a seal by a key kept elsewhere,
     detects that. With `--signer`, nothing may follow the sealed records: seal a run again after an erasure.
 
-    `--deep` also checks that every quotation is in its response, and computes every verdict again that needs no model, or
-    whose replies are stored. Table files named by the tasks must then be below the current folder, unless
+    `--deep` also checks that every quotation is in its response, and computes every verdict again that needs no model,
+    or whose replies are stored. Table files named by the tasks must then be below the current folder, unless
     --allow-files-outside is given.
 
     Exit codes: 0 no difference; 2 the run cannot be verified here; 5 a difference, the first of which is named.
