@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from html import escape
+from math import isclose
 from typing import Any
 
 MAX_LINE, MAX_VALUE, MAX_CELL, MAX_ROWS = 199, 60, 200, 12
@@ -80,7 +81,7 @@ def is_filled_in(judged: float | None, counted: float | None) -> bool:
 
     `judged` is its value from the judged verdicts alone, `counted` that in the reward; None if there is none.
     """
-    return counted is not None and (judged is None or abs(judged - counted) > 1e-9)
+    return counted is not None and (judged is None or not isclose(judged, counted, abs_tol=1e-9))
 
 
 def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -8,7 +8,7 @@ from math import isclose
 from statistics import fmean
 from typing import Any, Literal, get_args
 
-from jurygraph.display import Displayed
+from jurygraph.display import Displayed, is_filled_in
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.verdict import WORST_CASE_REASONS
@@ -178,7 +178,7 @@ class ExplainedTerm:
     def is_filled_in(self) -> bool:
         """Return True if the failure rule gave a missing verdict a value."""
         judged, value = self._explained.trace.reward.components.get(self.term.name), self.term.value
-        if value is None or judged is None or not isclose(judged, value, abs_tol=1e-9):
+        if value is None or is_filled_in(judged, value):
             return value is not None
         if self._explained.decision.group_rule == "drop-criterion":
             return False

@@ -85,11 +85,12 @@ class Redecision:
 
     def _require_group(self) -> None:
         """Raise InputError if a response that can change the reward is unknown."""
+        if self._is_independent:
+            return
         trace = self.explained.trace
         submitted = {question.id for question in self.questions if question.material == SUBMITTED}  # not on variants
         named = ((one.about, *one.responses) for one in trace.verdicts if one.question in submitted)
-        is_known = {trace.response_id}.union(*named) <= {one.response_id for one in self._group}
-        if not is_known and not self._is_independent:
+        if not {trace.response_id}.union(*named) <= {one.response_id for one in self._group}:
             raise InputError(
                 f"the reward of response {trace.response_id!r} depends on the other responses of its group; "
                 "write `trace.explain(group=traces)` with the traces of all of them"

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import islice
-from math import isclose
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -18,6 +17,7 @@ from jurygraph.cli.render.text import (
     spooled_table,
     terminal_width,
 )
+from jurygraph.display import is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups
@@ -146,7 +146,7 @@ def _component_value(
     from jurygraph.explanation.terms import ExplainedTrace  # lazily: it loads NumPy
 
     judged, counted = one.component(name)
-    if counted is None or judged is None or not isclose(judged, counted, abs_tol=1e-9):
+    if counted is None or is_filled_in(judged, counted):
         return counted, counted is not None
     if not (one.coverage < 1.0 or count_discarded(one.reward) or one.is_incomplete):
         return counted, False
