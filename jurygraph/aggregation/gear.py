@@ -373,7 +373,7 @@ class _Expectation(NamedTuple):
         return 1 << len(self.enumerated)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)  # few: of twenty criteria with a parent, one can take megabytes
 def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectation, ...]:
     """Return an expectation for each criterion of a graph, in topological order.
 
