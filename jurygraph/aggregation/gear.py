@@ -4,6 +4,8 @@ A criterion keeps only a share λ of its local score p_i where a prerequisite or
 
     q_i = p_i Π_{j in parents} (q_j + (1 - q_j) λ_ji)          R = Σ w_i q_i / Σ_{w_i>0} w_i
 
+This one-pass update takes parents as independent; exact inference uses their joint distribution instead.
+
 The module's functions check the graph on each call; `compile` checks it once for many calls. A NaN, an unknown kind, a
 missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """

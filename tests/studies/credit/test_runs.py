@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -141,7 +142,9 @@ def report(run: Path) -> CreditReport:
 
 
 def test_a_run_is_studied_with_the_inference_of_its_rewards(run: Path, report: CreditReport, lines: list[Any]) -> None:
-    one_pass = study_run(rescore_run(run, "one-pass", "rubric.exact=never"))
+    rescored = rescore_run(run, "one-pass", "rubric.exact=never")
+    one_pass = study_run(rescored)
+    assert one_pass.methods["gear"].reward == pytest.approx(fmean(rewards_of(rescored)), abs=1e-12)
     assert (report.census.exact, one_pass.census.exact) == (report.census.graphs, 0)
     for found, rule in ((report, reference.exact), (one_pass, reference.soft(1.0))):
         method, examples = found.methods["gear"], examples_of(lines)
