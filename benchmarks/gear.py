@@ -26,6 +26,12 @@ def measure() -> list[Figure]:
     compiled = best_of(lambda: graph.marginals(p, retention), repeat=20, number=50)
     group = best_of(lambda: graph.marginals(p[:GROUP], retention), repeat=20, number=500)
     reward = best_of(lambda: gear.reward(p, weights), repeat=20, number=50)
+    exact = best_of(lambda: graph.exact_marginals(p[:GROUP], retention), repeat=20, number=500)
+    parents, children = np.triu_indices(gear.EXACT_CHILDREN + 1, k=1)
+    dense, factors_of_dense = gear.compile(gear.EXACT_CHILDREN + 1, parents, children), np.full(len(parents), 0.5)
+    few = p[:GROUP, : dense.n]
+    dense_update = best_of(lambda: dense.marginals(few, factors_of_dense), repeat=20, number=100)
+    dense_exact = best_of(lambda: dense.exact_marginals(few, factors_of_dense), repeat=20, number=100)
     loop = best_of(lambda: plain_loop(rows, factors), repeat=10, number=3)
     return [
         at_most("gear.marginals, 4,096 responses", free / RESPONSES * 1e6, "µs a response", 0.1),
@@ -33,6 +39,8 @@ def measure() -> list[Figure]:
         Figure("plain Python loop of Eq. 12", loop / RESPONSES * 1e6, "µs a response"),
         Figure("compiled graph, 4,096 responses", compiled / RESPONSES * 1e6, "µs a response"),
         Figure(f"compiled graph, a group of {GROUP}", group / GROUP * 1e6, "µs a response"),
+        at_most(f"exact inference against the update, a group of {GROUP}", exact / group, "times", 4.0),
+        at_most("the same, each of 11 criteria with all others above it", dense_exact / dense_update, "times", 10.0),
         Figure("gear.reward, 4,096 responses", reward / RESPONSES * 1e6, "µs a response"),
     ]
 

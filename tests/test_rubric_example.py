@@ -58,7 +58,7 @@ class Case(NamedTuple):
         edges = (self.p, self.parents, self.children)
         return {
             "flat": self.p,
-            "gear": gear.marginals(*edges, gear.retention(self.kinds)),
+            "gear": gear.exact_marginals(*edges, gear.retention(self.kinds)),
             "hard-local": gear.hard(*edges),
             "hard-transitive": gear.hard(*edges, mode="transitive"),
         }

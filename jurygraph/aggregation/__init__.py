@@ -9,9 +9,9 @@
     total         the summation used everywhere: left to right, so that all machines give the same bits
 
 The same input gives the same bits on every machine, in C and F order, for any chunking of the responses and any order
-of the edges. Four are exceptions: `gear.retention` and `stakeholders.weights`, which are computed once and frozen,
-`gear.exact_marginals`, which checks the others, and `consensus`, whose estimates are frozen in a plan. Input that
-cannot be aggregated raises `PlanError`, which is a `ValueError`.
+of the edges. Three are exceptions: `gear.retention` and `stakeholders.weights`, which are computed once and frozen, and
+`consensus`, whose estimates are frozen in a plan. Input that cannot be aggregated raises `PlanError`, which is a
+`ValueError`.
 """
 
 from jurygraph.aggregation import agreement, consensus, fusion, gear, pairwise, stakeholders

@@ -4,16 +4,20 @@ A criterion keeps only a share λ of its local score p_i where a prerequisite or
 
     q_i = p_i Π_{j in parents} (q_j + (1 - q_j) λ_ji)          R = Σ w_i q_i / Σ_{w_i>0} w_i
 
+This one-pass update takes parents as independent; exact inference uses their joint distribution instead.
+
 The module's functions check the graph on each call; `compile` checks it once for many calls. A NaN, an unknown kind, a
 missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from math import isfinite
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -37,8 +41,10 @@ from jurygraph.errors import GraphCycleError, GraphError
 BASE_RETENTION: Mapping[str, float] = MappingProxyType({"weak": 0.6, "strong": 0.2, "activation": 0.0})
 """λ of each kind of edge at κ = 1 (GEAR, Table 5)."""
 ROWS_AT_ONCE = 2048  # keeps the work array in the cache, and small enough for malloc to reuse its memory
-MAX_CRITERIA = 20
-STATES_PER_BATCH = 1 << 22  # 32 MiB of float64
+EXACT_CHILDREN = 10
+"""The largest number of criteria with a parent for which a decision uses exact inference (`rubric.exact: auto`)."""
+MAX_CHILDREN = 20
+STATES_PER_BATCH = 1 << 18  # 2 MiB of float64
 
 
 def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> Floats:
@@ -128,10 +134,11 @@ def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: 
 
 
 def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> Floats:
-    """Return the same marginals by enumerating the joint distribution: Eqs. 9 and 10 of GEAR; 20 criteria at most.
+    """Return the marginals of the joint distribution itself: Eqs. 9 and 10 of GEAR.
 
-    Arguments, result and errors are those of `marginals`. Each response has 2^C states: use it for checks, not for
-    training.
+    Arguments, result and errors are those of `marginals`; at most 20 criteria may have a parent. The result is never
+    below that of `marginals`, since criteria that share a prerequisite hold together more often than by chance, and has
+    its bits where that is exact.
     """
     return compile(_count_criteria(p), parents, children).exact_marginals(p, retention)
 
@@ -254,16 +261,42 @@ class Graph:
             q[block] = self._propagate(rows[block], factors, known if known is None else known[block], credit)
         return q.reshape(scores.shape)
 
-    def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> Floats:
-        """Return `gear.exact_marginals` (Eqs. 9, 10) for this graph. Raises GraphError for more than 20 criteria."""
-        if self.n > MAX_CRITERIA:
-            raise GraphError(f"{self.n} criteria have too many states to enumerate: {MAX_CRITERIA} at most")
+    @property
+    def child_count(self) -> int:
+        """Return the number of criteria that have a parent."""
+        return len([child for child, incoming in self._incoming if incoming])
+
+    def exact_marginals(
+        self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, unjudged: float = 0.0
+    ) -> Floats:
+        """Return `gear.exact_marginals` (Eqs. 9, 10) for this graph, where criteria may be unjudged.
+
+        Args:
+            p, retention: as for `gear.marginals`.
+            judged: booleans [C] or [R, C]. A criterion without a verdict is the event `unjudged` for all its children.
+            unjudged: 0 (it does not hold) or 1 (it does); not used without `judged`.
+
+        Raises:
+            GraphError: as for `gear.marginals`; more than 20 criteria with a parent; `unjudged` is neither 0 nor 1.
+        """
+        if self.child_count > MAX_CHILDREN:
+            problem = f"{self.child_count} criteria with a parent have too many states to enumerate"
+            raise GraphError(f"{problem}: {MAX_CHILDREN} at most")
+        if unjudged not in (0.0, 1.0):
+            raise GraphError(f"unjudged is {unjudged}: 0 or 1 is needed")
         scores, factors = self._check_scores(p), self._check_factors(retention)
-        rows = np.atleast_2d(scores)
-        q = np.empty(rows.shape)
-        at_once = max(1, STATES_PER_BATCH >> self.n)
+        known = None
+        if judged is not None:
+            mask = as_booleans("judged", judged, GraphError)
+            check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
+            known = np.broadcast_to(mask, np.atleast_2d(scores).shape)
+        expectations = _expectations(self, tuple(factors))
+        rows, states = np.atleast_2d(scores), max(one.states for one in expectations)
+        q, at_once = np.empty(rows.shape), min(ROWS_AT_ONCE, max(1, STATES_PER_BATCH // states))
         for start in range(0, len(rows), at_once):
-            q[start : start + at_once] = self._enumerate_rows(rows[start : start + at_once], factors)
+            block = slice(start, start + at_once)
+            part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
+            q[block] = _infer(part, expectations, None if known is None else known[block].T, unjudged).T
         return q.reshape(scores.shape)
 
     def hard_gating(
@@ -298,26 +331,6 @@ class Graph:
                 np.multiply(q[child], factor, out=q[child])
         return q.T
 
-    def _enumerate_rows(self, p: Floats, factors: list[float]) -> Floats:
-        """Return P(z_i = 1) under Π_i P(z_i | z_parents), [R, C].
-
-        The joint distribution grows by one criterion at a time, in topological order: criteria that come later sum to
-        1 and are left out.
-        """
-        q = np.empty(p.shape)
-        joint = np.ones((len(p), 1))
-        bit: dict[int, int] = {}
-        for criterion, incoming in self._incoming:
-            support = np.ones(joint.shape[1])
-            states = np.arange(joint.shape[1])
-            for parent, edge in incoming:
-                support *= np.where(states >> bit[parent] & 1, 1.0, factors[edge])
-            holds = joint * (p[:, criterion, None] * support)
-            q[:, criterion] = holds.sum(axis=1)
-            bit[criterion] = len(bit)
-            joint = np.concatenate((joint - holds, holds), axis=1)
-        return q
-
     def _check_scores(self, p: ArrayLike) -> Floats:
         scores = as_unit_interval("p", p, GraphError)
         check_vector_or_matrix("p", scores, self.n, GraphError)
@@ -343,6 +356,88 @@ class Graph:
         check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
         check_shape("positive", signs, (self.n,), error=GraphError)
         return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
+
+
+class _Expectation(NamedTuple):
+    """How the mean of a child's factor over its parents' joint distribution (Eq. 11) is computed.
+
+    Both outcomes of each `enumerated` criterion are followed, the last in topological order first: it holds, and then
+    its own factors count, or it does not. The `independent` criteria hold by their own marginals. Each has its λ in
+    every state of the criteria enumerated after it: the product over those of its children that hold, and the child.
+    """
+
+    child: int
+    enumerated: tuple[tuple[int, Floats], ...]
+    independent: tuple[tuple[int, Floats], ...]
+
+    @property
+    def states(self) -> int:
+        return 1 << len(self.enumerated)
+
+
+@lru_cache(maxsize=16)  # few: of twenty criteria with a parent, one can take megabytes
+def _expectations(graph: Graph, factors: tuple[float, ...]) -> tuple[_Expectation, ...]:
+    """Return an expectation for each criterion of a graph, in topological order.
+
+    A criterion that all paths from its ancestors to the child pass through is drawn by its own marginal, and its
+    ancestors are left out. Of a tree, or of independent parents, nothing is enumerated.
+    """
+    place = {criterion: index for index, criterion in enumerate(graph.order)}
+    kept = {(parent, child): factors[edge] for child, incoming in graph._incoming for parent, edge in incoming}
+    ancestors: dict[int, set[int]] = {}
+    children: dict[int, set[int]] = {criterion: set() for criterion in graph.order}
+    found = []
+    for child, incoming in graph._incoming:
+        parents = {parent for parent, _ in incoming}
+        ancestors[child] = own = parents.union(*(ancestors[parent] for parent in parents))
+        for parent in parents:
+            children[parent].add(child)
+        within = own | {child}
+        separating = {
+            one for one in own if all(children[above] & within <= ancestors[one] | {one} for above in ancestors[one])
+        }
+        needed = own.difference(*(ancestors[one] for one in separating))
+        enumerated = sorted(needed - separating, key=place.__getitem__)
+        states = [
+            (one, _retention_by_state(one, child, enumerated, kept))
+            for one in (*enumerated, *sorted(needed & separating))
+        ]
+        found.append(_Expectation(child, tuple(states[: len(enumerated)]), tuple(states[len(enumerated) :])))
+    return tuple(found)
+
+
+def _retention_by_state(
+    criterion: int, child: int, enumerated: Sequence[int], kept: Mapping[tuple[int, int], float]
+) -> Floats:
+    """Return λ of a criterion for each set of the criteria enumerated after it that hold; the last is the lowest
+    bit."""
+    after = enumerated[enumerated.index(criterion) + 1 :] if criterion in enumerated else enumerated
+    factors = np.array([kept.get((criterion, child), 1.0)])
+    for one in reversed(after):
+        factors = np.concatenate([factors, factors * kept.get((criterion, one), 1.0)])
+    return factors[:, None]
+
+
+def _infer(p: Floats, expectations: Iterable[_Expectation], known: Bools | None, unjudged: float) -> Floats:
+    """Return exact marginals [C, R] of local scores p [C, R].
+
+    All terms are sums and products of numbers in [0, 1], so q grows with every p, bit by bit.
+    """
+    q = p.copy()
+    for child, enumerated, independent in expectations:
+        # by state of the enumerated criteria, [S, R]; without any, q is multiplied as in Eq. 12, to the bit
+        factor = np.ones((1 << len(enumerated), p.shape[1])) if enumerated else q[child : child + 1]
+        for parent, kept in independent:
+            held = q[parent] if known is None else np.where(known[parent], q[parent], unjudged)
+            factor *= held * (1.0 - kept) + kept
+        for parent, kept in enumerated:
+            fails, holds = factor[: len(kept)], factor[len(kept) :]
+            factor = fails * kept + (1.0 - kept) * (p[parent] * holds)
+            if known is not None:
+                factor = np.where(known[parent], factor, fails if unjudged else fails * kept)
+        if enumerated:
+            q[child] *= factor[0]
+    return q
 
 
 def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used here

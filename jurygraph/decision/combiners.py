@@ -10,7 +10,7 @@ R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from jurygraph.decision.combiner import Combiner, Component, Matrices, Params, S
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput, Edge
+from jurygraph.schema.config import ExactInference
 
 
 def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
@@ -70,13 +71,13 @@ class Product(Combiner):
 class _Rubric(Combiner):
     """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
 
-    Params: `edges` (parent, child, kind, retention) and `kappa`, if the aggregation uses them.
+    Params: `edges` (parent, child, kind, retention), `kappa` and `exact`, if the aggregation uses them.
     """
 
     uses_edges: ClassVar[bool] = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
-        super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
+        super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa", "exact")})
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
                 "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
@@ -146,26 +147,48 @@ class Flat(_Rubric):
 
 
 class Gear(_Rubric):
-    """q_i = p_i · Π (q_j + (1 − q_j)·λ_ji) over the parents j (GEAR Eq. 12)."""
+    """q_i = p_i · E[Π (z_j + (1 − z_j)·λ_ji)] over the parents' events z_j (GEAR Eq. 11), or with Π E (Eq. 12).
+
+    With `exact: auto`, the default, Eq. 11 is used up to ten criteria with a parent; with `never`, always Eq. 12. The
+    plan stores which of the two in `inference`.
+    """
 
     name = "gear"
-    version = "2"
+    version = "3"
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
+        frozen, exact = super().freeze(inputs, params), params.get("exact", "auto")
+        if exact not in get_args(ExactInference):
+            raise PlanError(f"exact is {exact!r}; expected {' or '.join(get_args(ExactInference))}")
+        graph = _graph(len(inputs), tuple(frozen["parents"]), tuple(frozen["children"]))
+        return {**frozen, "inference": "exact" if is_inferred_exactly(graph, exact) else "one-pass"}
 
     def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        return marginals(graph, p, params["retention"], judged, positive)
+        return marginals(graph, p, params["retention"], judged, positive, is_exact=params["inference"] == "exact")
 
 
-def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, judged: Bools, positive: Bools) -> Floats:
-    """Return q of Eq. 12, [R,C], if some criteria are not `judged` [R,C]: for a `positive` child [C] all of these
-    count as unmet, and for any other child as met, however many edges lie between (our reading).
+def is_inferred_exactly(graph: gear.Graph, exact: ExactInference) -> bool:
+    """Return whether `gear` infers a graph's marginals exactly under this setting."""
+    return exact == "auto" and graph.child_count <= gear.EXACT_CHILDREN
+
+
+def marginals(
+    graph: gear.Graph, p: Floats, retention: ArrayLike, judged: Bools, positive: Bools, is_exact: bool
+) -> Floats:
+    """Return q, [R,C], by exact inference or by Eq. 12, if some criteria are not `judged` [R,C]: for a `positive` child
+    [C] all of these count as unmet, and for any other child as met, however many edges lie between (our reading).
 
     Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
     if judged.all():
-        return graph.marginals(p, retention)
-    doubted = graph.marginals(p, retention, judged=judged, positive=np.ones_like(positive))
-    trusted = graph.marginals(p, retention, judged=judged, positive=np.zeros_like(positive))
+        return graph.exact_marginals(p, retention) if is_exact else graph.marginals(p, retention)
+    if is_exact:
+        doubted, trusted = (graph.exact_marginals(p, retention, judged, event) for event in (0.0, 1.0))
+    else:
+        doubted, trusted = (
+            graph.marginals(p, retention, judged, np.full(positive.shape, is_doubted)) for is_doubted in (True, False)
+        )
     return np.where(positive, doubted, trusted)
 
 

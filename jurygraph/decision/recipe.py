@@ -250,7 +250,10 @@ class _SpecBuilder:
         assert rubric is not None  # there are questions about its criteria
         weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
         inputs = self._member_inputs(evaluator_names, "rubric.if_skipped", weights, settings.if_skipped)
-        params = {"edges": [edge.model_dump() for edge in rubric.edges], "kappa": settings.kappa}
+        params = {
+            "edges": [edge.model_dump() for edge in rubric.edges],
+            **settings.model_dump(include={"kappa", "exact"}),
+        }
         with name_part("rubric"):
             return self._build_spec(RUBRIC, settings.aggregation, inputs, params)
 

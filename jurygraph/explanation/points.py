@@ -115,8 +115,8 @@ def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: f
     notes = [] if one.is_judged else ["not judged"]
     notes += [] if leaves else list(_rule_notes(one))
     notes += [note for note in [only and _leaf_note(only)] if note]
-    if one.has_edges and kappa is not None:
-        notes.append(f"κ {format_plain(kappa)}")
+    if one.inference is not None:
+        notes.append(one.inference if kappa is None else f"κ {format_plain(kappa)}, {one.inference}")
     return Line(
         component=term.name,
         names=(term.name,),
@@ -213,26 +213,28 @@ def _leaf_note(leaf: Leaf) -> str:
         return f"at most {format_plain(leaf.cap)} × {mean}, the mean of its hard constraints: {', '.join(hard)}{also}"
     if leaf.own_value is None:
         return f"{leaf.kind} constraint" if leaf.kind else ""
-    value, own = format_plain(leaf.value), format_plain(leaf.own_value)
+    return _describe_prerequisites(leaf, leaf.own_value)
+
+
+def _describe_prerequisites(leaf: Leaf, own_value: float) -> str:
+    """Describe how prerequisites reduced the own value of a criterion: by a factor each, or by one together."""
+    value, own = format_plain(leaf.value), format_plain(own_value)
     is_gain = leaf.share > 0  # a prerequisite without a value counts as unmet for a gain, and as met for a penalty
-    factors = [
-        (1.0 if not is_gain else kept or 0.0) if isinstance(parent, str) else parent + (1.0 - parent) * (kept or 0.0)
-        for parent, kept in leaf.prerequisites.values()
-    ]
-    has_retention = all(kept is not None for _, kept in leaf.prerequisites.values())
-    if has_retention and isclose(leaf.own_value * prod(factors), leaf.value, abs_tol=1e-9):
-        shown = (
-            f"{format_plain(factor)} ({_describe_parent(name, parent)}, λ {format_plain(kept)})"
-            for factor, (name, (parent, kept)) in zip(factors, leaf.prerequisites.items(), strict=True)
-        )
-        native = leaf.verdicts[0].native if len(leaf.verdicts) == 1 else None
-        return f"{value} = {own}{f' ({native})' if native else ''} × {' × '.join(shown)}"
-    parents = (_describe_parent(name, parent) for name, (parent, _) in leaf.prerequisites.items())
-    return f"counts {value} of its {own}, because it depends on {' and '.join(parents)}"
-
-
-def _describe_parent(name: str, value: float | str) -> str:
-    return f"{name}, {value}" if isinstance(value, str) else f"{name} at {format_plain(value)}"
+    shown, factors = [], []
+    for name, (parent, kept) in leaf.prerequisites.items():
+        shown.append(f"{name}, {parent}" if isinstance(parent, str) else f"{name} at {format_plain(parent)}")
+        held = (0.0 if is_gain else 1.0) if isinstance(parent, str) else parent
+        factors.append(held + (1.0 - held) * (kept or 0.0))
+    is_product = isclose(own_value * prod(factors), leaf.value, abs_tol=1e-9)
+    retention = [kept for _, kept in leaf.prerequisites.values() if kept is not None]
+    if len(retention) < len(shown) or (len(shown) == 1 and not is_product):
+        return f"counts {value} of its {own}, because it depends on {' and '.join(shown)}"
+    shown = [f"{one}, λ {format_plain(kept)}" for one, kept in zip(shown, retention, strict=True)]
+    product = " × ".join(f"{format_plain(factor)} ({one})" for factor, one in zip(factors, shown, strict=True))
+    if not is_product:  # prerequisites of their own that they share make them hold together
+        product = f"{format_plain(leaf.value / own_value)} (together: {'; '.join(shown)})"
+    native = leaf.verdicts[0].native if len(leaf.verdicts) == 1 else None
+    return f"{value} = {own}{f' ({native})' if native else ''} × {product}"
 
 
 def _rule_notes(one: ExplainedTerm) -> Iterator[str]:

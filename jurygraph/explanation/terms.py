@@ -202,9 +202,11 @@ class ExplainedTerm:
         return self._explained.trace.reward.diagnostics.get(self.term.name, {})
 
     @property
-    def has_edges(self) -> bool:
-        """Return True for a rubric with a graph that keeps a share λ of unsupported credit."""
-        return bool(self._combiner == "gear" and self._params.get("parents"))
+    def inference(self) -> str | None:
+        """Describe how a rubric's graph keeps a share λ of unsupported credit; None without such a graph."""
+        if self._combiner != "gear" or not self._params["parents"]:
+            return None
+        return "exact inference" if self._params["inference"] == "exact" else "one-pass update"
 
     def _is_unjudged(self, name: str) -> bool:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""

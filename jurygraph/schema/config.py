@@ -27,6 +27,7 @@ from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
+ExactInference = Literal["auto", "never"]
 """Names of the combiners that aggregate a rubric's criteria by their signed weights."""
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
@@ -179,10 +180,14 @@ class WeightsConfig(FrozenModel):
 
 
 class RubricConfig(FrozenModel):
-    """The aggregation of a rubric's criteria (GEAR); `if_skipped` says how a criterion skipped by `when` counts."""
+    """The aggregation of a rubric's criteria (GEAR); `if_skipped` says how a criterion skipped by `when` counts.
+
+    With `exact: auto`, `gear` infers exactly if at most ten criteria of a rubric depend on another.
+    """
 
     aggregation: Aggregation = "gear"
     kappa: NonNegative = 1.0
+    exact: ExactInference = "auto"
     if_skipped: SkippedRule | None = None
 
 

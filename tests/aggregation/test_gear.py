@@ -125,44 +125,98 @@ class TestExactMarginals:
         np.testing.assert_allclose(q, expected, rtol=0, atol=1e-14)
 
     @given(rubrics(), kappas)
-    def test_the_update_is_exact_where_parents_are_independent(self, rubric: Rubric, kappa: float) -> None:
+    def test_where_the_update_is_exact_both_have_the_same_bits(self, rubric: Rubric, kappa: float) -> None:
         factors = gear.retention(rubric.kinds, kappa)
         exact = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, factors)
         clear = [i for i in range(rubric.n) if has_independent_parents(i, rubric.edges)]
-        np.testing.assert_allclose(marginals_of(rubric, kappa)[:, clear], exact[:, clear], rtol=0, atol=1e-13)
+        assert marginals_of(rubric, kappa)[:, clear].tobytes() == exact[:, clear].tobytes()
 
     def test_a_tree_is_exact_throughout(self) -> None:
         p = np.linspace(0.1, 0.9, 7)
         tree = ([0, 0, 1, 1, 2, 2], [1, 2, 3, 4, 5, 6])
         factors = [0.2, 0.6, 0.0, 0.2, 0.6, 1.0]
-        np.testing.assert_allclose(
-            gear.marginals(p, *tree, factors), gear.exact_marginals(p, *tree, factors), atol=1e-15
-        )
+        assert gear.marginals(p, *tree, factors).tobytes() == gear.exact_marginals(p, *tree, factors).tobytes()
 
-    @pytest.mark.parametrize(("states", "blocks"), [(16, [2, 2, 1]), (7, [1] * 5), (64, [5])])
-    def test_states_are_enumerated_in_batches_of_at_least_one_response(
+    @given(rubrics())
+    def test_kappa_zero_is_flat_bit_for_bit(self, rubric: Rubric) -> None:
+        factors = gear.retention(rubric.kinds, 0.0)
+        q = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, factors)
+        assert q.tobytes() == rubric.p.tobytes()
+
+    @given(rubrics(), kappas)
+    def test_it_lies_between_the_update_and_the_local_scores(self, rubric: Rubric, kappa: float) -> None:
+        """Criteria that share a prerequisite hold together, so their product is never below that of their means."""
+        q = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa))
+        assert (q <= rubric.p).all()
+        assert (q >= marginals_of(rubric, kappa) - 1e-15).all()
+
+    @given(rubrics(), st.data())
+    def test_a_higher_score_lowers_no_marginal(self, rubric: Rubric, data: st.DataObject) -> None:
+        place = data.draw(st.integers(0, rubric.n - 1))
+        raised = rubric.p.copy()
+        raised[:, place] = data.draw(st.floats(float(raised[:, place].max()), 1.0))
+        factors = gear.retention(rubric.kinds)
+        low, high = (gear.exact_marginals(p, rubric.parents, rubric.children, factors) for p in (rubric.p, raised))
+        assert (high >= low).all()
+
+    @given(rubrics(largest=6), st.data(), st.sampled_from([0.0, 1.0]))
+    def test_an_unjudged_criterion_is_a_fixed_event_for_its_children(
+        self, rubric: Rubric, data: st.DataObject, event: float
+    ) -> None:
+        judged = np.array(data.draw(st.lists(st.booleans(), min_size=rubric.n, max_size=rubric.n)))
+        factors = gear.retention(rubric.kinds)
+        found = gear.compile(rubric.n, rubric.parents, rubric.children).exact_marginals(
+            rubric.p, factors, judged, event
+        )
+        kept = [place for place, child in enumerate(rubric.children) if judged[child]]
+        edges = [rubric.edges[place] for place in kept]
+        fixed = np.where(judged, rubric.p, event)
+        for row, expected in zip(found, fixed.tolist(), strict=True):
+            alone = eq_9(expected, edges, factors[kept].tolist())
+            np.testing.assert_allclose(row[judged], np.array(alone)[judged], rtol=0, atol=1e-14)
+
+    def test_states_are_enumerated_over_criteria_with_a_parent_alone(self) -> None:
+        roots, children = 30, 10
+        parents = [*range(roots), *([roots] * (children - 1)), *range(roots + 1, roots + children - 1)]
+        ends = [*(roots + i % children for i in range(roots)), *range(roots + 1, roots + children)]
+        ends += range(roots + 2, roots + children)
+        graph = gear.compile(roots + children, parents, ends)
+        p, factors = np.linspace(0.4, 0.9, 2 * graph.n).reshape(2, -1), np.full(graph.edge_count, 0.2)
+        assert graph.child_count == children
+        q, update = graph.exact_marginals(p, factors), graph.marginals(p, factors)
+        assert (q[:, : roots + 2] == update[:, : roots + 2]).all()
+        assert (q[:, roots + 2 :] > update[:, roots + 2 :]).all()
+
+    @pytest.mark.parametrize(("states", "blocks"), [(8, [2, 2, 1]), (3, [1] * 5), (64, [5])])
+    def test_responses_are_inferred_in_batches_of_at_least_one(
         self, states: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        summed: list[int] = []
+        sizes: list[int] = []
 
-        def enumerate_counted(graph: gear.Graph, p: np.ndarray, factors: list[float]) -> np.ndarray:
-            summed.append(len(p))
-            return enumerate_rows(graph, p, factors)
+        def infer_counted(p: np.ndarray, *rest: Any) -> np.ndarray:
+            sizes.append(p.shape[1])
+            return infer(p, *rest)
 
-        enumerate_rows = gear.Graph._enumerate_rows
+        infer = gear._infer
+        p = np.linspace(0.1, 0.9, 25).reshape(5, 5)
+        judged = p > 0.3
+        whole = gear.compile(5, *DIAMOND).exact_marginals(p, [0.2] * 5, judged)
         monkeypatch.setattr(gear, "STATES_PER_BATCH", states)
-        monkeypatch.setattr(gear.Graph, "_enumerate_rows", enumerate_counted)
-        p = np.linspace(0.1, 0.9, 15).reshape(5, 3)
-        found = gear.exact_marginals(p, [0, 1], [1, 2], [0.2, 0.6])
-        assert summed == blocks
-        np.testing.assert_allclose(found, gear.marginals(p, [0, 1], [1, 2], [0.2, 0.6]), atol=1e-15)
+        monkeypatch.setattr(gear, "_infer", infer_counted)
+        found = gear.compile(5, *DIAMOND).exact_marginals(p, [0.2] * 5, judged)
+        assert sizes == blocks
+        assert found.tobytes() == whole.tobytes()
 
-    def test_twenty_criteria_and_no_more(self) -> None:
-        p = np.linspace(0.5, 1.0, 100).reshape(5, 20)  # more responses than are enumerated at once
-        exact = gear.exact_marginals(p, *chain(20), [0.2] * 19)
-        np.testing.assert_allclose(exact, gear.marginals(p, *chain(20), [0.2] * 19), atol=1e-12)
-        with pytest.raises(GraphError, match="21 criteria have too many states"):
-            gear.exact_marginals(np.full(21, 0.9), *chain(21), [0.2] * 20)
+    def test_twenty_criteria_with_a_parent_and_no_more(self) -> None:
+        p = np.linspace(0.5, 1.0, 105).reshape(5, 21)
+        exact = gear.exact_marginals(p, *chain(21), [0.2] * 20)
+        assert exact.tobytes() == gear.marginals(p, *chain(21), [0.2] * 20).tobytes()
+        with pytest.raises(GraphError, match="21 criteria with a parent have too many states"):
+            gear.exact_marginals(np.full(22, 0.9), *chain(22), [0.2] * 21)
+
+    def test_an_unjudged_criterion_holds_or_does_not(self) -> None:
+        with pytest.raises(GraphError, match=r"unjudged is 0.5: 0 or 1 is needed"):
+            gear.compile(5, *DIAMOND).exact_marginals(DIAMOND_P, [0.2] * 5, [True] * 5, 0.5)
 
 
 class TestHard:

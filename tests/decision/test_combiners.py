@@ -167,9 +167,29 @@ def test_retention_of_an_edge_is_its_own_or_the_base_of_its_kind_to_the_power_ka
 
 @pytest.mark.parametrize("kind", ["weak", "strong", "activation"])
 def test_without_kappa_gear_is_flat(kind: str) -> None:
-    edges = [make_edge("a", "b", kind), make_edge("b", "c", kind, 0.0)]
+    edges = [make_edge("a", "b", kind), make_edge("b", "c", kind, 0.0), make_edge("a", "c", kind)]
     flat = run_combiner("flat", criteria_chain(), edges=edges)
-    assert run_combiner("gear", criteria_chain(), edges=edges, kappa=0.0).value.tobytes() == flat.value.tobytes()
+    for exact in ("auto", "never"):
+        gear = run_combiner("gear", criteria_chain(), edges=edges, kappa=0.0, exact=exact)
+        assert gear.value.tobytes() == flat.value.tobytes()
+
+
+def test_exact_inference_and_one_pass_give_a_tree_the_same_bits() -> None:
+    exact, one_pass = (run_combiner("gear", criteria_chain(), edges=CHAIN, exact=how) for how in ("auto", "never"))
+    assert exact.value.tobytes() == one_pass.value.tobytes()
+
+
+@pytest.mark.parametrize(("exact", "half"), [("auto", 0.5 + 0.5 * 0.04), ("never", 0.6**2)])
+def test_exact_inference_sees_that_two_prerequisites_fail_together(exact: str, half: float) -> None:
+    """Both depend on one that was not judged: it does not hold for a gain, and does for a penalty."""
+    cells = {"a": matrix(0.0, judged=False), "b": matrix(1.0), "c": matrix(1.0), "d": matrix(1.0)}
+    edges = [make_edge("a", "b", "activation"), make_edge("a", "c", "activation")]
+    edges += [make_edge("b", "d", retention=0.2), make_edge("c", "d", retention=0.2)]
+    assert parts_of("gear", cells, edges=edges, exact=exact)["d"] == pytest.approx(0.04, abs=1e-15)
+    cells |= {"d": matrix(1.0, weight=-1.0)}
+    assert parts_of("gear", cells, edges=edges, exact=exact)["d"] == 1.0
+    cells |= {"a": matrix(0.5)}
+    assert parts_of("gear", cells, edges=edges, exact=exact)["d"] == pytest.approx(half, abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +269,7 @@ def test_a_cycle_is_named_by_the_ids_of_its_criteria(name: str) -> None:
         ({"edges": [make_edge("a", "b"), make_edge("a", "b", "weak")]}, "have an edge already"),
         ({"edges": [{"parent": "a"}]}, "edges: child: Field required; an edge has a parent, a child and a kind"),
         ({"kappa": -1.0, "edges": [make_edge("a", "b")]}, "kappa is -1.0"),
+        ({"exact": True}, "exact is True; expected auto or never"),
         ({"threshold": 0.5}, "takes no parameter 'threshold'"),
     ],
 )
@@ -301,6 +322,7 @@ def combiner_groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], li
     ]
     combiner = load_combiner(name)
     params = {"edges": edges, "kappa": draw(st.floats(0.0, 3.0))} if rubric else {}
+    params |= {"exact": draw(st.sampled_from(["auto", "never"]))} if rubric else {}
     if welfare:
         hard = {each: [0] for each in names if draw(st.booleans())}
         soft = {each: [fillings_of_group[0][each].value.shape[1] - 1] for each in names}

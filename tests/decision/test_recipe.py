@@ -1,6 +1,7 @@
 """The recipe: signed weights, gates, scale and clip, refused when the plan is made rather than when it is too late."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -348,14 +349,30 @@ DIAMOND = task(
 DIAMOND_SAID = {f"met@r{i}": 0.5 if i == 1 else 0.9 for i in range(1, 6)}
 
 
-def test_the_diamond_through_the_gear_combiner() -> None:
-    (reward,) = reward_responses({"evaluators": [MET]}, DIAMOND, response_with("a", DIAMOND_SAID))
+@pytest.mark.parametrize(
+    ("rubric", "inference", "r4", "r5"),
+    [({}, "exact", 0.4341312, 0.492574464), ({"exact": "never"}, "one-pass", 0.3594816, 0.438826752)],
+)
+def test_a_small_graph_is_inferred_exactly_unless_told_otherwise(
+    rubric: dict[str, str], inference: str, r4: float, r5: float
+) -> None:
+    config = {"evaluators": [MET], "rubric": rubric}
+    assert make_plan(config, DIAMOND).decision.specs[0].params["inference"] == inference
+    (reward,) = reward_responses(config, DIAMOND, response_with("a", DIAMOND_SAID))
     q = reward.parts["rubric"]
     assert q["r1"] == 0.5
     assert q["r2"] == q["r3"] == pytest.approx(0.9 * 0.6)
-    assert q["r4"] == pytest.approx(0.9 * 0.632**2)
-    assert q["r5"] == pytest.approx(0.439, abs=0.0005)
+    assert (q["r4"], q["r5"]) == pytest.approx((r4, r5), abs=1e-12)
     assert reward.value == pytest.approx(sum(q.values()) / 5)
+
+
+@pytest.mark.parametrize(("children", "inference"), [(10, "exact"), (11, "one-pass")])
+def test_more_than_ten_criteria_with_a_prerequisite_are_inferred_in_one_pass(children: int, inference: str) -> None:
+    names = [f"c{place:02}" for place in range(children + 1)]
+    roots = [f"root{place}" for place in range(12)]  # do not count
+    edges = [(one, name, "weak") for one, name in pairwise(names)]
+    about = task(*map(criterion, [*names, *roots]), edges=[*edges, *((root, "c01", "weak") for root in roots)])
+    assert make_plan({"evaluators": [MET]}, about).decision.specs[0].params["inference"] == inference
 
 
 def test_kappa_0_is_the_flat_reward() -> None:
@@ -659,7 +676,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
         ("tone", 1.0, 1, "mean"),
     ]
     assert {one.name: one.params for one in decision.specs if one.params} == {
-        "rubric": {"parents": [1], "children": [0], "retention": [0.5]},
+        "rubric": {"parents": [1], "children": [0], "retention": [0.5], "inference": "exact"},
         "stakeholders": {"hard": {"ann": [1]}, "cap": 0.5},
     }
     found = [

@@ -38,8 +38,10 @@ POINTS = re.compile(
     rf"(?:(?P<native>{N}) on a scale of (?P<low>{N}) to (?P<high>{N}) \((?P<on_scale>{N})\)|(?P<value>{N})(?: of 1)?), "
     rf"weight (?P<weight>{N}(?:/{N})?(?: × {N}(?:/{N})?)*)(?=[.; ])"
 )
-PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))?((?: × {N} \([^()]+ λ {N}\))+)")
+PRODUCT = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))?((?: × {N} \([^():]+ λ {N}\))+)")
 FACTOR = re.compile(rf" × ({N}) \((?:[^()]* at ({N})|[^()]*, not judged), λ ({N})\)")
+TOGETHER = re.compile(rf"; ({N}) = ({N})(?: \({N} on a scale [^()]*\))? × ({N}) \(together: ([^()]+ λ {N})\)")
+PARENT = re.compile(rf"(?: at ({N})|, not judged), λ ({N})(?:;|$)")
 CAP = re.compile(rf"; at most ({N}) × ({N}), the mean of its hard constraints: ([^();]+?)(?:;| \()")
 GATE = re.compile(rf"gate: .* → ({N}) (?:- \(1 - ({N})\) × ({N}) points of .*|× \(1 - ({N})\)) = ({N})")
 SCALE = re.compile(rf"Scale: ({N}) × ({N}) = ({N})\.")
@@ -102,6 +104,11 @@ def check_notes(line: str) -> None:
                 assert float(factor) == pytest.approx(float(parent) + (1 - float(parent)) * float(kept), abs=2e-4)
             else:
                 assert factor in (kept, "1"), line
+    for value, own, factor, text in TOGETHER.findall(line):
+        require_within(value, *product_ends([ends(own), ends(factor)]), 0.5, line)
+        alone = [float(kept) + (1 - float(kept)) * float(held or 0) for held, kept in PARENT.findall(text)]
+        assert len(alone) == text.count("; ") + 1 > 1, line
+        assert prod(alone) - 3e-4 <= float(factor) <= min(alone) + 2e-4, line
     for cap, share, constraints in CAP.findall(line):
         scores = [float(one.rpartition(" ")[2]) for one in constraints.split(", ")]
         assert float(share) == pytest.approx(sum(scores) / len(scores), abs=1e-4), line

@@ -394,12 +394,14 @@ def test_a_panel_describes_how_its_votes_become_one_level():
 
 
 def test_a_rubric_lists_its_criteria_and_reductions_by_unmet_prerequisites():
-    rubric = component("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
+    rubric = component(
+        "rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2], inference="exact"
+    )
     decision = Decision(specs=(rubric,))
     low, high = verdict("a", score=0.25), verdict("b", score=1.0)
     explanation = Explanation(decide(decision, low, high), decision, (), config=Config(evaluators=["criteria"]))
     assert points_of(explanation.sentences()) == [
-        "Lost 0.675: rubric 0.325 of 1, weight 1; κ 1.",
+        "Lost 0.675: rubric 0.325 of 1, weight 1; κ 1, exact inference.",
         "  Lost 0.375: a 0.25 of 1, weight 1 × 1/2.",
         "  Lost 0.3: b 0.4 of 1, weight 1 × 1/2; 0.4 = 1 × 0.4 (a at 0.25, λ 0.2).",
     ]
@@ -408,6 +410,27 @@ def test_a_rubric_lists_its_criteria_and_reductions_by_unmet_prerequisites():
     hard = Decision(specs=(rubric.model_copy(update={"combiner": "hard-local"}),))
     line = "counts 0 of its 1, because it depends on a at 0.25"
     assert line in str(Explanation(decide(hard, low, high), hard, ()))
+
+
+def test_prerequisites_that_share_one_of_their_own_reduce_a_criterion_together():
+    criteria = [(name, 1.0) for name in "abcd"]
+    edges = {"parents": [0, 0, 1, 2], "children": [1, 2, 3, 3], "retention": [0.2] * 4}
+    scores = dict(zip("abcd", (0.5, 0.9, 0.9, 0.9), strict=True))
+    verdicts = [verdict(name, score=score) for name, score in scores.items()]
+    for inference, shown in (
+        (
+            "exact",
+            "d 0.4341 of 1, weight 1 × 1/4; 0.4341 = 0.9 × 0.4824 (together: b at 0.54, λ 0.2; c at 0.54, λ 0.2)",
+        ),
+        (
+            "one-pass",
+            "d 0.3595 of 1, weight 1 × 1/4; 0.3595 = 0.9 × 0.632 (b at 0.54, λ 0.2) × 0.632 (c at 0.54, λ 0.2)",
+        ),
+    ):
+        decision = Decision(specs=(component("rubric", "gear", *criteria, **edges, inference=inference),))
+        lines = explanation_sentences(decide(decision, *verdicts), decision)
+        assert lines[1].endswith("; exact inference." if inference == "exact" else "; one-pass update.")
+        assert any(shown in line for line in lines)
 
 
 def test_a_part_without_a_verdict_is_marked_as_not_judged():
@@ -462,12 +485,14 @@ def test_what_does_not_apply_is_never_shown_as_0():
         assert "diagnostics of people: group utility 0.7000, least utility 0.4000, gini 0.2143, jain 0.8448" in shown
         table = shown[next(place for place, line in enumerate(shown) if line.startswith("stakeholder ")) :]
         assert [line.split()[-2:] for line in table[2:5]] == [["-", "-"], ["0.4000", "60%"], ["1.0000", "0%"]]
-    rubric = component("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
+    rubric = component(
+        "rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2], inference="exact"
+    )
     decision = Decision(specs=(rubric,))
     one = decide(decision, verdict("a", status="not_applicable"), verdict("b", score=1.0))
     (line,) = points_of(explanation_sentences(one, decision))
-    assert line == "Lost 0.8: rubric 0.2 of 1, weight 1; 0.2 = 1 × 0.2 (a, not applicable, λ 0.2)."
-    assert "rubric consists of a -, b 0.2000" in show_lines(one, decision)
+    assert line == "Lost 0.8: rubric 0.2 of 1, weight 1; 0.2 = 1 × 0.2 (a, not applicable, λ 0.2); exact inference."
+    assert "rubric consists of a -, b 0.2000; exact inference" in show_lines(one, decision)
     dropping = Decision(specs=(rubric,), group_rule="drop-criterion")
     other = verdict("a", about="s", status="abstained")
     own = verdict("a", score=1.0), verdict("b", score=1.0)
@@ -476,7 +501,9 @@ def test_what_does_not_apply_is_never_shown_as_0():
 
 
 def test_a_penalty_that_was_not_judged_says_so_where_it_costs_nothing():
-    rubric = component("rubric", "gear", ("a", 1.0), ("bad", 1.0), parents=[0], children=[1], retention=[0.0])
+    rubric = component(
+        "rubric", "gear", ("a", 1.0), ("bad", 1.0), parents=[0], children=[1], retention=[0.0], inference="exact"
+    )
     penalty = rubric.inputs["bad"].model_copy(update={"weights": (-1.0,)})
     rubric = rubric.model_copy(update={"inputs": {**rubric.inputs, "bad": penalty}})
     unmet, unjudged = verdict("a", score=0.0), verdict("bad", status="abstained")
@@ -697,6 +724,7 @@ def make_rubric(criteria: int) -> tuple[Trace, Decision]:
         "parents": list(range(criteria - 1)),
         "children": list(range(1, criteria)),
         "retention": [0.2] * (criteria - 1),
+        "inference": "exact",
     }
     component = ComponentSpec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
     verdicts = [

@@ -40,8 +40,8 @@ VERSIONS = {
     "direct": ("1", "7207768d953fcbcce0c9a7441dc0773b46afaccb1c1af1f575f159d86d185898"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
-    "graph-edges": ("1", "5906f566d7b7d0e8eb42eda86f1f161358180724bf7edcf60264e0cfed383195"),
-    "graph-roles": ("1", "7e22832e103470ba0f9228851faf988182d1200f599aa2b11f506472b262bddf"),
+    "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
+    "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
     "items": ("1", "ae0fc62796f194e97a1c82253ee24c2cbd61e583581ac3ba2498257831527808"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
@@ -91,10 +91,18 @@ FILLED: dict[str, dict[str, Any]] = {
         ],
     },
     "profile": {"query": "Write a letter.", "profile": "likes cats"},
-    "graph-roles": {"query": "Write a letter.", "domain": "- It is a letter.", "rubric": '{"id": "a"}', "asked": '"a"'},
+    "graph-roles": {
+        "query": "Write a letter.",
+        "domain": "- It is a letter.",
+        "about": '{"domain": "letters"}',
+        "rubric": '{"id": "a"}',
+        "asked": '"a"',
+    },
     "graph-edges": {
         "query": "Write a letter.",
         "domain": "- It is a letter.",
+        "about": '{"domain": "letters"}',
+        "worked_examples": "- parent, child: none.",
         "criteria": '{"id": "a"}',
         "pairs": '{"parent": "a", "child": "b"}',
     },
@@ -125,7 +133,7 @@ FILLED: dict[str, dict[str, Any]] = {
 }
 """What each prompt can be filled with."""
 
-OURS = {"question", "domain"}
+OURS = {"question", "domain", "worked_examples"}
 """Variables whose texts nobody else wrote: another prompt of ours, and what we or the user say of a field."""
 
 MANNERS = [RenderOptions(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]

@@ -458,6 +458,7 @@ rubric_configs = strategy(
     schema.RubricConfig,
     aggregation=one_of("flat", "gear", "hard-local", "hard-transitive"),
     kappa=positives,
+    exact=one_of("auto", "never"),
     if_skipped=optional(one_of("left-out", "zero")),
 )
 panel_configs = strategy(

@@ -1,6 +1,6 @@
 """The annotator: batches of questions to a model about a rubric, from whose answers a graph is built.
 
-It sees the query and the rubric, and never a response.
+It sees the query, the rubric and the field of the task, and never a response.
 """
 
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.graph_annotator import validation
-from jurygraph.agents.graph_annotator.domains import Domain
+from jurygraph.agents.graph_annotator.domains import Domain, field_metadata
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, EdgesReply, Pair, RolesReply
 from jurygraph.messages import quote, shorten
@@ -36,7 +36,8 @@ class Annotator:
     def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
         self._task, self._domain, self._client = task, domain, client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
-        self._shared_variables = {"domain": domain.text, "query": query_text(task.query)}
+        about = _lines({name: value} for name, value in field_metadata(task).items())
+        self._shared_variables = {"domain": domain.text, "about": about, "query": query_text(task.query)}
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
@@ -52,12 +53,14 @@ class Annotator:
     async def edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], batch: int, votes: int) -> list[Batch]:
         """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
-        Every sample has another order of the pairs: a model that always answers the same question alike would be a
-        panel of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
+        The order of a request's pairs says nothing of their ids, so that a model that favours the first favours no
+        criterion. Every sample has another order: a model that always answers the same question alike would be a panel
+        of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
         from jurygraph.models.judge_client import each_answered
 
-        batches = _batches(pairs, batch)
+        query = self._shared_variables["query"]
+        batches = [sorted(one, key=lambda pair: digest_of([query, *pair])) for one in _batches(pairs, batch)]
         firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
         rotated = (([*batch[first:], *batch[:first]], sample) for batch, sample, first in firsts)
         results = await each_answered(self._ask_edges(batch, roles, sample) for batch, sample in rotated)
@@ -67,7 +70,8 @@ class Annotator:
     def source(self) -> EdgeSource:
         """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
-        prompt_digest = digest_of([prompt.id, prompt.full_version, *map(list, prompt.sections), self._domain.text])
+        texts = [*map(list, prompt.sections), self._domain.text, self._domain.examples]
+        prompt_digest = digest_of([prompt.id, prompt.full_version, *texts])
         return EdgeSource(self._client.model, prompt_digest[:16])
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
@@ -90,7 +94,12 @@ class Annotator:
         criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
         shown = ({"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria)
         listed = ({**pair._asdict(), "relations": validation.kinds_between(roles, pair)} for pair in pairs)
-        variables = {**self._shared_variables, "criteria": _lines(shown), "pairs": _lines(listed)}
+        variables = {
+            **self._shared_variables,
+            "worked_examples": self._domain.examples,
+            "criteria": _lines(shown),
+            "pairs": _lines(listed),
+        }
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
         prompt, form = load_prompt("graph-edges"), validation.edges_reply_model(tuple(pairs))
         request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)

@@ -47,10 +47,11 @@ def annotate(
 ) -> None:
     """Annotate which criteria depend on which (GEAR), with a model.
 
-    F gets a copy of TASKS with the annotated graphs. The model sees the query and the rubric, never a response. Each
-    criterion gets a role; pairs whose roles allow an edge are sent to the model, twelve per request. Edges that are
-    invalid, contradict the roles or close a cycle are rejected, and recorded in F with the reason. Roles and edges
-    given in TASKS are kept. Edit F as you like, and score F itself or pass it to `jurygraph score --edges-from`.
+    F gets a copy of TASKS with the annotated graphs. The model sees the query, the rubric and the field of the
+    task, never a response. Each criterion gets a role; pairs whose roles allow an edge are sent to the model,
+    twelve per request. Edges that are invalid, contradict the roles or close a cycle are rejected, and recorded in
+    F with the reason. Roles and edges given in TASKS are kept. Edit F as you like, and score F itself or pass it to
+    `jurygraph score --edges-from`.
 
     Graphs that F, or the file of --edges-from, already has are kept, and only changes since are sent to the model;
     running the same command again sends nothing. If TASKS changed, choose another F and pass the old one with

@@ -194,6 +194,7 @@ def _print_credit_omissions(report: "CreditReport") -> None:
 def _credit_lines(report: "CreditReport") -> Iterator[str]:
     census, methods = report.census, report.methods
     totals = f"{census.examples} responses to {census.rubrics} rubrics, {census.graphs} of them with edges"
+    totals += f", {census.exact} inferred exactly"
     yield f"{totals}; κ = {report.kappa:g}"
     draws = f"95 % intervals: {report.resamples} resamples, seed {report.seed}"
     yield f"cases: edges with a child that is met: {', '.join(report.kinds)}; {draws}"
@@ -240,7 +241,7 @@ def _exactness_table(report: "CreditReport") -> Iterator[str]:
     exact, correlation = report.exact, report.exact.reward_correlation
     rows: list[list[object]] = [
         ["graph-response pairs", exact.pairs],
-        ["omitted: more than 20 criteria", exact.too_large],
+        ["omitted: over 20 with a parent", exact.too_large],
         ["omitted: not fully judged", exact.unjudged],
         ["mean criteria per pair", exact.criteria],
         ["marginal MAE", _format_small(exact.marginal_mae)],

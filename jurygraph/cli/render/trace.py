@@ -111,10 +111,11 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
 
 
 def _parts_line(one: ExplainedTerm) -> str:
-    """Return the parts of a component, with a dash for an input that does not apply."""
+    """Return the parts of a component, with a dash for an input that does not apply, and how its graph was used."""
     rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
     shown = ", ".join(f"{part} {'*' * (part in one.unjudged)}{format_number(value)}" for part, value in rows)
-    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}"
+    inference = "" if one.inference is None else f"; {one.inference}"
+    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}{inference}"
 
 
 def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator[str]:

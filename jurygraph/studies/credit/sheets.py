@@ -20,6 +20,7 @@ from jurygraph.decision.combiners import (
     HardLocal,
     HardTransitive,
     input_means,
+    is_inferred_exactly,
     judged_criteria,
     marginals,
     signed_weights,
@@ -29,6 +30,7 @@ from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.schema import ComponentSpec, Edge, Rubric
+from jurygraph.schema.config import ExactInference
 
 _HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}
 _RULES = {Flat.name, Gear.name, *_HARD}
@@ -47,6 +49,7 @@ class RubricSheet:
         base: λ of each edge at κ = 1 [E].
         p: local event scores [R, C]; missing ones are filled by the run's failure rule.
         is_judged: True where a score was judged [R, C].
+        exact: the run's setting of exact inference, which decides by the size of a graph.
         weights, applied_weights: signed weights [C], and per response [R, C]: 0 where a criterion does not apply.
         hard: scores under hard gating [R, C], by the name of the rule.
     """
@@ -61,6 +64,7 @@ class RubricSheet:
     base: tuple[float, ...]
     p: Floats
     is_judged: Bools
+    exact: ExactInference
     weights: Floats
     applied_weights: Floats
     hard: Mapping[str, Floats]
@@ -71,7 +75,9 @@ class RubricSheet:
 
     def gated_scores(self, retention: ArrayLike, graph: gear.Graph | None = None) -> Floats:
         """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it."""
-        return marginals(graph or self.graph, self.p, retention, self.is_judged, self.weights > 0)
+        graph = graph or self.graph
+        is_exact = is_inferred_exactly(graph, self.exact)
+        return marginals(graph, self.p, retention, self.is_judged, self.weights > 0, is_exact)
 
     def judged_edges(self) -> Bools:
         """Return a mask of the edges whose ends were both judged, [R, E]."""
@@ -107,10 +113,10 @@ class Sheets:
 def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
     """Return the sheets of a run, re-scored ones by their own decisions; `report` is called with 1 for each task.
 
-    The edges are the task's own, also under flat aggregation, and κ is the run's. Left out and counted are tasks whose
-    texts were erased, because their edges are no longer known; tasks without a rubric, or with one whose edges form a
-    cycle or are not those that counted; responses whose reward failed; and those to which no criterion of positive
-    weight applies.
+    The edges are the task's own, also under flat aggregation; κ and inference are the run's. Left out and counted are
+    tasks whose texts were erased, because their edges are no longer known; tasks without a rubric, or with one whose
+    edges form a cycle or are not those that counted; responses whose reward failed; and those to which no criterion of
+    positive weight applies.
 
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """
@@ -144,11 +150,12 @@ def _find_rubric(run: Run, task_id: str) -> tuple[ComponentSpec, Rubric] | str:
     if spec is None or task.rubric is None or set(spec.inputs) != {one.id for one in task.rubric.criteria}:
         return "tasks without a rubric that counts by its criteria"
     try:
-        params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, "kappa": run.config.rubric.kappa})
+        settings = run.config.rubric.model_dump(include={"kappa", "exact"})
+        params = Gear().freeze(spec.inputs, {"edges": task.rubric.edges, **settings})
     except GraphCycleError:  # possible under `flat`, which ignores edges
         return "tasks whose edges form a cycle"
-    if spec.combiner != Flat.name and any(spec.params[name] != params[name] for name in params):
-        return "tasks of which the config states other edges or another κ than their rubric and the run"
+    if spec.combiner != Flat.name and any(value != params[name] for name, value in spec.params.items()):
+        return "tasks of which the config states other edges, κ or inference than their rubric and the run"
     return spec, task.rubric
 
 
@@ -183,6 +190,7 @@ def _add_sheet(
         base=tuple(params["retention"]),
         p=p[kept],
         is_judged=judged_criteria(matrices)[kept],
+        exact=run.config.rubric.exact,
         weights=weights,
         applied_weights=np.where(applies, weights, 0.0)[kept],
         hard={

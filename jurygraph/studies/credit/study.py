@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 from pydantic import Field
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from jurygraph.aggregation import gear
 from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.decision.combiners import is_inferred_exactly
 from jurygraph.schema import FrozenModel, digest_of
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.rubric import Kind
@@ -22,9 +21,6 @@ from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
-
-MAX_EXACT_CRITERIA = 20
-"""Maximum number of criteria for exact inference: more have too many states to enumerate."""
 
 Report = Callable[[int], None]
 Scoring = Callable[[RubricSheet], Floats]
@@ -102,15 +98,16 @@ class Ablations(FrozenModel):
 class Census(FrozenModel):
     """Sizes of the data.
 
-    `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge. Of the
-    `edges` (counted once for each example), `unjudged` are no cases, because an end was not judged or does not apply.
-    `left_out` counts tasks and responses by reason.
+    `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge; of
+    these, `exact` are inferred exactly. Of the `edges` (counted once for each example), `unjudged` are no cases,
+    because an end was not judged or does not apply. `left_out` counts tasks and responses by reason.
     """
 
     tasks: Count
     responses: Count
     rubrics: Count
     graphs: Count
+    exact: Count
     examples: Count
     edges: Count
     unjudged: Count
@@ -120,8 +117,9 @@ class Census(FrozenModel):
 class Agreement(FrozenModel):
     """Exact against approximate marginals, and the resulting rewards, over pairs of a graph and a response.
 
-    `pairs` were compared. Left out were `too_large` pairs, of rubrics with more than 20 criteria, and `unjudged` pairs,
-    in which a criterion was not judged or does not apply: its replacement score is not part of the model. Responses to
+    `pairs` were compared. Left out were `too_large` pairs, of rubrics in which more than 20 criteria have a parent, and
+    `unjudged` pairs, in which a criterion was not judged or does not apply: its replacement score is not part of the
+    model. Responses to
     rubrics without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None
     also if either kind of reward is constant.
     """
@@ -140,9 +138,9 @@ class Loss(FrozenModel):
     avoided.
 
     `mean_loss` is the mean over the `responses` in which it was judged, `most` the greatest loss, of response
-    `max_loss_response`. `parent` is the one that takes most over these responses: for q = p Π f, the mean of
-    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f; `kind`, `retention` (λ at the run's κ) and `reason`
-    are those of its edge.
+    `max_loss_response`. `parent` is the one that takes most over these responses: the mean of
+    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ at the run's κ) and
+    `reason` are those of its edge.
     """
 
     task: Id
@@ -212,6 +210,7 @@ class CreditStudy:
         cases = collect_cases(sheets.sheets)
         scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
+        graphs = [sheet for sheet in sheets.sheets if sheet.edges]
         return CreditReport(
             kappa=sheets.kappa,
             threshold=THRESHOLD,
@@ -222,7 +221,8 @@ class CreditStudy:
                 tasks=sheets.tasks,
                 responses=sheets.responses,
                 rubrics=len(sheets.sheets),
-                graphs=sum(bool(sheet.edges) for sheet in sheets.sheets),
+                graphs=len(graphs),
+                exact=sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
                 examples=cases.examples,
                 edges=edges,
                 unjudged=edges - len(cases.p_child),
@@ -285,7 +285,7 @@ class CreditStudy:
 
 
 def _soft_rule(kappa: float) -> Scoring:
-    """Return the rule s = q of Eq. 12 at this κ."""
+    """Return the rule s = q at this κ, inferred as in the run."""
     return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
@@ -371,13 +371,13 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> Ag
         report(1)
         if not sheet.edges:
             continue
-        if sheet.graph.n > MAX_EXACT_CRITERIA:
+        if sheet.graph.child_count > gear.MAX_CHILDREN:
             too_large += len(sheet.responses)
             continue
         complete = sheet.is_judged.all(axis=1) & (sheet.applied_weights != 0.0).all(axis=1)
         unjudged += int((~complete).sum())
         p, retention = sheet.p[complete], sheet.retention(kappa)
-        exact, updated = _exact_marginals(sheet, p, retention), sheet.graph.marginals(p, retention)
+        exact, updated = sheet.graph.exact_marginals(p, retention), sheet.graph.marginals(p, retention)
         errors.append(np.abs(exact - updated).ravel())
         exact_rewards.append(np.asarray(gear.reward(exact, sheet.weights)))
         updated_rewards.append(np.asarray(gear.reward(updated, sheet.weights)))
@@ -391,19 +391,6 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> Ag
         reward_mae=fmean(np.abs(exact - updated)) if len(exact) else None,
         reward_correlation=correlation(exact, updated),
     )
-
-
-def _exact_marginals(sheet: RubricSheet, p: Floats, retention: Sequence[float]) -> Floats:
-    """Return exact marginals [R, C]. Connected components of the graph are independent, and enumerated one by one."""
-    q, n = p.copy(), sheet.graph.n
-    adjacency = coo_array((np.ones(len(sheet.edges)), (sheet.parents, sheet.children)), shape=(n, n))
-    _, labels = connected_components(adjacency, directed=False)
-    edge_labels = labels[list(sheet.parents)]
-    for label in np.unique(edge_labels):
-        nodes, edges = np.flatnonzero(labels == label), np.flatnonzero(edge_labels == label)
-        parents, children = (np.searchsorted(nodes, np.take(ends, edges)) for ends in (sheet.parents, sheet.children))
-        q[:, nodes] = gear.exact_marginals(p[:, nodes], parents, children, np.take(retention, edges))
-    return q
 
 
 def correlation(one: Floats, other: Floats) -> float | None:

@@ -155,7 +155,7 @@ def test_a_changed_criterion_repeats_only_its_pairs(run: Command, project: Path,
     assert ended.code == 0, ended.err
     roles, pairs = (request.body for request in server.requests[count_before:])
     assert asks_about_roles(roles)
-    assert requested_pairs(pairs) == [("facts", "style"), ("story", "style")]
+    assert sorted(requested_pairs(pairs)) == [("facts", "style"), ("story", "style")]
 
 
 def test_a_reached_budget_writes_nothing_and_the_next_command_continues(
@@ -243,7 +243,7 @@ def test_without_a_config_a_model_is_sufficient(run: Command, project: Path, ser
     os.remove("jury.yaml")
     ended = annotate(run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal")
     assert ended.code == 0, ended.err
-    assert read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["domain"] == "legal 1"
+    assert read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["domain"] == "legal 2"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges:
     ended = run("study", "credit", run_with_edges, "--seeds", 2, "--resamples", 50)
     assert ended.code == 0
     lines = ended.out.splitlines()
-    assert lines[0] == "4 responses to 2 rubrics, 2 of them with edges; κ = 1"
+    assert lines[0] == "4 responses to 2 rubrics, 2 of them with edges, 2 inferred exactly; κ = 1"
     assert (
         lines[1]
         == "cases: edges with a child that is met: weak, strong, activation; 95 % intervals: 50 resamples, seed 0"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jurygraph.aggregation import gear
 from jurygraph.schema import Edge
 from jurygraph.studies.credit.sheets import RubricSheet, Sheets
-from tests.aggregation.reference import rubrics
+from tests.aggregation.reference import eq_9, rubrics
 
 LAMBDA = {"weak": 0.6, "strong": 0.2, "activation": 0.0}
 
@@ -67,6 +67,19 @@ def _q(example: Example, i: int, kappa: float, penalty: bool) -> float:
                 supported = 1.0 if penalty else 0.0
             q *= supported + (1 - supported) * retention
     return q
+
+
+def exact(example: Example) -> list[float]:
+    """q at κ = 1 from all states; an unjudged ancestor of a penalty holds for sure, and one of a gain does not."""
+    return [_exact_q(example, i) for i in range(len(example.p))]
+
+
+def _exact_q(example: Example, i: int) -> float:
+    event = float(example.weights[i] < 0)
+    given = [j == i or judged for j, judged in enumerate(example.judged)]
+    links = [link for link in example.links if given[link.child]]
+    p = [score if known else event for score, known in zip(example.p, given, strict=True)]
+    return eq_9(p, [(link.parent, link.child) for link in links], [LAMBDA[link.kind] for link in links])[i]
 
 
 def hard_local(example: Example) -> list[float]:
@@ -148,6 +161,7 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
         base=tuple(LAMBDA[link.kind] for link in first.links),
         p=np.array([one.p for one in examples], dtype=np.float64),
         is_judged=np.array([one.judged for one in examples], dtype=np.bool_),
+        exact="never",
         weights=weights,
         applied_weights=np.tile(weights, (len(examples), 1)),
         hard={name: np.array([RULES[name](one) for one in examples]) for name in ("hard-local", "hard-transitive")},

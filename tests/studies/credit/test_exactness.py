@@ -1,11 +1,13 @@
 """Exact against approximate inference."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from jurygraph.aggregation import gear
 from jurygraph.studies.credit.study import agreement, correlation
 from tests.aggregation.reference import eq_9, eq_12
 from tests.studies.credit.reference import LAMBDA, Example, Link, groups, sheet_of
@@ -50,8 +52,22 @@ def test_the_agreement_matches_enumeration_of_all_states(group: list[Example]) -
     assert found.reward_mae == pytest.approx(np.abs(np.subtract(*rewards)).mean(), abs=1e-12)
 
 
+def test_a_sheet_is_inferred_as_in_its_run_and_random_graphs_by_their_own_size() -> None:
+    example = Example([1.0] * 5, DIAMOND, [0.5, 0.9, 0.9, 0.9, 0.9], [True] * 5)
+    edges, factors = [(link.parent, link.child) for link in DIAMOND], [0.2] * 5
+    one_pass, exact = (replace(sheet_of("t", [example]), exact=how) for how in ("never", "auto"))
+    np.testing.assert_allclose(one_pass.gated_scores(factors), [eq_12(example.p, edges, factors)], atol=1e-15)
+    np.testing.assert_allclose(exact.gated_scores(factors), [eq_9(example.p, edges, factors)], atol=1e-15)
+    large = [Link(0, i, "strong") for i in range(1, 13)] + [Link(1, 13, "strong"), Link(2, 13, "strong")]
+    whole = Example([1.0] * 14, large, [0.5] * 14, [True] * 14)
+    found, ends = replace(sheet_of("t", [whole]), exact="auto"), [(link.parent, link.child) for link in large]
+    np.testing.assert_allclose(found.gated_scores([0.2] * 14), [eq_12(whole.p, ends, [0.2] * 14)], atol=1e-15)
+    small = gear.compile(14, [0, 0, 1, 2], [1, 2, 3, 3])
+    expected = eq_9(whole.p[:4], [(0, 1), (0, 2), (1, 3), (2, 3)], [0.2] * 4)
+    np.testing.assert_allclose(found.gated_scores([0.2] * 4, small)[:, :4], [expected], atol=1e-15)
+
+
 def test_unconnected_parts_are_enumerated_separately() -> None:
-    """Twenty criteria at once would be a million states; ten pairs are forty."""
     links = [Link(i, i + 10, "weak") for i in range(10)]
     found = agreement_of([Example([1.0] * 20, links, [i / 20 for i in range(20)], [True] * 20)] * 3)
     assert found.pairs == 3
@@ -59,7 +75,8 @@ def test_unconnected_parts_are_enumerated_separately() -> None:
 
 
 def test_large_rubrics_are_omitted_and_counted() -> None:
-    found = agreement_of([Example([1.0] * 21, [Link(0, 1, "weak")], [0.5] * 21, [True] * 21)] * 2)
+    links = [Link(i, i + 1, "weak") for i in range(21)]
+    found = agreement_of([Example([1.0] * 22, links, [0.5] * 22, [True] * 22)] * 2)
     assert (found.pairs, found.too_large, found.unjudged) == (0, 2, 0)
 
 

@@ -4,6 +4,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -140,10 +141,22 @@ def report(run: Path) -> CreditReport:
     return study_run(run)
 
 
+def test_a_run_is_studied_with_the_inference_of_its_rewards(run: Path, report: CreditReport, lines: list[Any]) -> None:
+    rescored = rescore_run(run, "one-pass", "rubric.exact=never")
+    one_pass = study_run(rescored)
+    assert one_pass.methods["gear"].reward == pytest.approx(fmean(rewards_of(rescored)), abs=1e-12)
+    assert (report.census.exact, one_pass.census.exact) == (report.census.graphs, 0)
+    for found, rule in ((report, reference.exact), (one_pass, reference.soft(1.0))):
+        method, examples = found.methods["gear"], examples_of(lines)
+        expected = [figure(examples, rule, EDGE_KINDS) for figure in (reference.leakage, reference.preservation)]
+        assert [method.leakage.value, method.preservation.value] == pytest.approx(expected, abs=1e-12, rel=0)
+    assert report.methods["gear"].reward != one_pass.methods["gear"].reward
+
+
 def test_a_run_matches_the_reference(report: CreditReport, lines: list[Any]) -> None:
     assert report.census.examples == len(examples_of(lines)) > 70
     assert report.census.unjudged > 20
-    for name, rule in RULES.items():
+    for name, rule in (RULES | {"gear": reference.exact}).items():
         method = report.methods[name]
         assert method.leakage.cases > 20
         expected = [
@@ -264,7 +277,7 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
                 }
             },
             [("a", "b", "weak")],
-            "tasks of which the config states other edges or another κ than their rubric and the run",
+            "tasks of which the config states other edges, κ or inference than their rubric and the run",
         ),
         (
             {
@@ -277,7 +290,7 @@ def test_omitted_tasks_and_responses_are_counted(tmp_path: Path) -> None:
                 }
             },
             [("a", "b", "weak")],
-            "tasks of which the config states other edges or another κ than their rubric and the run",
+            "tasks of which the config states other edges, κ or inference than their rubric and the run",
         ),
         (
             {"components": {"rubric": {"combiner": "mean", "inputs": {"a": {"verdicts_of": "met@a"}}}}},

@@ -1,0 +1,46 @@
+"""Domain profiles, and the worked examples that they give for pairs of criteria."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from jurygraph.agents.graph_annotator.domains import DOMAINS, load_domain
+from jurygraph.agents.graph_annotator.validation import LICENSED
+from jurygraph.prompts import load_prompt
+from jurygraph.schema.rubric import Kind, Role
+
+EXAMPLE = re.compile(r"- parent, (\w+): “[^”]+” Child, (\w+): “[^”]+” → (\w+): if [^.]+\.")
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_worked_examples_show_every_relation_once_between_roles_that_allow_it(name: str) -> None:
+    lines = load_domain(name).examples.splitlines()
+    found = [match.groups() for line in lines if (match := EXAMPLE.fullmatch(line))]
+    assert len(found) == len(lines)
+    assert sorted(relation for *_, relation in found) == sorted(("none", *get_args(Kind)))
+    for parent, child, relation in found:
+        assert {parent, child} <= set(get_args(Role))
+        assert relation == "none" or relation in LICENSED[parent, child]
+
+
+def test_no_relation_is_always_the_first_or_the_last_example() -> None:
+    relations = [[EXAMPLE.findall(line)[0][2] for line in load_domain(name).examples.splitlines()] for name in DOMAINS]
+    assert all(len(set(place)) == len(DOMAINS) for place in zip(*relations, strict=True))
+
+
+@pytest.mark.parametrize("name", ["graph-roles", "graph-edges"])
+def test_no_prompt_says_how_often_a_relation_occurs(name: str) -> None:
+    """About half of the candidate pairs are kept in the paper (GEAR, Table 14), and no share is the usual one."""
+    texts = " ".join(text for _, text in load_prompt(name).sections)
+    assert not re.search(r"\b([Mm]ost|[Ff]ew|[Rr]are(ly)?|[Uu]sual(ly)?|[Oo]ften|[Hh]alf) (pairs|criteria)", texts)
+    assert "Most" not in texts
+
+
+def test_a_file_without_worked_examples_is_a_profile_alone(tmp_path: Path) -> None:
+    file = tmp_path / "own.md"
+    file.write_text("---\nid: own\n---\n- A sonnet has fourteen lines.\n")
+    assert load_domain(str(file))[1:] == ("- A sonnet has fourteen lines.", "")
+    file.write_text("- A sonnet has fourteen lines.\r\n\r\n# Worked examples\r\n\r\n- Rhyme.\r\n")
+    assert load_domain(str(file))[1:] == ("- A sonnet has fourteen lines.", "- Rhyme.")
