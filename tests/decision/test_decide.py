@@ -516,13 +516,13 @@ def confident(score: float, confidence: float = 0.9) -> Verdict:
 def test_the_majority_gives_the_reward_and_discarded_votes_are_counted() -> None:
     reward = majority_reward(confident(0.75), confident(0.75), confident(0.25, confidence=0.5))
     assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
-    assert reward.diagnostics == {"own": {"discarded": 1.0, "without a majority": 0.0}}
+    assert reward.diagnostics["own"] == {"discarded": 1.0, "without a majority": 0.0, "spread over samples": 0.5}
 
 
 def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
     reward = majority_reward(confident(0.75), confident(0.25), confident(0.5))
     assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
-    assert reward.diagnostics == {"own": {"discarded": 0.0, "without a majority": 1.0}}
+    assert reward.diagnostics["own"] == {"discarded": 0.0, "without a majority": 1.0, "spread over samples": 0.5}
     assert reward.counts.judged == 3
 
 

@@ -100,11 +100,9 @@ def test_the_weight_of_a_criterion_changes_no_request() -> None:
     assert calls[0] == calls[1]
 
 
-def test_a_second_sample_is_another_request_with_the_same_text() -> None:
+def test_a_second_sample_about_one_item_is_another_request_with_the_same_text() -> None:
     twice = {"use": "criteria", "samples": 2}
-    (trace,), (first, second) = score_by_script(
-        find_everything, rubric("short", "kind"), responses("Dear Ann"), use=[twice]
-    )
+    (trace,), (first, second) = score_by_script(find_everything, rubric("short"), responses("Dear Ann"), use=[twice])
     assert first == second
     assert len({call.id for call in trace.calls}) == 2
     by_sample = [{verdict.call for verdict in trace.verdicts if verdict.sample == sample} for sample in (0, 1)]
