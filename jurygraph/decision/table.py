@@ -102,13 +102,14 @@ class Table:
         question has samples.
         """
         names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
-        spreads = []
+        spread = np.full(self.rows, np.nan)
         for value, _, outcome, _ in (self.columns[name] for name in names):
             is_judged = outcome == OK
-            highest, lowest = (np.where(is_judged, value, 0.0).max(axis=1), np.where(is_judged, value, 1.0).min(axis=1))
+            highest = np.where(is_judged, value, 0.0).max(axis=1)
+            lowest = np.where(is_judged, value, 1.0).min(axis=1)
             has_two = np.count_nonzero(is_judged, axis=1) > 1
-            spreads.append(np.where(has_two, highest - lowest, np.nan))
-        return np.fmax.reduce(spreads) if spreads else None
+            spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
+        return spread if names else None
 
     def with_outcome(self, questions: Iterable[str], outcome: int) -> "Table":
         """Return the table with every requested cell of these questions set to one outcome."""

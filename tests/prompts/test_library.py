@@ -42,7 +42,7 @@ VERSIONS = {
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("1", "5906f566d7b7d0e8eb42eda86f1f161358180724bf7edcf60264e0cfed383195"),
     "graph-roles": ("1", "7e22832e103470ba0f9228851faf988182d1200f599aa2b11f506472b262bddf"),
-    "items": ("2", "c831a357d3968a6f078dee6272d39ae2f1d1a0913069495f87452720f4147a66"),
+    "items": ("2", "68a632789524789a942271bd3b36bb153b4f639bbb832f7a44d7fff1b5169675"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
     "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),
@@ -52,7 +52,7 @@ VERSIONS = {
     "reviewer": ("1", "b7e30b1719c7f41ca05e53bcf80fa6f98628d70dd4bf98c897b7fdde528e707a"),
     "steps": ("1", "a314cad150feaed3282b9549e0fabd2f8626afb23b9ab96e2cd4c60cb1dbcf65"),
     "tensions": ("1", "1d3b460ec7b1e4ad34f29f2af8d3b30043140051a8f41f5c075284e655eede48"),
-    "verification": ("2", "ec19b7bff715778ad830d3c8cd8d18372ce22246d76518a35d37ec900f071b83"),
+    "verification": ("2", "ea3e7573d8be73cb597fc62b5a0d4e7a39210ae38ebaf1d834130f32ad62f674"),
 }
 """By id, the version of each prompt and the SHA-256 of its file. A version is part of every request's identity and of
 the plans and runs that name it: one version is one text, for good."""
