@@ -85,7 +85,7 @@ def _item(name: str, schema: Mapping[str, Any], shown: Sequence[Shown]) -> Reply
     if "met" in forms:
         return _met_or_not(asked, _text_of(shown, "response"))
     if "value" in forms:
-        return _on_scale(asked, _text_of(shown, "response"), forms["value"]["minimum"], forms["value"]["maximum"])
+        return _on_scale(asked, _text_of(shown, "response"), *_ends(forms["value"]))
     raise Unscripted(f"no rule is for the form {sorted(forms)}")
 
 
@@ -109,6 +109,11 @@ def _lines(shown: Sequence[Shown], name: str) -> list[Any]:
 def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = schema.get("$ref")
     return whole["$defs"][reference.rpartition("/")[2]] if reference else schema  # type: ignore[no-any-return]
+
+
+def _ends(value: Mapping[str, Any]) -> tuple[float, float]:
+    """The ends of a scale, on which a value may be null where a judge cannot tell."""
+    return next((one["minimum"], one["maximum"]) for one in value.get("anyOf", [value]) if "minimum" in one)
 
 
 # Criteria and wishes

@@ -33,6 +33,7 @@ from jurygraph.decision.table import (
     dropped_questions,
     has_score,
     lacks_score,
+    sampled_questions,
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, RecordedVerdict, Reward
@@ -90,7 +91,7 @@ def compute_rewards_batch(
     rows, width = scores.outcome.shape
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
-    result = _aggregate_group(decision, Table(rows, columns), combiners)
+    result = _aggregate_group(decision, Table(rows, columns, sampled_questions(questions)), combiners)
     with pause_garbage_collection():
         return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
 
@@ -169,7 +170,7 @@ def _is_selective(spec_input: ComponentInput) -> bool:
 
 
 def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:
-    """Return each component with the counts of discarded verdicts.
+    """Return each component with the counts of discarded verdicts, and with the spread over samples.
 
     Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
     """
@@ -187,6 +188,9 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
             sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
             discarded = dict(zip(_DISCARD_COUNTS, sums, strict=True))
             component = replace(component, diagnostics={**component.diagnostics, **discarded})
+        spread = table.sample_spread(spec.inputs.values())
+        if spread is not None:
+            component = replace(component, diagnostics={**component.diagnostics, SPREAD: spread})
         figures = [*component.parts.values(), *component.diagnostics.values()]
         if not np.isfinite(np.where(component.present, component.value, 0.0)).all() or np.isinf(figures).any():
             raise PlanError(
@@ -208,12 +212,12 @@ def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[s
 def _without_unjudged_diagnostics(
     decision: Decision, table: Table, components: Mapping[str, Component]
 ) -> dict[str, Component]:
-    """Remove a component's diagnostics for responses without a judged verdict, except counts of discarded verdicts."""
+    """Remove a component's diagnostics for responses without a judged verdict, except those of the verdicts alone."""
     cleaned = {}
     for spec in decision.specs:
         share, _ = _judged_share(spec, table)
         diagnostics = {
-            name: values if name in _DISCARD_COUNTS else np.where(share > 0.0, values, np.nan)
+            name: values if name in (*_DISCARD_COUNTS, SPREAD) else np.where(share > 0.0, values, np.nan)
             for name, values in components[spec.name].diagnostics.items()
         }
         cleaned[spec.name] = replace(components[spec.name], diagnostics=diagnostics)
@@ -222,6 +226,8 @@ def _without_unjudged_diagnostics(
 
 _DISCARD_COUNTS = ("discarded", "without a majority")
 """The number of discarded verdicts, and of questions without a majority."""
+SPREAD = "spread over samples"
+"""The largest difference between two samples' scores on one question of the component."""
 
 
 def _score_matrices(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:

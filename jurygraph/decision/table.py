@@ -6,7 +6,7 @@ variant. `score_matrix` turns an input of a spec into `ScoreMatrix` for a combin
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
+from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
@@ -47,10 +48,14 @@ class ScoreArrays(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Verdicts as arrays by question; the rows are the responses, of a group in canonical order."""
+    """Verdicts as arrays by question; the rows are the responses, of a group in canonical order.
+
+    The columns of the `sampled` questions are the samples of one judgement.
+    """
 
     rows: int
     columns: Mapping[str, ScoreArrays]
+    sampled: frozenset[str] = frozenset()
 
     def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec, filled; `direction` is -1 where a larger component means a lower reward."""
@@ -90,13 +95,29 @@ class Table:
             undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
 
+    def sample_spread(self, spec_inputs: Iterable[ComponentInput]) -> Floats | None:
+        """Return the largest difference between two samples' scores on one of the inputs' questions, [R].
+
+        Only scores of the judge count, whatever its confidence; a row without two on any question is NaN. None if no
+        question has samples.
+        """
+        names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
+        spread = np.full(self.rows, np.nan)
+        for value, _, outcome, _ in (self.columns[name] for name in names):
+            is_judged = outcome == OK
+            highest = np.where(is_judged, value, 0.0).max(axis=1)
+            lowest = np.where(is_judged, value, 1.0).min(axis=1)
+            has_two = np.count_nonzero(is_judged, axis=1) > 1
+            spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
+        return spread if names else None
+
     def with_outcome(self, questions: Iterable[str], outcome: int) -> "Table":
         """Return the table with every requested cell of these questions set to one outcome."""
         columns = dict(self.columns)
         for name in questions:
             changed = np.where(columns[name].outcome == ABSENT, ABSENT, outcome).astype(np.int8)
             columns[name] = columns[name]._replace(outcome=changed)
-        return Table(self.rows, columns)
+        return replace(self, columns=columns)
 
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
@@ -130,7 +151,14 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
         material: _variant_columns(material, questions, by_question)
         for material in sorted({q.material for q in questions})
     }
-    return Table(len(row), {q.id: _build_columns(q, row, by_question[q.id], shown[q.material]) for q in questions})
+    columns = {q.id: _build_columns(q, row, by_question[q.id], shown[q.material]) for q in questions}
+    return Table(len(row), columns, sampled_questions(questions))
+
+
+def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
+    """Return the questions that are asked several times about one response as it was submitted."""
+    several = (q for q in questions if q.samples > 1 and q.scope == "response" and q.material == SUBMITTED)
+    return frozenset(q.id for q in several)
 
 
 def _build_columns(

@@ -294,7 +294,7 @@ class TestBill:
 
     def test_replies_of_unknown_cost_are_counted_separately(self, project: Project):
         def script(body: dict[str, Any], number: int) -> Answer:
-            return reply_with(valid_reply(body), usage="ann" not in body["messages"][1]["content"])
+            return reply_with(valid_reply(body), usage="to ann." not in body["messages"][1]["content"])
 
         with run_server(script) as server:
             project.write_config(server.url, prices=PRICES)
@@ -394,7 +394,9 @@ class TestFailures:
 
         def script(body: dict[str, Any], number: int) -> Answer:
             return (
-                score_by_length(body, number) if mended or "ann" not in body["messages"][1]["content"] else status(400)
+                score_by_length(body, number)
+                if mended or "to ann." not in body["messages"][1]["content"]
+                else status(400)
             )
 
         folder = project.folder
@@ -421,9 +423,9 @@ class TestFailures:
 
         def script(body: dict[str, Any], number: int) -> Answer:
             shown = body["messages"][1]["content"]
-            if len(requested_items(body)) == 1 and "cas" in shown:
+            if len(requested_items(body)) == 1 and "to cas." in shown:
                 return reply_with("a lot", finish="length")
-            return next(answer for name, answer in kinds.items() if name in shown)
+            return next(answer for name, answer in kinds.items() if f"to {name}." in shown)
 
         with run_server(script) as server:
             project.write_config(server.url, attempts=1)

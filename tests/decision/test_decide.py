@@ -516,14 +516,60 @@ def confident(score: float, confidence: float = 0.9) -> Verdict:
 def test_the_majority_gives_the_reward_and_discarded_votes_are_counted() -> None:
     reward = majority_reward(confident(0.75), confident(0.75), confident(0.25, confidence=0.5))
     assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
-    assert reward.diagnostics == {"own": {"discarded": 1.0, "without a majority": 0.0}}
+    assert reward.diagnostics["own"] == {"discarded": 1.0, "without a majority": 0.0, "spread over samples": 0.5}
 
 
 def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
     reward = majority_reward(confident(0.75), confident(0.25), confident(0.5))
     assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
-    assert reward.diagnostics == {"own": {"discarded": 0.0, "without a majority": 1.0}}
+    assert reward.diagnostics["own"] == {"discarded": 0.0, "without a majority": 1.0, "spread over samples": 0.5}
     assert reward.counts.judged == 3
+
+
+# The spread over samples
+
+SAMPLED = {"evaluators": [{**evaluator_use("tone"), "samples": 3}, evaluator_use("rude")], "reward": {"tone": 1.0}}
+
+
+def spreads(*given: Verdict | float, samples: int = 3) -> dict[str, dict[str, float]]:
+    """Return the diagnostics of a reward, from the verdicts on the samples of a question."""
+    plan = make_plan({**SAMPLED, "evaluators": [{**evaluator_use("tone"), "samples": samples}]}, task())
+    verdicts = [one if isinstance(one, Verdict) else Verdict(score=one) for one in given]
+    answers = dict(zip(places(plan.survey.questions[0], ["a"]), verdicts, strict=True))
+    return Scene(SAMPLED, task(), plan, {}).rewards(["a"], answers)["a"].diagnostics
+
+
+def test_the_spread_is_the_largest_score_of_the_samples_minus_the_least() -> None:
+    assert spreads(0.75, 0.25, 0.5) == {"tone": {"spread over samples": 0.5}}
+    assert spreads(0.5, 0.5, 0.5) == {"tone": {"spread over samples": 0.0}}
+
+
+def test_a_sample_that_was_not_judged_has_no_part_in_the_spread() -> None:
+    assert spreads(0.75, ABSTENTION, 0.5) == {"tone": {"spread over samples": 0.25}}
+    assert spreads(0.75, ABSTENTION, RESPONSE_FAILURE) == {}
+
+
+def test_without_samples_there_is_no_spread() -> None:
+    assert spreads(0.75, samples=1) == {}
+
+
+def test_a_component_has_the_spread_of_its_least_certain_question() -> None:
+    uses = [{**evaluator_use("tone"), "samples": 2}, {**evaluator_use("rude"), "samples": 2}, evaluator_use("once")]
+    inputs = {name: {"verdicts_of": name} for name in ("tone", "rude", "once")}
+    config = {"evaluators": uses, "components": {"own": {"inputs": inputs}}, "reward": {"own": 1.0}}
+    plan = make_plan(config, task())
+    scores = {"tone": iter([0.25, 0.5]), "rude": iter([1.0, 0.0]), "once": iter([1.0])}
+    answers = {
+        place: Verdict(score=next(scores[question.evaluator]))
+        for question in plan.survey.questions
+        for place in places(question, ["a"])
+    }
+    found = Scene(config, task(), plan, {}).rewards(["a"], answers)["a"].diagnostics
+    assert {name: figures["spread over samples"] for name, figures in found.items()} == {
+        "own": 1.0,
+        "rude": 1.0,
+        "tone": 0.25,
+    }
 
 
 def test_a_penalty_without_a_majority_counts_in_full() -> None:

@@ -411,4 +411,4 @@ def test_the_strict_rule_shows_failures_behind_a_majority() -> None:
 def test_without_counted_judges_only_the_discarded_are_listed() -> None:
     reward = reward_of_samples(make_verdict(0.8, 0.1), make_verdict(0.8, 0.1), make_verdict(0.8, 0.1))
     assert reward.value is None
-    assert diagnostics(reward) == {"discarded": 3.0, "without a majority": 1.0}
+    assert diagnostics(reward) == {"discarded": 3.0, "without a majority": 1.0, "spread over samples": 0.0}

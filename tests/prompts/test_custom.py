@@ -31,7 +31,7 @@ def test_a_prompt_without_a_version_gets_one_from_its_text(tmp_path: Path) -> No
     again = read_prompt(write_prompt(tmp_path))
     changed = read_prompt(write_prompt(tmp_path, body="## user\nIs it very kind?\n"))
     assert first.version == again.version != changed.version
-    assert first.full_version == f"{first.version} in items 1 in judge 1"
+    assert first.full_version == f"{first.version} in items 2 in judge 1"
 
 
 def test_a_version_in_the_front_matter_is_kept(tmp_path: Path) -> None:

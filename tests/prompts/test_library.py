@@ -37,12 +37,12 @@ VERSIONS = {
     "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
     "dimensions": ("1", "59ae15be16443925099ddaf53f3ca20434ca62f93a28ba0b7d60bbff6afc1d46"),
-    "direct": ("1", "7207768d953fcbcce0c9a7441dc0773b46afaccb1c1af1f575f159d86d185898"),
+    "direct": ("2", "9d0f2751be87495e6308725f86692af68539b3fc27f894fee6deee01e0366b7b"),
     "example": ("1", "bf4b26a6b2657eece5d188dec46ca0d9ece229b1ee7a827afa73b152c716178b"),
     "extract": ("1", "9a54dc3697bea8e40230f33f7ac33410d67083ab501673ee0219e5f1a50378e5"),
     "graph-edges": ("2", "c706ae3f6ecc46de3e4e1b1ab7b87920012e5d35aea0d62d21d0aec6ec1eca12"),
     "graph-roles": ("2", "4dd9bb05f2d5ad79ebeca70b42d8cd7208a60a527d39d76d44599fe578e5861f"),
-    "items": ("1", "ae0fc62796f194e97a1c82253ee24c2cbd61e583581ac3ba2498257831527808"),
+    "items": ("2", "68a632789524789a942271bd3b36bb153b4f639bbb832f7a44d7fff1b5169675"),
     "judge": ("1", "d1e6df29f5235d01ca549bbb4516983f9a707e7b90d9ec927b25bc6f979b559a"),
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
     "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),
@@ -52,7 +52,7 @@ VERSIONS = {
     "reviewer": ("1", "b7e30b1719c7f41ca05e53bcf80fa6f98628d70dd4bf98c897b7fdde528e707a"),
     "steps": ("1", "a314cad150feaed3282b9549e0fabd2f8626afb23b9ab96e2cd4c60cb1dbcf65"),
     "tensions": ("1", "1d3b460ec7b1e4ad34f29f2af8d3b30043140051a8f41f5c075284e655eede48"),
-    "verification": ("1", "761f1629409d0737dc19e71fa7658e6c9ef4071d1fc0a3bea134b2e67969af08"),
+    "verification": ("2", "ea3e7573d8be73cb597fc62b5a0d4e7a39210ae38ebaf1d834130f32ad62f674"),
 }
 """By id, the version of each prompt and the SHA-256 of its file. A version is part of every request's identity and of
 the plans and runs that name it: one version is one text, for good."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from tests.agents.judging.scripted_judge import bounds_of
 from tests.models.server import Answer, reply_with
 from tests.studies.reading import Reading, decode_variants, normalize
 
@@ -227,7 +228,7 @@ def _fill_fields(fields: Mapping[str, Any], share: float, quotes: list[str]) -> 
     met, likely = share >= _MIN_SHARE, min(1.0, share / _MIN_SHARE / 2)
     values: dict[str, Any] = {"reason": "as it reads", **_part_reply(share, quotes), "probability": likely}
     if "value" in fields:
-        low, high = fields["value"]["minimum"], fields["value"]["maximum"]
+        low, high = bounds_of(fields["value"])
         values["value"] = low + round(likely * (high - low)) if met else low
     return {name: values[name] if name in values else _part_reply(share, quotes) for name in fields}
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.judging.items import Item, judge_items
@@ -16,6 +16,8 @@ from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
 from jurygraph.schema.task import chat_text
 
+T = TypeVar("T")
+
 MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
 Profile = Literal["full", "compact"]
@@ -24,6 +26,8 @@ Profile = Literal["full", "compact"]
 class JudgeEvaluator(BatchEvaluator):
     """Base class of evaluators that judge up to four items of a response in one call, each item independently.
 
+    Sample s shows the items of a call rotated by s places, so that the samples differ in the order and not by chance
+    alone.
     A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
     (GEAR, D.4), so evidence is not required. The version combines those of the class and of its prompt.
 
@@ -35,7 +39,7 @@ class JudgeEvaluator(BatchEvaluator):
     uses_model = True
     item_name: str = "item"
     """The name of an item in prompts and replies."""
-    version = "2"
+    version = "3"
 
     @property
     @abstractmethod
@@ -78,12 +82,19 @@ class JudgeEvaluator(BatchEvaluator):
         return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
-        first, client = batch[0], share_client(batch)
+        first, client, sample = batch[0], share_client(batch), batch[0].sample
         assert client is not None, "a model is required"
-        items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in enumerate(batch, start=1)}
+        shown = enumerate(rotate(batch, sample), start=1)
+        items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in shown}
         variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
-        sample, compact = first.sample, self._compact
-        return await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
+        verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=self._compact)
+        return rotate(verdicts, -sample)
+
+
+def rotate(values: Sequence[T], places: int) -> list[T]:
+    """Return the values rotated by so many places: those from there on, then those before; back if negative."""
+    start = places % max(1, len(values))
+    return [*values[start:], *values[:start]]
 
 
 def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """The forms in which a model judges one item: the reply model, the claims that need a quotation, and the measurement.
 
 An item is met or not, with a probability; has a value on a scale; or has parts that are each met or not, for partial
-credit (GEAR, D.2).
+credit (GEAR, D.2). `null` in place of the decision says that the judge cannot tell: then there is no measurement.
 """
 
+import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Unit
 
 MAX_QUOTES = 3
+CANNOT_TELL = "the judge cannot tell"
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
 Reason = Annotated[str, Field(max_length=2000)]
@@ -32,24 +34,25 @@ Reason = Annotated[str, Field(max_length=2000)]
 
 
 class BinaryAnswer(FrozenModel):  # on one item that is met or not; _add_reason adds the reason and quotations
-    met: Flag
-    probability: Unit
+    met: Flag | None
+    probability: Unit | None
 
     @model_validator(mode="after")
     def _check_consistency(self) -> "BinaryAnswer":
-        if self.met != (self.probability >= 0.5):
-            contradiction = f"met is {str(self.met).lower()} and probability {self.probability}"
-            raise ValueError(f"{contradiction}: it is 0.5 or more exactly where met is true")
+        likely = None if self.probability is None else self.probability >= 0.5
+        if self.met != likely:
+            contradiction = f"met is {json.dumps(self.met)} and probability {json.dumps(self.probability)}"
+            raise ValueError(f"{contradiction}: it is 0.5 or more exactly where met is true, and null where met is")
         return self
 
 
 class PartAnswer(FrozenModel):
     quotes: Quotes
-    met: Flag
+    met: Flag | None
 
 
 class BarePartAnswer(FrozenModel):
-    met: Flag
+    met: Flag | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +84,26 @@ class Form(Displayed, ABC):
     def claims(self, answer: Any) -> Iterator[Claim]:
         """Yield the positive findings of the reply, which need a quotation from the response."""
 
+    def is_unknown(self, answer: Any) -> bool:
+        """Return True if the judge cannot tell, so that the item has no score; a form has no such answer by default."""
+        return False
+
+    def explain_unknown(self, answer: Any) -> str:
+        """Return why an unknown item has no score: the judge's reason, empty in a compact reply."""
+        return str(getattr(answer, "reason", ""))
+
     @abstractmethod
     def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
-        """Return the measurement of the reply; `name` is the field of the reply that holds the answer."""
+        """Return the measurement of a known answer; `name` is the field of the reply that holds it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Binary(Form):
     """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
 
-    If the log probabilities contradict the reply, the given probability is used instead: so something unmet, which
-    needs no quotation, stays below 0.5.
+    It is the probability given that the judge can tell: what a token leaves to `null` is no part of it. If the log
+    probabilities contradict the reply, the given probability is used instead: so something unmet, which needs no
+    quotation, stays below 0.5.
     """
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
@@ -100,6 +112,9 @@ class Binary(Form):
     def claims(self, answer: Any) -> Iterator[Claim]:
         if answer.met:
             yield Claim("met", answer.quotes)
+
+    def is_unknown(self, answer: Any) -> bool:
+        return answer.met is None
 
     def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         probability = p_true(reply, (name, "met"))
@@ -126,8 +141,11 @@ class Scale(Form):
         return _scale_model(self.low, self.high, compact)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
-        if answer.value > self.low:
+        if answer.value is not None and answer.value > self.low:
             yield Claim(f"a value of {answer.value:g}", answer.quotes)
+
+    def is_unknown(self, answer: Any) -> bool:
+        return answer.value is None
 
     def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         score = (answer.value - self.low) / (self.high - self.low)
@@ -136,7 +154,7 @@ class Scale(Form):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartialCredit(Form):
-    """Each part is met or not, and adds its weight as partial credit."""
+    """Each part is met or not, and adds its weight as partial credit. If one is unknown, so is the item."""
 
     weights: tuple[float, ...]
 
@@ -161,6 +179,16 @@ class PartialCredit(Form):
             if part.met:
                 yield Claim(f"{name} met", part.quotes)
 
+    def is_unknown(self, answer: Any) -> bool:
+        return any(self._unknown_parts(answer))
+
+    def explain_unknown(self, answer: Any) -> str:
+        reason = super(PartialCredit, self).explain_unknown(answer)
+        return f"{CANNOT_TELL} {', '.join(self._unknown_parts(answer))}" + (f": {reason}" if reason else "")
+
+    def _unknown_parts(self, answer: Any) -> list[str]:
+        return [name for name in self.names if getattr(answer, name).met is None]
+
     def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         met = [getattr(answer, part).met for part in self.names]
         credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
@@ -170,7 +198,7 @@ class PartialCredit(Form):
 
 @lru_cache(maxsize=1024)
 def _scale_model(low: float, high: float, compact: bool) -> type[FrozenModel]:
-    value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)]
+    value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)] | None
     bare = create_model("ScaleAnswer", __base__=FrozenModel, value=(value, ...))
     return bare if compact else _add_reason(bare)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.forms import Form, PartialCredit, Scale
+from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.display import Displayed
 from jurygraph.messages import require_type
@@ -17,7 +17,7 @@ from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import FrozenModel, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient, ParsedReply
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,7 +48,8 @@ async def judge_items(
 
     If the config's `safety.evidence` is on, every positive finding needs a quotation from the response: quotations from
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any becomes
-    a failed verdict of cause `response`. `compact` replies hold neither reasons nor quotations.
+    a failed verdict of cause `response`. An item of which the judge cannot tell abstains with the judge's reason, and
+    nothing of it is credited, so that it needs no quotation. `compact` replies hold neither reasons nor quotations.
     """
     reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
@@ -56,7 +57,7 @@ async def judge_items(
     response_text = None if compact or not client.safety.evidence else await aread_text(response)
 
     def find_flaw(value: Any) -> str | None:
-        claims = ((name, item.form.claims(getattr(value, name))) for name, item in items.items())
+        claims = ((name, _claims(item.form, getattr(value, name))) for name, item in items.items())
         return None if response_text is None else find_unsupported_claims(claims, response_text)
 
     try:
@@ -64,16 +65,26 @@ async def judge_items(
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)
-    verdicts = []
-    for name, item in items.items():
-        answer = getattr(result.value, name)
-        finding = Finding(name, item.form.measure(answer, result.reply, name), "")
-        if not compact:
-            claims, parts = tuple(item.form.claims(answer)), (answer, *(part for _, part in answer))
-            quotes = [quote for part in parts for quote in getattr(part, "quotes", ())]
-            finding = finding._replace(reason=answer.reason, quotes=quotes, claims=claims)
-        verdicts.append(build_verdict(finding, response_text, result.call.id))
-    return verdicts
+    findings = (_find(name, item.form, result, compact) for name, item in items.items())
+    return [build_verdict(finding, response_text, result.call.id) for finding in findings]
+
+
+def _find(name: str, form: Form, result: "ParsedReply[Any]", compact: bool) -> Finding:
+    """Return the finding of a reply about one item, in its form."""
+    answer = getattr(result.value, name)
+    is_unknown = form.is_unknown(answer)
+    measurement = None if is_unknown else form.measure(answer, result.reply, name)
+    reason = form.explain_unknown(answer) if is_unknown else getattr(answer, "reason", "")
+    if compact:
+        return Finding(name, measurement, reason)
+    parts = (answer, *(part for _, part in answer))
+    quotes = [quote for part in parts for quote in getattr(part, "quotes", ())]
+    return Finding(name, measurement, reason, quotes, _claims(form, answer))
+
+
+def _claims(form: Form, answer: Any) -> tuple[Claim, ...]:
+    """Return the claims that need a quotation; none of an unknown item, which gives no credit."""
+    return () if form.is_unknown(answer) else tuple(form.claims(answer))
 
 
 @lru_cache(maxsize=1024)

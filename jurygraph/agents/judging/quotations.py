@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import BaseModel
 
-from jurygraph.agents.judging.forms import Claim, Measurement
+from jurygraph.agents.judging.forms import CANNOT_TELL, Claim, Measurement
 from jurygraph.messages import shorten
 from jurygraph.safety.evidence import LONG_TEXT, SearchableText, search_off_loop
 from jurygraph.schema import Evidence, Failure, Verdict
@@ -68,11 +68,12 @@ def shorten_quotes(quotations: Sequence[str]) -> str:
 class Finding(NamedTuple):
     """The answer of a reply to one question: its `place` in the reply, its measured value, and the reason.
 
-    `claims` are the parts that need a quotation from the response; `quotes` are all quotations given.
+    `measurement` is None where the judge cannot tell. `claims` are the parts that need a quotation from the response;
+    `quotes` are all quotations given.
     """
 
     place: str
-    measurement: Measurement
+    measurement: Measurement | None
     reason: str
     quotes: Sequence[str] = ()
     claims: Sequence[Claim] = ()
@@ -93,7 +94,10 @@ def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text:
 
 
 def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:
-    """Return the verdict; `text` is where quotations are searched, or None if no quotations are required."""
+    """Return the verdict; `text` is where quotations are searched, or None if no quotations are required.
+
+    It abstains where the judge cannot tell.
+    """
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     reason, evidence = finding.reason, tuple(Evidence(quote=quote) for quote in quotes)
     if text is not None:
@@ -104,6 +108,8 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> V
             message = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
             failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
             return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+    if finding.measurement is None:
+        return Verdict(status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call)
     return Verdict(**asdict(finding.measurement), reason=reason, evidence=evidence, call=call)
 
 

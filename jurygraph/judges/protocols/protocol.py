@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
+from jurygraph.agents.judging.evaluator import SingleCallEvaluator, rotate, shared_prompt_variables
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
 from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.agents.roles import EvaluatorInput
@@ -37,7 +37,7 @@ class ScoringProtocol(SingleCallEvaluator):
     The call contains the whole protocol even if only a part of it is requested, so that a later request for another
     part finds the reply in the cache. If `safety.evidence` is on in the config, each finding about a response needs a
     quotation that occurs in it; other quotations are discarded, which is reported to the model once, and a finding that
-    then has no quotation becomes a failed verdict of cause `response`.
+    then has no quotation becomes a failed verdict of cause `response`. Sample s lists the people rotated by s places.
     """
 
     audience: Audience = "everyone"
@@ -47,7 +47,7 @@ class ScoringProtocol(SingleCallEvaluator):
 
     def __init__(self) -> None:
         self._prompt = load_prompt(self.prompt_name)
-        self.version = f"1 prompt {self._prompt.full_version}"
+        self.version = f"2 prompt {self._prompt.full_version}"
 
     def subjects(self, people: People) -> Sequence[str]:
         """Return the subjects, with one question each: by default those with a share."""
@@ -74,7 +74,7 @@ class ScoringProtocol(SingleCallEvaluator):
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
-        people, gateway = inputs.task.people, inputs.client
+        people, gateway = rotate(inputs.task.people, inputs.sample), inputs.client
         assert gateway is not None, "a model is required"
         reply_model, room = self.reply_model(people), TOKENS_PER_REASON * self.max_reasons(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
@@ -139,7 +139,11 @@ class RatingReply(GroundsReply):
 
 
 class ItemReply(GroundsReply):
-    met: Flag
+    met: Flag | None
+
+
+class AspectReply(GroundsReply):
+    held: Flag
 
 
 def rating(place: str, value: float, reason: str, quotes: Sequence[str], people: People) -> Finding:
@@ -155,12 +159,15 @@ def on_scale(value: float) -> Measurement:
 
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
+_DIRECT_FIELDS: Any = dict.fromkeys(ASPECTS, (AspectReply, ...)) | {"value": (Ten, ...)}
 _DIRECT_REPLY = create_model("DirectReply", __base__=FrozenModel, **_DIRECT_FIELDS)
 
 
 class DirectProtocol(ScoringProtocol):
-    """One score from 1 to 10 for the whole response, after a reason and quotations for each of five aspects."""
+    """One score from 1 to 10 for the whole response, after a finding, a reason and quotations for each of five aspects.
+
+    An aspect that held needs a quotation of its own, and a score above the lowest one under any aspect.
+    """
 
     name = "protocols.direct"
     prompt_name = "direct"
@@ -172,10 +179,12 @@ class DirectProtocol(ScoringProtocol):
         return _DIRECT_REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        aspects = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
-        quotes = [quote for grounds in aspects.values() for quote in grounds.quotes]
-        reason = "; ".join(f"{aspect}: {grounds.reason}" for aspect, grounds in aspects.items())
-        return {OVERALL: rating(OVERALL, reply.value, reason, quotes, people)}
+        aspects: Mapping[str, AspectReply] = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
+        quotes = [quote for found in aspects.values() for quote in found.quotes]
+        reason = "; ".join(f"{aspect} {_describe_held(found)}" for aspect, found in aspects.items())
+        overall = rating(OVERALL, reply.value, reason, quotes, people)
+        held = [Claim(f"{aspect} held", found.quotes) for aspect, found in aspects.items() if found.held]
+        return {OVERALL: overall._replace(claims=[*held, *overall.claims])}
 
     def max_reasons(self, people: People) -> int:
         return len(ASPECTS)
@@ -239,7 +248,8 @@ class ChecklistProtocol(ScoringProtocol):
         findings = {}
         for subject, place in _items(people).items():
             item: ItemReply = attrgetter(place)(reply)
-            measured, claims = Measurement(float(item.met), item.met), [Claim("met", item.quotes)] if item.met else []
+            measured = None if item.met is None else Measurement(float(item.met), item.met)
+            claims = [Claim("met", item.quotes)] if item.met else []
             findings[subject] = Finding(place, measured, restore_ids(item.reason, people), item.quotes, claims)
         return findings
 
@@ -378,11 +388,14 @@ def _utility_finding(name: str, reply: Any, people: People) -> Finding:
     claims = [Claim(f"{place} held", constraint.quotes) for place, constraint in constraints.items() if constraint.held]
     claims += [Claim(f"a utility of {verdict.utility:g}", quotes)] if verdict.utility > LOWEST else []
     descriptions = [
-        f"{place} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
-        for place, constraint in constraints.items()
+        f"{place} ({constraint.constraint}) {_describe_held(constraint)}" for place, constraint in constraints.items()
     ]
     reason = restore_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
     return Finding(name, on_scale(verdict.utility), reason, quotes, claims)
+
+
+def _describe_held(found: AspectReply | ConstraintReply) -> str:
+    return f"{'held' if found.held else 'not held'}: {found.reason}"
 
 
 def _weight_finding(name: str, reply: Any, people: People) -> Finding:

@@ -52,15 +52,22 @@ def reply_to_all(body: Body, found: bool = True, quotes: Sequence[str] | None = 
 
 def _fitting(schema: Mapping[str, Any], found: bool, quotes: list[str]) -> dict[str, Any]:
     fields = schema["properties"]
-    ends = fields.get("value", {"minimum": 0, "maximum": 0})
+    low, high = bounds_of(fields["value"]) if "value" in fields else (0, 0)
     values = {
         "reason": "so it is",
         "quotes": quotes,
         "met": found,
         "probability": 0.9 if found else 0.1,
-        "value": ends["maximum" if found else "minimum"],
+        "value": high if found else low,
     }
     return {name: values[name] if name in values else _fitting(part, found, quotes) for name, part in fields.items()}
+
+
+def bounds_of(schema: Mapping[str, Any]) -> tuple[float, float]:
+    """The bounds of a number that may be null."""
+    number, null = schema["anyOf"]
+    assert null == {"type": "null"}
+    return number["minimum"], number["maximum"]
 
 
 def find_everything(body: dict[str, Any], number: int) -> Answer:

@@ -46,7 +46,7 @@ def test_each_criterion_gets_its_own_verdict() -> None:
     assert {verdict.native for verdict in trace.verdicts} == {"P(met) as stated"}
     assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
     assert {(call.prompt, call.prompt_version, call.served) for call in trace.calls} == {
-        ("criteria", "2 in items 1 in judge 1", "tiny-1")
+        ("criteria", "2 in items 2 in judge 1", "tiny-1")
     }
 
 

@@ -1,5 +1,6 @@
 """Batches and prompts: up to four items of one response per call, each in a fence, in any order."""
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.models.judge_client import JudgeClient
 from tests.agents.judging.scripted_judge import (
     answer_questions,
+    binary_reply,
     evaluator_inputs,
     fenced,
     find_everything,
@@ -100,16 +102,44 @@ def test_the_weight_of_a_criterion_changes_no_request() -> None:
     assert calls[0] == calls[1]
 
 
-def test_a_second_sample_is_another_request_with_the_same_text() -> None:
+def test_a_second_sample_about_one_item_is_another_request_with_the_same_text() -> None:
     twice = {"use": "criteria", "samples": 2}
-    (trace,), (first, second) = score_by_script(
-        find_everything, rubric("short", "kind"), responses("Dear Ann"), use=[twice]
-    )
+    (trace,), (first, second) = score_by_script(find_everything, rubric("short"), responses("Dear Ann"), use=[twice])
     assert first == second
     assert len({call.id for call in trace.calls}) == 2
     by_sample = [{verdict.call for verdict in trace.verdicts if verdict.sample == sample} for sample in (0, 1)]
     assert [len(calls) for calls in by_sample] == [1, 1]
     assert by_sample[0] != by_sample[1]
+
+
+@given(IDS, st.integers(1, 6))
+def test_sample_s_shows_the_items_of_a_call_rotated_by_s_and_each_verdict_belongs_to_its_item(
+    names: list[str], samples: int
+) -> None:
+    """Every item is found exactly if its name has an x, wherever the call shows it."""
+
+    def find_x(body: Any) -> dict[str, Any]:
+        found = {name: "x" in text for name, text in shown_items(body).items()}
+        return {name: binary_reply(met, quotes=["Dear Ann"] * met) for name, met in found.items()}
+
+    verdicts, requests = answer_questions(
+        Criteria(), lambda model: evaluator_inputs(model, views(*names), responses("Dear Ann"), samples), find_x
+    )
+    assert [verdict.met for verdict in verdicts] == ["x" in name for name in names for _ in range(samples)]
+    first = [list(shown_items(one.to_dict()).values()) for one in requests if one.sample == 0]
+    assert [text for call in first for text in call] == sorted(names)
+    for sample in range(samples):
+        calls = [list(shown_items(one.to_dict()).values()) for one in requests if one.sample == sample]
+        assert calls == [[*call[sample % len(call) :], *call[: sample % len(call)]] for call in first]
+        assert [list(shown_items(one.to_dict())) for one in requests if one.sample == sample] == [
+            [f"criterion_{place}" for place in range(1, len(call) + 1)] for call in first
+        ]
+
+
+def shown_items(body: Any) -> dict[str, str]:
+    """Return the text of each item of a request, in the order shown."""
+    found = re.findall(r"^(\w+):\n<<<item [0-9a-f]{16}\nIt is (\w+)\.\n", body["messages"][1]["content"], re.MULTILINE)
+    return dict(found)
 
 
 # Prompts

@@ -27,8 +27,8 @@ class Blind(Kind):
 
 
 def test_the_version_combines_those_of_module_and_prompt() -> None:
-    assert Kind().version == f"{source_version(Kind)} prompt 3 in items 1 in judge 1"
-    assert Versioned().version == "5 prompt 3 in items 1 in judge 1"
+    assert Kind().version == f"{source_version(Kind)} prompt 3 in items 2 in judge 1"
+    assert Versioned().version == "5 prompt 3 in items 2 in judge 1"
 
 
 def test_a_prompt_that_shows_no_items_is_refused() -> None:

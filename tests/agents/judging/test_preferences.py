@@ -15,6 +15,7 @@ from tests.agents.judging.people import PROFILES, RESPONSE_TEXT, WISHES, people,
 from tests.agents.judging.scripted_judge import (
     answer_questions,
     binary_reply,
+    bounds_of,
     evaluator_inputs,
     fenced,
     find_everything,
@@ -46,8 +47,7 @@ def score_preferences(
 def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
     (trace,), (body,) = score_preferences(find_everything, people("ann"))
     assert [list(item["properties"])[-1] for item in items_of(body).values()] == ["probability", "value"]
-    value = items_of(body)["constraint_2"]["properties"]["value"]
-    assert (value["minimum"], value["maximum"]) == SERVED_SCALE
+    assert bounds_of(items_of(body)["constraint_2"]["properties"]["value"]) == SERVED_SCALE
     found = {one.subject: (one.score, one.met, one.native, one.scale) for one in trace.verdicts}
     assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED_SCALE)}
     assert {one.stakeholder for one in trace.verdicts} == {"ann"}

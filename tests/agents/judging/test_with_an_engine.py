@@ -66,7 +66,7 @@ def check(trace: Trace) -> None:
     """Check that each question has a verdict, and that nothing without evidence is credited."""
     assert Counter(verdict.evaluator for verdict in trace.verdicts) == {"criteria": 3, "preferences": 4, "checklist": 1}
     for verdict in trace.verdicts:
-        assert verdict.status in ("ok", "failed")
+        assert verdict.status in ("ok", "failed", "abstained")
         assert verdict.failure is None or verdict.failure.cause == "response"
         for evidence in verdict.evidence:
             assert (RESPONSE_TEXT[evidence.start : evidence.end] == evidence.quote) == evidence.verified
@@ -100,9 +100,9 @@ def test_in_process_every_finding_has_a_verified_quotation(noise: list[Verdict])
 @pytest.mark.slow
 def test_in_process_without_quotations_noise_counts_without_evidence(tiny: Path) -> None:
     trace = score_response(f"gguf:{tiny}", "compact", 1)
-    good = [verdict for verdict in trace.verdicts if verdict.status == "ok"]
-    assert {verdict.evaluator for verdict in good} == set(EVALUATORS)
-    assert {(verdict.reason, verdict.evidence) for verdict in good} == {("", ())}
+    judged = [verdict for verdict in trace.verdicts if verdict.status in ("ok", "abstained")]  # noise may be null
+    assert {verdict.evaluator for verdict in judged} == set(EVALUATORS)
+    assert {(verdict.reason, verdict.evidence) for verdict in judged if verdict.status == "ok"} == {("", ())}
 
 
 @pytest.mark.parametrize("profile", ["full", "compact"])

@@ -355,6 +355,85 @@ def test_a_utility_lists_its_constraints_with_reasons() -> None:
     )
 
 
+def test_each_aspect_that_held_needs_a_quotation_of_its_own() -> None:
+    """A quotation under another aspect, which is enough for the value, does not support it."""
+    reply = direct(7)
+    reply["fairness"] |= {"held": True}
+    trace, bodies = score_protocol(reply, DIRECT, trip(2))
+    (verdict,) = trace.verdicts
+    assert verdict.failure is not None
+    assert (verdict.status, verdict.failure.kind, len(bodies)) == ("failed", "unsupported", 2)
+    assert verdict.failure.message == "the judge says fairness held, and nothing is quoted for it"
+
+
+def test_an_aspect_that_has_not_held_needs_no_quotation_and_the_reason_has_all_findings() -> None:
+    trace, bodies = score_protocol(direct(7), DIRECT, trip(2))
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.native, len(bodies)) == ("ok", 7.0, 1)
+    assert verdict.reason == (
+        "hard_constraints not held: as to hard_constraints; credibility not held: as to credibility; "
+        "timeline not held: as to timeline; fairness not held: as to fairness; actionability held: it can be done"
+    )
+
+
+# What the judge cannot tell
+
+
+def test_an_item_of_which_the_judge_cannot_tell_is_no_credit_and_keeps_its_weight() -> None:
+    """R counts it as not met, and its range goes up to where it is; it needs no quotation."""
+    reply = checklist([(True, None, True)], lambda name: None if name == "C1" else name != "B2")
+    reply["person_1"]["A2"]["reason"] = "person_1 may pay in another currency"
+    trace, bodies = score_protocol(reply, CHECKLIST, trip(1), settings=LENIENT)
+    abstained = {one.subject: one.reason for one in trace.verdicts if one.status == "abstained"}
+    assert abstained == {"A/ann/2": "ann may pay in another currency", "C/1": "so it is"}
+    weight, known = 3 * 2.5 + 3 * 2.0 + 3 * 1.5 + 2 * 1.5 + 2 * 1.0, 2 * 2.5 + 2 * 2.0 + 2 * 1.5 + 2 * 1.5 + 2 * 1.0
+    assert trace.reward.range == pytest.approx((known / weight, (known + 2.5 + 1.5) / weight))
+    assert trace.reward.value == pytest.approx(known / weight)
+    assert trace.reward.diagnostics[HOMES[CHECKLIST]]["R"] == pytest.approx(9 * known / weight + 1)
+    assert (trace.reward.status, len(bodies)) == ("degraded", 1)
+    assert "`met` is null" in user_message(bodies[0])
+
+
+@pytest.mark.parametrize(
+    ("use", "reply"),
+    [(DIRECT, direct(None)), (RUBRIC, rubric([None] * 5)), (ADAPTIVE, decomposed([person(None), 4], [0.5, 0.5]))],
+)
+def test_a_score_cannot_be_null(use: str, reply: Any) -> None:
+    trace, _ = score_protocol(reply, use, trip(2))
+    assert {one.failure and one.failure.kind for one in trace.verdicts} == {"malformed"}
+
+
+# The order of people
+
+
+@pytest.mark.parametrize("use", [CHECKLIST, ADAPTIVE])
+def test_sample_s_lists_the_people_rotated_by_s_and_each_finding_belongs_to_its_person(use: str) -> None:
+    """The judge finds things only for cyd, wherever cyd is listed."""
+    shown: list[list[str]] = []
+
+    def only_cyd(body: dict[str, Any], number: int) -> Answer:
+        names = re.findall(r"^person_\d:\n<<<person \w+\nid: (\w+)$", user_message(body), re.MULTILINE)
+        shown.append(names)
+        found = [name == "cyd" for name in names]
+        if use == CHECKLIST:
+            return reply_with(json.dumps(checklist([[one] * 3 for one in found], lambda name: False)))
+        mine = f"person_{found.index(True) + 1}"
+        people = [person(9 if one else 1, hard=[constraint(False, what=f"as {mine} needs")]) for one in found]
+        return reply_with(json.dumps(decomposed(people, [float(one) for one in found])))
+
+    trace, _ = score_protocol(only_cyd, {"use": use, "samples": 4}, trip(3))
+    assert sorted(shown) == sorted(
+        [["ann", "bob", "cyd"], ["bob", "cyd", "ann"], ["cyd", "ann", "bob"], ["ann", "bob", "cyd"]]
+    )
+    of_people = [one for one in trace.verdicts if one.subject.startswith(("A/", "utility/", "weight/"))]
+    assert [bool(one.score) for one in of_people] == ["cyd" in one.subject for one in of_people]
+    assert {one.sample for one in of_people} == {0, 1, 2, 3}
+    if use == ADAPTIVE:
+        utilities = [one for one in of_people if one.subject.startswith("utility/")]
+        assert {one.reason.partition(" needs)")[0] for one in utilities} == {"hard 1 (as cyd"}
+        assert trace.reward.value == pytest.approx(8 / 9)
+
+
 # Replies that are none
 
 MALFORMED: dict[str, Sequence[Any]] = {

@@ -196,8 +196,8 @@ def test_rounded_weights_are_shares_of_their_sum(weights: list[float], shares: l
 
 
 def test_the_component_is_the_mean_over_samples() -> None:
-    """Σ w û of each reply, not of mean weights and mean utilities."""
-    replies = reply_in_turn(decomposed([10, 1], [1, 0]), decomposed([1, 10], [0, 1]), decomposed([10, 1], [0.5, 0.5]))
+    """Σ w û of each reply, not of mean weights and mean utilities; the second reply is about bob first."""
+    replies = reply_in_turn(decomposed([10, 1], [1, 0]), decomposed([10, 1], [1, 0]), decomposed([10, 1], [0.5, 0.5]))
     use = {"use": ADAPTIVE, "samples": 3}
     trace, bodies = score_protocol(replies, use, trip(2))
     assert len(bodies) == 3

@@ -48,9 +48,10 @@ def grounds(*quotes: str, reason: str = "so it is") -> dict[str, Any]:
 
 
 def direct(value: Any, quotes: Sequence[str] = HERE) -> dict[str, Any]:
-    """The last aspect alone is quoted for."""
-    aspects: dict[str, Any] = {aspect: grounds(reason=f"as to {aspect}") for aspect in ASPECTS}
-    return aspects | {ASPECTS[-1]: grounds(*quotes, reason="it can be done"), "value": value}
+    """The last aspect alone held, and is quoted for, where there is a quotation."""
+    aspects: dict[str, Any] = {aspect: {**grounds(reason=f"as to {aspect}"), "held": False} for aspect in ASPECTS}
+    last = {**grounds(*quotes, reason="it can be done"), "held": bool(quotes)}
+    return aspects | {ASPECTS[-1]: last, "value": value}
 
 
 def rubric(values: Sequence[Any], quotes: Sequence[str] = HERE) -> dict[str, Any]:
