@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from jurygraph.studies.credit.study import CreditReport, Estimate
     from jurygraph.studies.disagreement import DisagreementReport
     from jurygraph.studies.monitor import WatchReport
+    from jurygraph.studies.preference import PreferenceReport
     from jurygraph.studies.simulate import SimulationReport
 
 METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
@@ -266,3 +267,18 @@ def _draw_shifts(axes: "Axes", report: "SimulationReport") -> None:
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0.0)
     axes.legend()
+
+
+def draw_preference(report: "PreferenceReport", file: Path, form: str) -> None:
+    """Write the accuracy of each category with its interval, a panel for each benchmark. Raises OSError."""
+    count = len(report.benchmarks)
+    with open_figure(file, form, (1.0 + 4.5 * count, 3.6)) as figure:
+        for axes, one in zip(figure.subplots(1, count, squeeze=False)[0], report.benchmarks, strict=True):
+            rows = [row for row in (*one.categories, one.overall) if row.accuracy is not None]
+            accuracy = [row.accuracy or 0.0 for row in rows]
+            below = [value - (row.low or 0.0) for value, row in zip(accuracy, rows, strict=True)]
+            above = [(row.high or 0.0) - value for value, row in zip(accuracy, rows, strict=True)]
+            axes.bar([row.name for row in rows], accuracy, color="0.8", edgecolor="0.2", yerr=[below, above], capsize=4)
+            axes.axhline(0.5, color="0.5", linestyle=":")
+            axes.set(title=f"{one.benchmark}: accuracy (95 %)", ylim=(0.0, 1.0))
+            axes.tick_params(axis="x", rotation=30)
