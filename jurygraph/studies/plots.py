@@ -9,6 +9,7 @@ import numpy as np
 
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import HIGH
+from jurygraph.aggregation.consensus.resampling import Method
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 _MAX_AGENTS, _MAX_NAMES, _MAX_VECTOR_MARKS = 25, 12, 2000
-_SHORT_NAMES = {"majority": "majority", "dawid-skene": "Dawid–Skene", "stableval": "posterior"}
+_SHORT_NAMES: Mapping[Method, str] = {"majority": "majority", "dawid-skene": "Dawid–Skene", "stableval": "posterior"}
 _INTERVAL_SOURCES = {"items": "items resampled", "prompts": "prompts resampled", "refits": "refitted"}
 _STEP_PANELS = (
     ("reward", "(a) mean reward"),
@@ -248,7 +249,7 @@ def _draw_recovery(axes: "Axes", report: "SimulationReport") -> None:
         means = [row.mse[method] for row in report.recovery]
         errors = [1.96 * (one.error or 0.0) for one in means]
         axes.errorbar(names, [one.mean for one in means], errors, fmt=mark, color=color, capsize=3, label=label)
-        axes.plot(names, [one.paper for one in means], mark, color=color, markerfacecolor="none")
+        axes.plot(names, [one.paper or np.nan for one in means], mark, color=color, markerfacecolor="none")
     axes.tick_params(axis="x", rotation=90)
     axes.legend()
 

@@ -31,7 +31,9 @@ from jurygraph.studies.plots import draw_credit, draw_disagreement
 if TYPE_CHECKING:
     from jurygraph.studies.credit.study import CreditReport, Estimate, Variant
 
-study = typer.Typer(help="Apply the measurements of the papers.", no_args_is_help=True, rich_markup_mode=None)
+study = typer.Typer(
+    help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
+)
 study.command()(preference)
 study.command()(simulate)
 

@@ -6,7 +6,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from jurygraph.aggregation.consensus.resampling import METHODS
+from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.cli.options import AsJson, PlotFile, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
 from jurygraph.cli.render.progress import progress
@@ -102,7 +102,7 @@ def _format_mean(one: SimulatedMean, digits: int) -> str:
     return mean if one.error is None else f"{mean} ({format_number(one.error, digits)})"
 
 
-def _above(counts: dict[str, int]) -> str:
+def _above(counts: dict[Method, int]) -> str:
     return ", ".join(f"{method} {count}" for method, count in counts.items())
 
 

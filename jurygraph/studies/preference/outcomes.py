@@ -87,7 +87,9 @@ def read_comparisons(
         advance(1)
     if not outcomes:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in left_out.items())
-        hint = f"label one response of a task `{LABEL}: true` and the others false, as `jurygraph import judgebench` does"
+        hint = (
+            f"label one response of a task `{LABEL}: true` and the others false, as `jurygraph import judgebench` does"
+        )
         raise InputError(f"{run.folder}: none of its tasks is a preference ({reasons or 'it has none'}); {hint}")
     return Comparisons(str(run.folder), decided_by, tuple(outcomes), dict(sorted(left_out.items())))
 
