@@ -277,8 +277,8 @@ def draw_preference(report: "PreferenceReport", file: Path, form: str) -> None:
         for axes, one in zip(figure.subplots(1, count, squeeze=False)[0], report.benchmarks, strict=True):
             rows = [row for row in (*one.categories, one.overall) if row.accuracy is not None]
             accuracy = [row.accuracy or 0.0 for row in rows]
-            below = [value - (row.low or 0.0) for value, row in zip(accuracy, rows, strict=True)]
-            above = [(row.high or 0.0) - value for value, row in zip(accuracy, rows, strict=True)]
+            below = [max(0.0, value - (row.low or 0.0)) for value, row in zip(accuracy, rows, strict=True)]
+            above = [max(0.0, (row.high or 0.0) - value) for value, row in zip(accuracy, rows, strict=True)]
             axes.bar([row.name for row in rows], accuracy, color="0.8", edgecolor="0.2", yerr=[below, above], capsize=4)
             axes.axhline(0.5, color="0.5", linestyle=":")
             axes.set(title=f"{one.benchmark}: accuracy (95 %)", ylim=(0.0, 1.0))
