@@ -1,7 +1,7 @@
 """STABLEVAL: its synthetic tables and ours, small panels, calibration, coverage, and speed compared with crowd-kit.
 
 The tables are of 20 seeds of ours where the paper's are of 100 of its own: the slow tests hold all to four standard
-errors at 100. Table 5 is of 10, small panels are of 200, calibration of 40, and coverage of 16, with 50 refits each.
+errors at 100. Small panels are of 200, calibration of 40, and coverage of 16, with 50 refits each.
 """
 
 import csv
@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 
@@ -22,32 +22,22 @@ from benchmarks.figure import Figure, at_least, at_most, best_of
 from benchmarks.peer import python_with
 from benchmarks.simulation.calibration import measure_calibration
 from benchmarks.simulation.coverage import CoverageSettings, coverage
-from benchmarks.simulation.figures import MethodFigures
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
-from benchmarks.simulation.recovery import PUBLISHED, recovery
-from benchmarks.simulation.thinning import PUBLISHED_KEPT, measure_thinning
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.studies.simulate import Setting
+from jurygraph.studies.simulate import Setting, SimulationStudy
+from jurygraph.studies.simulate.figures import MethodFigures
+from jurygraph.studies.simulate.published import Sweep
+from jurygraph.studies.simulate.study import ByMethod
 
 ROOT = Path(__file__).resolve().parents[1]
-EXPECTED = ROOT / "tests" / "data" / "stableval" / "synthetic.csv"
 MTBENCH = ROOT / "examples" / "consensus" / "mtbench.csv.gz"
 CONVABUSE = ROOT / "examples" / "consensus" / "convabuse.csv.gz"
 JOBS = os.cpu_count() or 1
 
-TABLES = {"mse": ("Table 4, MSE", "mse", 1e3, "e-3"), "accuracy": ("Table 6", "acc", 100.0, "% in order")}
-TABLES |= {"tau_b": ("Table 7", "tau", 1.0, "tau_b")}
-METHODS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
-SEEDS = range(2000, 2020)
-TABLE_5 = {
-    "labels_3": (0.985, 0.989, 0.989),
-    "labels_5": (0.988, 0.991, 0.991),
-    "labels_7": (0.987, 0.992, 0.992),
-    "labels_9": (0.987, 0.992, 0.992),
-}
-THINNED_SEEDS = range(2000, 2010)
+TABLES = {"mse": ("Table 4, MSE", "e-3"), "accuracy": ("Table 6", "% in order"), "tau_b": ("Table 7", "tau_b")}
+SEEDS, SEED = 20, 2000
 PANEL_SEEDS = range(200)
 CALIBRATED_SEEDS = range(2000, 2040)
 COVERED_SEEDS = range(2000, 2016)
@@ -72,7 +62,6 @@ def measure() -> list[Figure]:
     """Times are of CPU, and ratios of one run; only the stability's is wall time."""
     return [
         *_tables(),
-        *_thinned(),
         *_panels(),
         *_calibration(),
         *_coverage(),
@@ -83,21 +72,17 @@ def measure() -> list[Figure]:
 
 
 def _tables() -> Iterator[Figure]:
-    found = recovery(PUBLISHED, SEEDS, JOBS)
-    with EXPECTED.open(newline="", encoding="utf-8") as file:
-        expected = {row["cfg"]: row for row in csv.DictReader(file)}
-    for figure, (table, column, scale, unit) in TABLES.items():
-        for name, ours in found.items():
-            for method, short in METHODS.items():
-                paper = f"paper {float(expected[name][f'{column}_{short}']):.3f}"
-                yield Figure(f"{table}: {name}, {method}", scale * ours.mean(method, figure), unit, paper)
+    report = SimulationStudy(get_args(Sweep), SEEDS, SEED, JOBS).run()
+    for figure, (table, unit) in TABLES.items():
+        for row in report.recovery:
+            yield from _compare_with_paper(f"{table}: {row.name}", getattr(row, figure), unit)
+    for thinned in report.thinning:
+        yield from _compare_with_paper(f"Table 5: {thinned.name}", thinned.tau_b, "tau_b")
 
 
-def _thinned() -> Iterator[Figure]:
-    for name, kept in PUBLISHED_KEPT.items():
-        found = measure_thinning(PUBLISHED[name], kept, THINNED_SEEDS, JOBS)
-        for method, paper in zip(METHODS, TABLE_5[name], strict=True):
-            yield Figure(f"Table 5: {name}, {method}", found.mean(method, "tau_b"), "tau_b", f"paper {paper:.3f}")
+def _compare_with_paper(name: str, means: ByMethod, unit: str) -> Iterator[Figure]:
+    for method, one in means.items():
+        yield Figure(f"{name}, {method}", one.mean, unit, f"paper {one.paper}")
 
 
 def _panels() -> Iterator[Figure]:

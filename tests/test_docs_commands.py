@@ -16,6 +16,7 @@ import pytest
 
 from tests.models.judge_scripts import judge_reply
 from tests.models.server import Answer, reply_with, run_server
+from tests.sources.importers import published
 from tests.sources.importers import test_qags as qags
 from tests.test_readme import COMMAND, README, ROOT, blocks, commands, run, words
 
@@ -56,6 +57,14 @@ import jurygraph as jg
 @jg.evaluator(audience="criterion")
 def met(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
     return jg.Verdict(score=1.0 if task.about.id in response.text else 0.25)
+"""
+LONGER = """
+import jurygraph as jg
+
+
+@jg.evaluator(scope="pair")
+def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
+    return 1.0 if len(first.text) > len(second.text) else 0.0
 """
 
 
@@ -146,6 +155,13 @@ def for_importing(folder: Path) -> None:
     lines(folder / "mturk_xsum.jsonl", qags.XSUM)
 
 
+def for_preference(folder: Path) -> None:
+    """JudgeBench's rows, made for the tests, and a judge of pairs that prefers the longer response."""
+    lines(folder / "judgebench.jsonl", published.JUDGEBENCH)
+    (folder / "longer.py").write_text(LONGER, encoding="utf-8")
+    (folder / "jury.yaml").write_text("evaluators: [longer.longer]\nsafety: {gates: []}\n", encoding="utf-8")
+
+
 def for_safety(folder: Path) -> None:
     """The README's judge."""
     (config,) = (block for block in blocks(README, "yaml") if "model:" in block)
@@ -203,6 +219,7 @@ PREPARED: Mapping[str, Callable[[Path], None]] = {
     "disagreement.md": for_disagreement,
     "graphs.md": for_graphs,
     "importing.md": for_importing,
+    "preference.md": for_preference,
     "safety.md": for_safety,
     "watching.md": for_watching,
 }

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Consensus
@@ -33,6 +32,7 @@ from jurygraph.studies.simulate import (
     simulate_with,
     stableval,
 )
+from jurygraph.studies.simulate.figures import MethodFigures
 
 AMBIGUITY = {"clear": CLEAR[0] / sum(CLEAR), "hard": HARD[0] / sum(HARD)}
 """Mean ambiguity of clear and of hard items."""

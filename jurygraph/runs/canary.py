@@ -35,10 +35,11 @@ class Proportion(FrozenModel):
         return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)
 
 
-def wilson(hits: int, n: int) -> tuple[float, float]:
-    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` >= 1, within [0, 1].
+def wilson(hits: float, n: float) -> tuple[float, float]:
+    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` > 0, within [0, 1].
 
-    Unlike the usual normal interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
+    Both may be fractions: shares of a hit, or the effective size of a weighted sample. Unlike the usual normal
+    interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
     """
     z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
     share, z2 = hits / n, z * z

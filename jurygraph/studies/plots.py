@@ -9,6 +9,7 @@ import numpy as np
 
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import HIGH
+from jurygraph.aggregation.consensus.resampling import Method
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,11 +20,13 @@ if TYPE_CHECKING:
     from jurygraph.studies.credit.study import CreditReport, Estimate
     from jurygraph.studies.disagreement import DisagreementReport
     from jurygraph.studies.monitor import WatchReport
+    from jurygraph.studies.preference import PreferenceReport
+    from jurygraph.studies.simulate import SimulationReport
 
 METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 _MAX_AGENTS, _MAX_NAMES, _MAX_VECTOR_MARKS = 25, 12, 2000
-_SHORT_NAMES = {"majority": "majority", "dawid-skene": "Dawid–Skene", "stableval": "posterior"}
+_SHORT_NAMES: Mapping[Method, str] = {"majority": "majority", "dawid-skene": "Dawid–Skene", "stableval": "posterior"}
 _INTERVAL_SOURCES = {"items": "items resampled", "prompts": "prompts resampled", "refits": "refitted"}
 _STEP_PANELS = (
     ("reward", "(a) mean reward"),
@@ -221,3 +224,62 @@ def draw_stream(report: "WatchReport", history: Mapping[str, Floats], file: Path
         for axes in panels[len(history) :]:
             axes.set_axis_off()
         figure.supxlabel("step; solid: adverse, dashed: not, dotted: hack")
+
+
+def draw_simulation(report: "SimulationReport", file: Path, form: str) -> None:
+    """Write the MSE of each simulated configuration, and the change of scores over the items. Raises OSError."""
+    with open_figure(file, form, (11.0, 4.5)) as figure:
+        recovery_axes, shift_axes = figure.subplots(1, 2)
+        recovery_axes.set(ylabel="MSE, 10⁻³", title="(a) error of agents' scores; filled: ours, hollow: the paper's")
+        shift_axes.set(xlabel="items of an agent", title="(b) largest change by 70 % of the annotators; dotted: limits")
+        if report.recovery:
+            _draw_recovery(recovery_axes, report)
+        else:
+            _draw_text(recovery_axes, "not simulated")
+        if report.propositions:
+            _draw_shifts(shift_axes, report)
+        else:
+            _draw_text(shift_axes, "not simulated")
+
+
+def _draw_recovery(axes: "Axes", report: "SimulationReport") -> None:
+    names = [row.name for row in report.recovery]
+    for index, (method, label) in enumerate(_SHORT_NAMES.items()):
+        mark, color = _LINE_STYLES[index][1], f"C{index}"
+        means = [row.mse[method] for row in report.recovery]
+        errors = [1.96 * (one.error or 0.0) for one in means]
+        axes.errorbar(names, [one.mean for one in means], errors, fmt=mark, color=color, capsize=3, label=label)
+        axes.plot(names, [one.paper or np.nan for one in means], mark, color=color, markerfacecolor="none")
+    axes.tick_params(axis="x", rotation=90)
+    axes.legend()
+
+
+def _draw_shifts(axes: "Axes", report: "SimulationReport") -> None:
+    items = [row.items for row in report.propositions]
+    for index, (method, label) in enumerate(_SHORT_NAMES.items()):
+        mark, color = _LINE_STYLES[index][1], f"C{index}"
+        shifts, limits = (
+            [getattr(row, name)[method].mean for row in report.propositions] for name in ("shift", "limit")
+        )
+        axes.plot(items, shifts, marker=mark, color=color, label=label)
+        axes.plot(items, limits, linestyle=":", color=color)
+    axes.set_xscale("log")
+    axes.set_xticks(items, [str(count) for count in items])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(bottom=0.0)
+    axes.legend()
+
+
+def draw_preference(report: "PreferenceReport", file: Path, form: str) -> None:
+    """Write the accuracy of each category with its interval, a panel for each benchmark. Raises OSError."""
+    count = len(report.benchmarks)
+    with open_figure(file, form, (1.0 + 4.5 * count, 3.6)) as figure:
+        for axes, one in zip(figure.subplots(1, count, squeeze=False)[0], report.benchmarks, strict=True):
+            rows = [row for row in (*one.categories, one.overall) if row.accuracy is not None]
+            accuracy = [row.accuracy or 0.0 for row in rows]
+            below = [max(0.0, value - (row.low or 0.0)) for value, row in zip(accuracy, rows, strict=True)]
+            above = [max(0.0, (row.high or 0.0) - value) for value, row in zip(accuracy, rows, strict=True)]
+            axes.bar([row.name for row in rows], accuracy, color="0.8", edgecolor="0.2", yerr=[below, above], capsize=4)
+            axes.axhline(0.5, color="0.5", linestyle=":")
+            axes.set(title=f"{one.benchmark}: accuracy (95 %)", ylim=(0.0, 1.0))
+            axes.tick_params(axis="x", rotation=30)

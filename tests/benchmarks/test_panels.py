@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from benchmarks.simulation.figures import MethodFigures
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
 from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import stableval
+from jurygraph.studies.simulate.figures import MethodFigures
 
 
 def test_every_annotator_labels_every_item() -> None:

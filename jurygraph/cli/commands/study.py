@@ -1,4 +1,4 @@
-"""`jurygraph study`: the measurements of the papers, applied to your own runs."""
+"""`jurygraph study`: the measurements of the papers, applied to your own runs and to simulations."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from jurygraph.cli.commands.study_preference import preference
+from jurygraph.cli.commands.study_simulate import simulate
 from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
 from jurygraph.cli.render.progress import progress
@@ -29,7 +31,11 @@ from jurygraph.studies.plots import draw_credit, draw_disagreement
 if TYPE_CHECKING:
     from jurygraph.studies.credit.study import CreditReport, Estimate, Variant
 
-study = typer.Typer(help="Apply the measurements of the papers to runs.", no_args_is_help=True, rich_markup_mode=None)
+study = typer.Typer(
+    help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
+)
+study.command()(preference)
+study.command()(simulate)
 
 _MAX_STEPS, _MAX_LOSSES, _MAX_REASON = 30, 10, 120
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from benchmarks.simulation.coverage import AMBIGUITY, simulate_more_items
-from benchmarks.simulation.recovery import PUBLISHED
 from jurygraph.errors import InputError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import CONFUSION, KINDS, Setting, SimulatedEvaluation
-from tests.benchmarks.published import EXPECTED
+from jurygraph.studies.simulate.published import CONFIGURATIONS
+from tests.studies.simulate.published import COLUMNS, EXPECTED
 
 LARGE = Setting(items=20_000)
 MAX_DEVIATION = 4.5
@@ -139,11 +139,29 @@ def test_more_items_keep_the_annotators() -> None:
     assert more.setting == Setting(items=40)
 
 
+def test_without_ambiguity_labels_follow_the_confusions_alone() -> None:
+    drawn = simulate.stableval(Setting(items=20_000, ambiguous=False), 0)
+    assert (drawn.ambiguity == 0.0).all()
+    kind = np.array([KINDS.index(one) for one in drawn.kinds])[drawn.annotator]
+    for place, name in enumerate(KINDS):
+        for cls in range(3):
+            own = drawn.label[(kind == place) & (drawn.truth[drawn.item] == cls)]
+            assert all(is_near((own == label).mean(), CONFUSION[name][cls][label], len(own)) for label in range(3))
+
+
 def test_all_published_configurations_exist_with_30_annotators() -> None:
-    assert set(PUBLISHED) == set(EXPECTED)
-    assert {sum(one.pool) for one in PUBLISHED.values()} == {30}
-    assert PUBLISHED["gaps_wide"] == PUBLISHED["hard_20"] == PUBLISHED["labels_5"] == Setting()
-    assert PUBLISHED["adv_00"] == PUBLISHED["strict_20"] != Setting()
+    settings = {name: one.setting for name, one in CONFIGURATIONS.items()}
+    assert set(settings) == set(EXPECTED)
+    assert {sum(one.pool) for one in settings.values()} == {30}
+    assert settings["gaps_wide"] == settings["hard_20"] == settings["labels_5"] == Setting()
+    assert settings["adv_00"] == settings["strict_20"] != Setting()
+
+
+@pytest.mark.parametrize("name", CONFIGURATIONS)
+def test_the_numbers_of_the_paper_are_the_authors_files_as_printed(name: str) -> None:
+    for figure, (column, _, half) in COLUMNS.items():
+        authors = [float(EXPECTED[name][f"{column}_{method}"]) for method in ("mv", "ds", "pec")]
+        assert getattr(CONFIGURATIONS[name], figure) == pytest.approx(authors, abs=half * 1.01)
 
 
 @pytest.mark.parametrize(

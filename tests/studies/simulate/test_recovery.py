@@ -7,29 +7,31 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.simulation.recovery import PUBLISHED, pair_order_accuracy, recovery
 from jurygraph.studies.simulate import Setting
-from tests.benchmarks.published import EXPECTED, off
+from jurygraph.studies.simulate.published import CONFIGURATIONS
+from jurygraph.studies.simulate.recovery import pair_order_accuracy, recovery
+from tests.studies.simulate.published import EXPECTED, off
 
+SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
 FEW = ("gaps_tight", "labels_9", "adv_40")
 
 
 @pytest.mark.slow
 def test_a_few_seeds_agree_with_the_published_tables() -> None:
-    found = recovery({name: PUBLISHED[name] for name in FEW}, range(1000, 1010))
+    found = recovery({name: SETTINGS[name] for name in FEW}, range(1000, 1010))
     assert {name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])} == {}
     assert off("gaps_tight", found["gaps_tight"]) == {}  # where others are in order, so few seeds show no error
 
 
 @pytest.mark.slow
 def test_a_hundred_seeds_agree_with_every_published_table() -> None:
-    found = recovery(PUBLISHED, range(1000, 1100), jobs=os.cpu_count() or 1)
+    found = recovery(SETTINGS, range(1000, 1100), jobs=os.cpu_count() or 1)
     assert set(found) == set(EXPECTED)
     assert {name: off(name, one) for name, one in found.items() if off(name, one)} == {}
 
 
 def test_figures_of_another_configuration_differ() -> None:
-    found = recovery({"adv_40": PUBLISHED["adv_40"]}, range(1000, 1006))["adv_40"]
+    found = recovery({"adv_40": SETTINGS["adv_40"]}, range(1000, 1006))["adv_40"]
     assert ("majority", "mse") not in off("adv_40", found)
     assert ("majority", "mse") in off("adv_10", found)
 

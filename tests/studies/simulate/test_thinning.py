@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from benchmarks.simulation.thinning import measure_thinning
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import Setting
+from jurygraph.studies.simulate.thinning import measure_thinning
 
 
 @pytest.mark.slow

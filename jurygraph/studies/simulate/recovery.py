@@ -4,30 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from benchmarks.simulation.figures import MethodFigures
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
-from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
+from jurygraph.studies.simulate.figures import MethodFigures
+from jurygraph.studies.simulate.generator import CLASSES, VALUES, Setting, SimulatedEvaluation, stableval
 
 FIGURES = ("mse", "accuracy", "tau_b")
-
-
-def _settings_by_pool(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
-    return {f"{name}_{10 * index:02}": Setting(pool=pool) for index, pool in enumerate(pools)}
-
-
-PUBLISHED: Mapping[str, Setting] = {
-    "gaps_tight": Setting(qualities=(0.75, 0.70, 0.65, 0.60, 0.55, 0.50)),
-    "gaps_wide": Setting(),
-    **_settings_by_pool("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
-    **_settings_by_pool("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
-    **_settings_by_pool("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
-    **{f"hard_{percent:02}": Setting(hard=percent / 100) for percent in (0, 10, 20)},
-    **{f"labels_{labels}": Setting(labels=labels) for labels in (3, 5, 7, 9)},
-}
-"""The configurations of STABLEVAL's Tables 4, 6 and 7, by the names used there. `gaps_wide`, `hard_20` and `labels_5`
-are equal, and so are `adv_00` and `strict_20`."""
 
 
 def recovery(
@@ -67,11 +51,19 @@ def _measure_run(run: tuple[Setting, int]) -> Floats:
 
 
 def scores_by_method(simulated: SimulatedEvaluation, kept: Bools) -> list[Floats]:
-    """Return the agents' scores by the rows that are `kept`, at least one per item: [agents], by method."""
+    """Return the agents' scores by the rows that are `kept`: [agents], by method."""
     rows = simulated.item[kept], simulated.annotator[kept], simulated.label[kept]
     fitted = consensus.fit(*rows, preset="paper-synthetic", n_classes=CLASSES)
     majority = consensus.majority_vote(*rows, ties="highest", classes=range(CLASSES))
-    return [simulated.scores(method.posterior) for method in (majority, fitted.hard_labels(), fitted)]
+    return [agent_means(simulated, estimate) for estimate in (majority, fitted.hard_labels(), fitted)]
+
+
+def agent_means(simulated: SimulatedEvaluation, estimate: Credited) -> Floats:
+    """Return the mean credit of each agent's items in an estimate, [agents]; each agent needs one."""
+    agents = len(simulated.setting.qualities)
+    agent = np.array(estimate.items) // simulated.setting.items
+    credit = np.bincount(agent, weights=estimate.posterior @ VALUES, minlength=agents)
+    return np.asarray(credit / np.bincount(agent, minlength=agents))
 
 
 def pair_order_accuracy(scores: Floats, true: Floats) -> float:

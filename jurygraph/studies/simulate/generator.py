@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.errors import PlanError
-from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Unit
 
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -45,6 +45,8 @@ class Setting(FrozenModel):
         annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
         labels: number of labels of each item, by different annotators.
         hard: the probability that an item is hard.
+        ambiguous: False if no item is ambiguous, so that labels follow the confusions alone, as in STABLEVAL's model
+            (3.2); `hard` then has no effect.
     """
 
     qualities: Annotated[tuple[Unit, ...], Field(min_length=1)] = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
@@ -53,6 +55,7 @@ class Setting(FrozenModel):
     annotators: _AtLeastOne | None = None
     labels: _AtLeastOne = 5
     hard: Unit = 0.2
+    ambiguous: Flag = True
 
     @model_validator(mode="after")
     def _require_enough_annotators(self) -> Self:
@@ -126,7 +129,7 @@ def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator)
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)
     hard = generator.random(total) < setting.hard
-    ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total))
+    ambiguity = np.where(hard, generator.beta(*HARD, total), generator.beta(*CLEAR, total)) * setting.ambiguous
     item = np.repeat(np.arange(total), labels)
     annotator = generator.random((total, len(kinds))).argsort(axis=1)[:, :labels].ravel()
     confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]

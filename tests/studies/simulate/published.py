@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.simulation.figures import MethodFigures
+from jurygraph.studies.simulate.figures import MethodFigures
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0
@@ -19,7 +19,7 @@ class _Table(NamedTuple):
     half: float
 
 
-_TABLES = {
+COLUMNS = {
     "mse": _Table("mse", 1e-3, 0.005),
     "accuracy": _Table("acc", 0.01, 0.05),
     "tau_b": _Table("tau", 1.0, 0.0005),
@@ -27,7 +27,7 @@ _TABLES = {
 
 
 def _read() -> dict[str, dict[str, str]]:
-    path = Path(__file__).parents[1] / "data" / "stableval" / "synthetic.csv"
+    path = Path(__file__).parents[2] / "data" / "stableval" / "synthetic.csv"
     with path.open(newline="", encoding="utf-8") as file:
         return {row["cfg"]: row for row in csv.DictReader(file)}
 
@@ -36,7 +36,7 @@ EXPECTED: Mapping[str, Mapping[str, str]] = _read()
 
 
 def off(
-    name: str, found: MethodFigures, figures: Sequence[str] = tuple(_TABLES)
+    name: str, found: MethodFigures, figures: Sequence[str] = tuple(COLUMNS)
 ) -> dict[tuple[str, str], tuple[float, float]]:
     """Means (ours, theirs) that lie too far apart, by method and figure.
 
@@ -45,7 +45,7 @@ def off(
     """
     far = {}
     for figure in figures:
-        column, unit, half = _TABLES[figure]
+        column, unit, half = COLUMNS[figure]
         for method, short in _COLUMNS.items():
             ours, theirs = found.mean(method, figure) / unit, float(EXPECTED[name][f"{column}_{short}"])
             error = 2**0.5 * found.error(method, figure) / unit

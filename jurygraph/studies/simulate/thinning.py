@@ -1,22 +1,22 @@
 """Stability of rankings when each item keeps fewer of its labels (STABLEVAL, Table 5)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.simulation.figures import MethodFigures
-from benchmarks.simulation.recovery import scores_by_method
 from jurygraph.aggregation.arrays import Floats
-from jurygraph.aggregation.consensus.resampling import METHODS, run_each, tau_b
+from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate import Setting, stableval
+from jurygraph.studies.simulate.figures import MethodFigures
+from jurygraph.studies.simulate.generator import Setting, stableval
+from jurygraph.studies.simulate.recovery import scores_by_method
 
 DRAWS = 10
-PUBLISHED_KEPT: Mapping[str, int] = {"labels_3": 2, "labels_5": 3, "labels_7": 3, "labels_9": 3}
-"""Number of labels that an item keeps, by the name of the configuration."""
 
 
-def measure_thinning(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) -> MethodFigures:
+def measure_thinning(
+    setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1, report: Report | None = None
+) -> MethodFigures:
     """Return the mean `tau_b` of the ranking by all labels and that by `kept` labels of each item, over ten draws.
 
     Args:
@@ -24,6 +24,7 @@ def measure_thinning(setting: Setting, kept: int, seeds: Sequence[int], jobs: in
         kept: number of labels that each item keeps, at least 1 and fewer than it has.
         seeds: one evaluation for each.
         jobs: number of processes.
+        report: called with 1 after each evaluation.
 
     Raises:
         PlanError: `kept` is out of range.
@@ -31,7 +32,7 @@ def measure_thinning(setting: Setting, kept: int, seeds: Sequence[int], jobs: in
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return MethodFigures(METHODS, ("tau_b",), np.array(run_each(_measure_run, runs, jobs))[:, :, None])
+    return MethodFigures(METHODS, ("tau_b",), np.array(run_each(_measure_run, runs, jobs, report))[:, :, None])
 
 
 def _measure_run(run: tuple[Setting, int, int]) -> Floats:

@@ -1,0 +1,113 @@
+"""`jurygraph study preference`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, folder_contents
+from tests.judges.pairwise.comparisons import failing_judge
+from tests.models.server import run_server
+from tests.sources.importers.published import write_rows
+from tests.studies.preference.made import by_rewards, score_tasks
+
+JUDGEBENCH: list[dict[str, Any]] = [
+    {"pair_id": name, "source": source, "question": f"Which is right, {name}?", "label": label}
+    | {"response_model": "m", "response_A": a, "response_B": b}
+    for name, source, label, a, b in (
+        ("law", "mmlu-pro-law", "A>B", "A long and right answer.", "A wrong one."),
+        ("logic", "livebench-reasoning", "B>A", "A long and wrong answer.", "A right one."),
+        ("sums", "livebench-math", "B>A", "Two and two are four.", "It is the number four, for two and two."),
+        ("code", "livecodebench", "A>B", "unreadable: print the longest line", "print(1)"),
+    )
+]
+"""The longer response is right in `law` and `sums`."""
+
+
+@pytest.fixture
+def scored_rewards(tmp_path: Path) -> Path:
+    tasks = [
+        by_rewards("1", 0.9, 0.1, subset="alpacaeval-easy"),
+        by_rewards("2", 0.5, 0.5, subset="alpacaeval-hard"),
+        by_rewards("3", 0.9, "response", subset="donotanswer"),
+        by_rewards("4", 0.9, 0.1, subset="math-prm"),
+    ]
+    return score_tasks(tmp_path, tasks)
+
+
+def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run: Command, tmp_path: Path):
+    source = write_rows(tmp_path / "judgebench.jsonl", *JUDGEBENCH)
+    assert run("import", "judgebench", source, "--out", tmp_path / "tasks.jsonl").code == 0
+    script = failing_judge(lambda shown: shown["A"].startswith("unreadable"))
+    with run_server(script) as server:
+        config = {
+            "model": f"openai-compatible:{server.url}#tiny",
+            "evaluators": ["pairwise"],
+            "calls": {"cache": False},
+        }
+        (tmp_path / "jury.yaml").write_text(json.dumps(config))
+        scored = run("score", tmp_path / "tasks.jsonl", "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
+    assert scored.code in (0, 1), scored.err
+    ended = run("study", "preference", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    lines = [line.split() for line in ended.out.splitlines()]
+    assert ended.out.splitlines()[0].endswith(
+        "decided by verdicts of pairwise on pairs; a tie is not right, a failed task is wrong"
+    )
+    table = {cells[0]: cells[1:9] for cells in lines[4:9]}
+    assert table == {  # tasks, right, wrong, ties, failed, flips, coverage, accuracy
+        "Knowledge": ["1", "1", "0", "0", "0", "0", "1.0000", "1.0000"],
+        "Reasoning": ["1", "0", "1", "0", "0", "0", "1.0000", "0.0000"],
+        "Math": ["1", "1", "0", "0", "0", "0", "1.0000", "1.0000"],
+        "Coding": ["1", "0", "0", "0", "1", "0", "0.0000", "0.0000"],
+        "all": ["4", "2", "1", "0", "1", "0", "0.7500", "0.5000"],
+    }
+    assert "code (Coding): 1 of 2 verdicts on the pair are missing" in ended.out
+
+
+def test_rewards_of_rewardbench_with_a_failed_and_a_tied_task(scored_rewards: Path, run: Command):
+    ended = run("study", "preference", scored_rewards)
+    assert ended.code == 0
+    assert "decided by rewards; a tie is not right, a failed task is wrong" in ended.out
+    rows = {line[:9].strip(): line for line in ended.out.splitlines()}
+    assert rows["Chat"].split()[1:9] == ["2", "1", "0", "1", "0", "0", "1.0000", f"{100 / 195:.4f}"]
+    assert rows["Safety"].split()[5:9] == ["1", "0", "0.0000", "0.0000"]
+    assert rows["all"].split()[-1] == "-"
+    assert "3 (Safety): the other response has no reward" in ended.out
+    assert ended.err == "RewardBench: no accuracy of all: it is the mean of the categories, and one is missing\n"
+
+
+def test_json_has_every_row_and_the_rules(scored_rewards: Path, run: Command):
+    options = ("--ties", "shared", "--failed", "omit", "--json")
+    found = json.loads(run("study", "preference", scored_rewards, *options).out)
+    assert (found["decided_by"], found["ties"], found["failures"]) == ("reward", "shared", "omit")
+    (rewardbench,) = found["benchmarks"]
+    chat, safety, reasoning = rewardbench["categories"]
+    assert chat["accuracy"] == pytest.approx((100 * 1.0 + 95 * 0.5) / 195)
+    assert [(one["name"], one["accuracy"]) for one in chat["subsets"]] == [
+        ("alpacaeval-easy", 1.0),
+        ("alpacaeval-hard", 0.5),
+    ]
+    assert (safety["accuracy"], safety["coverage"], reasoning["accuracy"]) == (None, 0.0, 1.0)
+    assert found["failed"] == [{"task": "3", "category": "Safety", "reason": "the other response has no reward"}]
+
+
+def test_the_plot_is_the_only_file_written(scored_rewards: Path, run: Command, tmp_path: Path):
+    before = folder_contents(scored_rewards)
+    assert run("study", "preference", scored_rewards, "--plot", tmp_path / "accuracy.png").code == 0
+    assert folder_contents(scored_rewards) == before
+    assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_without_preferences_is_refused(scored_folder: Path, run: Command):
+    ended = run("study", "preference", scored_folder)
+    assert (ended.code, ended.out) == (2, "")
+    assert "none of its tasks is a preference (tasks without a response labelled `preferred: true`: 2)" in ended.err
+    assert "label one response of a task `preferred: true` and the others false" in ended.err
+
+
+def test_an_unknown_judge_is_refused(scored_rewards: Path, run: Command):
+    ended = run("study", "preference", scored_rewards, "--by", "pairwise")
+    assert (ended.code, ended.out) == (2, "")
+    assert "'pairwise' is not the reward, and compares no pairs; name one of reward" in ended.err

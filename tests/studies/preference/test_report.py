@@ -1,0 +1,140 @@
+"""Accuracy by category: tables that are computed by hand, and the weights of the published sets."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.studies.preference import Comparisons, report
+from jurygraph.studies.preference.benchmarks import SECTIONS, Place, find_place
+from jurygraph.studies.preference.outcomes import Outcome
+from jurygraph.studies.preference.study import AccuracyRow
+from tests.graphs.scripted import task
+from tests.studies.preference.made import PAIRS, by_pairs, by_rewards, compared
+
+
+def rows(comparisons: Comparisons, **rules: Any) -> dict[str, AccuracyRow]:
+    """Return the rows of the first benchmark by name."""
+    (first, *_) = report(comparisons, **rules).benchmarks
+    return {row.name: row for row in (*first.categories, first.overall)}
+
+
+REWARDBENCH = [
+    by_rewards("1", 0.9, 0.1, subset="alpacaeval-easy"),
+    by_rewards("2", 0.1, 0.9, subset="alpacaeval-easy"),
+    by_rewards("3", 0.9, 0.1, subset="mt-bench-med"),
+    by_rewards("4", 0.5, 0.5, subset="llmbar-natural"),
+    by_rewards("5", 0.9, 0.1, subset="donotanswer"),
+    by_rewards("6", 0.9, "response", subset="donotanswer"),
+    by_rewards("7", 0.1, 0.9, subset="math-prm"),
+    by_rewards("8", 0.9, 0.1, subset="hep-cpp"),
+    by_rewards("9", 0.9, 0.1, subset="hep-go"),
+]
+CHAT, REASONING = (100 * 0.5 + 40 * 1.0) / 140, (984 * 0.0 + 164 + 164) / (984 + 164 + 164)
+
+
+def test_the_four_sections_of_rewardbench_by_hand(tmp_path: Path) -> None:
+    found = rows(compared(tmp_path, REWARDBENCH))
+    assert list(found) == ["Chat", "Chat Hard", "Safety", "Reasoning", "all"]
+    expected = {"Chat": CHAT, "Chat Hard": 0.0, "Safety": 0.5, "Reasoning": REASONING}
+    assert {name: found[name].accuracy for name in expected} == pytest.approx(expected)
+    assert found["all"].accuracy == pytest.approx(sum(expected.values()) / 4)
+    safety = found["Safety"]
+    assert (safety.tasks, safety.right, safety.wrong, safety.ties, safety.failed) == (2, 1, 0, 0, 1)
+    assert (safety.coverage, found["all"].coverage) == (0.5, pytest.approx(8 / 9))
+
+
+def test_failed_tasks_can_be_omitted_and_ties_shared(tmp_path: Path) -> None:
+    found = rows(compared(tmp_path, REWARDBENCH), ties="shared", failures="omit")
+    assert (found["Chat Hard"].accuracy, found["Safety"].accuracy) == (0.5, 1.0)
+    assert (found["Safety"].coverage, found["Safety"].failed) == (0.5, 1)
+    assert found["all"].accuracy == pytest.approx((CHAT + 0.5 + 1.0 + REASONING) / 4)
+
+
+def test_a_shared_tie_of_three_is_a_third(tmp_path: Path) -> None:
+    found = rows(compared(tmp_path, [by_rewards("a", 0.9, 0.9, 0.9, 0.1)]), ties="shared")
+    assert found["all"].accuracy == pytest.approx(1 / 3)
+
+
+def test_without_a_section_rewardbench_has_no_accuracy_of_all(tmp_path: Path) -> None:
+    found = rows(compared(tmp_path / "1", REWARDBENCH[:4]))
+    assert (found["all"].tasks, found["all"].accuracy) == (4, None)
+    failed = by_rewards("1", "response", 0.0, subset="donotanswer")
+    omitted = rows(compared(tmp_path / "2", [failed]), failures="omit")
+    assert (omitted["Safety"].accuracy, omitted["Safety"].coverage) == (None, 0.0)
+
+
+def test_judgebench_by_hand(tmp_path: Path) -> None:
+    tasks = [
+        by_pairs("k1", 1.0, 0.0, source="mmlu-pro-law"),
+        by_pairs("k2", 1.0, 1.0, source="mmlu-pro-math"),
+        by_pairs("r1", 0.5, 0.0, source="livebench-reasoning"),
+        by_pairs("m1", 0.0, 1.0, source="livebench-math"),
+        by_pairs("c1", 1.0, "response", source="livecodebench"),
+    ]
+    found = rows(compared(tmp_path, tasks, PAIRS))
+    assert {name: row.accuracy for name, row in found.items()} == {
+        "Knowledge": 0.5,
+        "Reasoning": 1.0,
+        "Math": 0.0,
+        "Coding": 0.0,
+        "all": 2 / 5,
+    }
+    assert (found["Knowledge"].ties, found["Knowledge"].flips, found["Coding"].failed) == (1, 1, 1)
+
+
+def test_other_sets_are_grouped_by_their_own_subset_or_source(tmp_path: Path) -> None:
+    tasks = [
+        by_rewards("a", 1.0, 0.0, subset="Focus"),
+        by_rewards("b", 1.0, 0.0, source="ours"),
+        by_rewards("c", 0.0, 1.0),
+        by_rewards("d", 1.0, 0.0, source="livecodebench"),
+    ]
+    found = report(compared(tmp_path, tasks))
+    assert [(one.benchmark, [row.name for row in one.categories]) for one in found.benchmarks] == [
+        ("JudgeBench", ["Coding"]),
+        ("other", ["(none)", "Focus", "ours"]),
+    ]
+    assert found.benchmarks[1].overall.accuracy == pytest.approx(2 / 3)
+
+
+def test_every_subset_of_rewardbench_has_one_section_and_code_weighs_as_much_as_mathematics() -> None:
+    subsets = [subset for section in SECTIONS.values() for subset in section]
+    assert len(subsets) == len(set(subsets)) == 23
+    places = [find_place(task(metadata={"subset": subset})) for subset in subsets]
+    assert [place.category for place in places] == [name for name, section in SECTIONS.items() for _ in section]
+    reasoning = SECTIONS["Reasoning"]
+    assert reasoning["math-prm"] == sum(count for name, count in reasoning.items() if name != "math-prm")
+    published = sum(count for section in SECTIONS.values() for count in section.values())
+    assert published - reasoning["math-prm"] + 447 == 2985, "the size of the published set"
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(SECTIONS["Safety"])), st.booleans()), min_size=1, max_size=40))
+def test_a_section_is_the_mean_of_its_subsets_weighted_by_their_published_size(drawn: list[tuple[str, bool]]) -> None:
+    outcomes = [
+        Outcome(str(n), Place("RewardBench", "Safety", subset), "right" if right else "wrong")
+        for n, (subset, right) in enumerate(drawn)
+    ]
+    row = rows(Comparisons("run", "reward", tuple(outcomes), {}))["Safety"]
+    score = total = 0.0
+    for subset in {name for name, _ in drawn}:
+        own = [right for name, right in drawn if name == subset]
+        score += SECTIONS["Safety"][subset] * sum(own) / len(own)
+        total += SECTIONS["Safety"][subset]
+    assert row.accuracy == pytest.approx(score / total)
+    assert row.low is not None
+    assert row.high is not None
+    assert row.low <= row.accuracy <= row.high
+
+
+def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Path) -> None:
+    found = rows(compared(tmp_path, REWARDBENCH))["Chat"]
+    size = (50 + 50 + 40) ** 2 / (50**2 + 50**2 + 40**2)
+    assert found.low is not None
+    assert found.high is not None
+    for end in (found.low, found.high):  # the ends of Wilson's interval solve the equation of the score test
+        assert abs(CHAT - end) == pytest.approx(1.959963984540054 * math.sqrt(end * (1.0 - end) / size))
+    assert found.low < CHAT < found.high

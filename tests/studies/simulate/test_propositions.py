@@ -1,0 +1,134 @@
+"""STABLEVAL's propositions as they are measured: what vanishes with the number of items, what does not, what holds."""
+
+import csv
+import gzip
+from itertools import combinations, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.arrays import Floats
+from jurygraph.aggregation.consensus.resampling import METHODS, tau_b
+from jurygraph.studies.simulate.generator import CONFUSION, KINDS, Setting
+from jurygraph.studies.simulate.propositions import MODEL, limiting_scores, measure_shifts
+
+MAJORITY, HARD, SOFT = range(3)
+CONVABUSE = Path(__file__).parents[3] / "examples" / "consensus" / "convabuse.csv.gz"
+
+
+def credit_by_enumeration(setting: Setting, kinds: list[int], kept: list[bool]) -> Floats:
+    """The limits by their definition: every set of labellers, and every pattern of their labels, one by one."""
+    prior, sums, sets = setting.shares.mean(axis=0), np.zeros((3, 3)), 0
+    for drawn in combinations(range(len(kinds)), setting.labels):
+        labellers = [one for one in drawn if kept[one]]
+        sets += bool(labellers)
+        for pattern in product(range(3), repeat=len(labellers)) if labellers else ():
+            chance = np.array(
+                [
+                    np.prod([CONFUSION[KINDS[kinds[one]]][cls][y] for one, y in zip(labellers, pattern, strict=True)])
+                    for cls in range(3)
+                ]
+            )
+            joint = prior * chance
+            if joint.sum() == 0.0:
+                continue
+            winner = max(range(3), key=lambda cls: (pattern.count(cls), cls))
+            credit = (winner / 2, joint.argmax() / 2, (joint @ [0.0, 0.5, 1.0]) / joint.sum())
+            sums += np.outer(credit, chance)
+    return sums / sets @ setting.shares.T
+
+
+@given(
+    kinds=st.lists(st.integers(0, 3), min_size=3, max_size=5),
+    kept=st.lists(st.booleans(), min_size=5, max_size=5),
+    labels=st.integers(1, 3),
+)
+def test_limits_are_the_mean_credit_over_all_labels_that_an_item_can_have(
+    kinds: list[int], kept: list[bool], labels: int
+) -> None:
+    kept = [True, *kept[1 : len(kinds)]]
+    setting = MODEL.model_copy(update={"labels": labels})
+    found = limiting_scores(setting, np.array(kinds), np.array(kept))
+    assert_allclose(found, credit_by_enumeration(setting, kinds, kept), atol=1e-12)
+
+
+def test_scores_approach_their_limits_with_the_number_of_items() -> None:
+    few, many = (measure_shifts(MODEL.model_copy(update={"items": items}), range(4)) for items in (100, 6400))
+    for method in range(len(METHODS)):
+        distance = [np.abs(one.shift - one.limit)[..., method].mean() for one in (few, many)]
+        assert distance[1] < distance[0] / 2
+        assert distance[1] < 0.005
+
+
+def test_the_difference_of_proposition_2_does_not_vanish_with_the_number_of_items() -> None:
+    found = measure_shifts(MODEL.model_copy(update={"items": 6400}), range(4))
+    limit, shift = found.limit[..., SOFT], found.shift[..., SOFT]
+    assert limit.min() > 0.005, "the limits by all annotators and by a subset differ"
+    assert_allclose(shift, limit, atol=0.005)
+    assert shift.mean() > 0.01
+
+
+def test_the_order_of_proposition_2_holds_and_that_of_the_majority_too() -> None:
+    few, many = (measure_shifts(MODEL.model_copy(update={"items": items}), range(6)) for items in (25, 3200))
+    assert (few.tau_b.mean(axis=(0, 1)) < 1.0).all()
+    assert_allclose(many.tau_b, 1.0)
+    assert many.decided_by_one.min() > 0.2, "a fifth of the items and more are decided by one vote"
+
+
+def test_limits_keep_the_order_of_the_agents_for_every_method_and_subset() -> None:
+    generator = np.random.default_rng(0)
+    kinds = np.repeat(np.arange(4), MODEL.pool)
+    for _ in range(20):
+        kept = generator.permutation(30) < 21
+        assert (np.diff(limiting_scores(MODEL, kinds, kept), axis=1) < 0.0).all()
+
+
+def mean_tau_b(item: list[str], annotator: list[str], label: list[int], agent: list[str], size: int) -> float:
+    """E[τ_b] of the majority over all subsets of this many annotators."""
+
+    def scores(kept: set[str]) -> Floats:
+        rows = [row for row, one in enumerate(annotator) if one in kept]
+        columns = ([item[row] for row in rows], [annotator[row] for row in rows], [label[row] for row in rows])
+        majority = consensus.majority_vote(*columns, ties="first", classes=range(3))
+        owner = dict(zip(item, agent, strict=True))
+        credit = majority.posterior @ [0.0, 0.5, 1.0]
+        by_agent = {
+            name: [c for c, i in zip(credit, majority.items, strict=True) if owner[str(i)] == name] for name in owners
+        }
+        return np.array([np.mean(values) for values in by_agent.values()])
+
+    owners = list(dict.fromkeys(agent))
+    names = list(dict.fromkeys(annotator))
+    whole = scores(set(names))
+    return float(np.mean([tau_b(whole, scores(set(kept))) for kept in combinations(names, size)]))
+
+
+def test_proposition_1_needs_close_agents_a_vote_that_decides_an_item_is_not_enough() -> None:
+    """Ten items of each agent; all agree on all but one, which one vote decides. No subset changes the order."""
+    rows = [
+        (f"{agent}{number}", who, 2 if (agent == "good") != (number == 0 and who == "ann") else 0, agent)
+        for agent in ("good", "bad")
+        for number in range(10)
+        for who in ("ann", "bob", "cid")
+    ]
+    item, annotator, label, agent = (list(column) for column in zip(*rows, strict=True))
+    assert consensus.majority_vote(item, annotator, label, classes=range(3)).items_with_margin_one() == [
+        "good0",
+        "bad0",
+    ]
+    assert mean_tau_b(item, annotator, label, agent, 2) == pytest.approx(1.0)
+
+
+def test_on_convabuse_hundreds_of_items_are_decided_by_one_vote_and_the_order_is_perfectly_stable() -> None:
+    with gzip.open(CONVABUSE, "rt", newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    item = [f"{row['item']}_{row['agent']}" for row in rows]
+    columns = (item, [row["annotator"] for row in rows], [int(row["label"]) for row in rows])
+    close = consensus.majority_vote(*columns, classes=range(3)).items_with_margin_one()
+    assert len(close) == 327
+    assert mean_tau_b(*columns, [row["agent"] for row in rows], 5) == pytest.approx(1.0)
