@@ -2,8 +2,8 @@
 
 Of stakeholders' verdicts, each stakeholder's utility û_i, and welfare rules over a group of them:
 
-û_i = the mean of the stakeholder's verdicts, weighted by layer; if a hard constraint is violated, at most `cap` times
-      the mean of the hard constraints
+û_i = the mean of the stakeholder's verdicts, weighted by layer; with a `cap`, which is our rule and not the paper's,
+      at most `cap` times the mean of the hard constraints if one of these is violated
 R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 """
 

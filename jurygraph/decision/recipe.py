@@ -276,7 +276,7 @@ class _SpecBuilder:
             }
             if any(positions.values()):
                 params[kind] = {member: places for member, places in positions.items() if places}
-        if "hard" in params:
+        if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
         if settings.welfare == "egalitarian":
             params["floor"] = settings.floor

@@ -315,6 +315,8 @@ class ExplainedTerm:
 
     def _capping(self, name: str, value: float) -> list[ExplainedVerdict]:
         """Return the verdicts on the hard constraints if û is held at the cap because one of them is not met."""
+        if "cap" not in self._params:
+            return []
         hard = [one for one in self._explained.of_questions(self._constraints("hard", name)) if one.score is not None]
         scores = [one.score for one in hard if one.score is not None]
         is_capped = bool(scores) and min(scores) < 1

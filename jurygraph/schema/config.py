@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     GetJsonSchemaHandler,
     JsonValue,
@@ -151,13 +152,24 @@ class ComponentConfig(CodeModel):
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+def _check_cap(value: object) -> object:
+    if value != "none" and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1):
+        raise ValueError(f"is {describe_value(value)}; write none, or a number from 0 to 1")
+    return value
+
+
+Cap = Annotated[Unit | Literal["none"], BeforeValidator(_check_cap)]
+"""The limit of a utility if a hard constraint is violated, as a factor of the mean of the hard ones; or none."""
+
+
 class WeightsConfig(FrozenModel):
     """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` gives the weights, scaled to sum to 1.
 
     `layers` divides each utility û_i between the layers of its questions; inside a layer all questions count alike.
-    Without `layers`, all questions count alike. A violated hard constraint caps û_i at `cap` times the mean of the hard
-    ones. `welfare` makes one number of the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one
-    is below the `floor`; or their product (`nash`). `if_skipped` says how a question skipped by its `when` counts.
+    Without `layers`, all questions count alike. With a number as `cap`, a violated hard constraint caps û_i at `cap`
+    times the mean of the hard ones: this rule is ours, and the paper has none (`none`). `welfare` makes one number of
+    the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one is below the `floor`; or their
+    product (`nash`). `if_skipped` says how a question skipped by its `when` counts.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -166,7 +178,7 @@ class WeightsConfig(FrozenModel):
     temperature: Positive = 5.0
     fixed: dict[Id, Positive] = Field(default_factory=dict)
     layers: dict[Layer, Positive] = Field(default_factory=dict)
-    cap: Unit = 0.5
+    cap: Cap = "none"
     welfare: Welfare = "stakeholders"
     floor: Unit = 0.5
     if_skipped: SkippedRule | None = None
