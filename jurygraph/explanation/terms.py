@@ -251,7 +251,7 @@ class ExplainedTerm:
         columns = [
             (question, abs(weight) * (len(cells) if one.reduce is None else 1), _fold(cells, one.reduce))
             for question, weight in zip(one.questions, one.weights, strict=True)
-            if (cells := self._cells(one, question, weight))
+            if weight and (cells := self._cells(one, question, weight))
         ]
         total = _as_total(sum(weight for _, weight, _ in columns))
         own = sum(weight * folded for _, weight, folded in columns) / total if total else value
@@ -360,8 +360,8 @@ def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:
 def _question_directions(decision: Decision) -> dict[str, int]:
     """Return for every question that counts 1 if a higher score means more reward, -1 if it means less.
 
-    Questions of a contrast have no direction, nor those of a consensus: the effect of a verdict there depends on how
-    its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
+    Questions of weight 0 have no direction, nor those of a contrast, nor those of a consensus: the effect of a verdict
+    there depends on how its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
     """
     directions: dict[str, int] = {}
     for spec in decision.counting_specs:
@@ -369,7 +369,8 @@ def _question_directions(decision: Decision) -> dict[str, int]:
             if spec.combiner in ("contrast", "consensus") or (spec.combiner, name) == ("adaptive", "weight"):
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
-                directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
+                if weight:
+                    directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
     return directions
 
 
