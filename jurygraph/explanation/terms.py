@@ -6,15 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
 from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from jurygraph.display import Displayed
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
-from jurygraph.schema.config import Welfare
 from jurygraph.schema.verdict import WORST_CASE_REASONS
-
-WELFARE: tuple[str, ...] = get_args(Welfare)
-"""Combiners whose inputs are stakeholders."""
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""

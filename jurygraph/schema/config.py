@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
-from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
+from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule, Welfare
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
@@ -29,7 +29,6 @@ from jurygraph.schema.verdict import RESPONSE_GATES, Layer, ResponseGate
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
 """Names of the combiners that aggregate a rubric's criteria by their signed weights."""
-Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
 Suite = Literal["master-keys", "null", "injection", "reference"]
 """The four suites of attacks by responses on their judge."""
