@@ -310,6 +310,7 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
+PREFERENCE_COMPLETENESS = "preference completeness"
 _GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
     "group utility": stakeholders.group_utility,
     "least utility": stakeholders.minimum,
@@ -338,7 +339,7 @@ def _group_diagnostics(utility: Floats, has_utility: Bools, matrices: Matrices, 
         share = np.where(np.greater(applicable, 0.0), met / np.maximum(applicable, 1.0), np.nan)
         diagnostics["preferences addressed"] = share
     if params.get("collected"):
-        diagnostics["preference completeness"] = np.asarray(
+        diagnostics[PREFERENCE_COMPLETENESS] = np.asarray(
             stakeholders.preference_completeness(*_count_met(matrices, params["collected"]))
         )
     return diagnostics
