@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -300,10 +301,12 @@ class _SpecBuilder:
                     "or leave it out of the task"
                 )
             settings = InputConfig(verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped)
-            sign = 1.0 if weight > 0 else -1.0
-            counts = {question.id: sign if self._declared_weight(question) else 0.0 for question in questions}
-            inputs[member] = _build_input(where, questions, settings, lambda question, of=counts: of[question.id])
+            weigh = partial(self._signed_weight, 1.0 if weight > 0 else -1.0)
+            inputs[member] = _build_input(where, questions, settings, weigh)
         return inputs
+
+    def _signed_weight(self, sign: float, question: Question) -> float:
+        return sign if self._declared_weight(question) else 0.0
 
     def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
