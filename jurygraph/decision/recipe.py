@@ -177,7 +177,7 @@ class _SpecBuilder:
 
     def _configured_input(self, component: str, key: str, settings: InputConfig) -> ComponentInput:
         where = f"components.{component}.inputs.{key}"
-        weigh = self._declared_weight
+        weigh: Callable[[Question], float] = self._named_weight
         if settings.verdicts_of in self.questions:
             questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
         elif settings.verdicts_of in self.by_id:
@@ -213,6 +213,10 @@ class _SpecBuilder:
                     "the weights of the rubric's criteria, as the component 'rubric' does; use that, with "
                     "`rubric.aggregation`, or make each criterion of positive weight an input of its own"
                 )
+
+    def _named_weight(self, question: Question) -> float:
+        """Return the declared weight of a question that a component names: one that counts in no utility counts 1."""
+        return self._declared_weight(question) or 1.0
 
     def _declared_weight(self, question: Question) -> float:
         """Return the weight that a question's evaluator declares for its subject."""

@@ -179,7 +179,7 @@ class ExplainedTerm:
         if self._explained.decision.group_rule == "drop-criterion":
             return False
         folded = [one for one in self._inputs.values() if one.reduce != "majority"]
-        missing = (_is_missing(v, one.min_confidence) for one in folded for v in self._verdicts(one.questions))
+        missing = (_is_missing(v, one.min_confidence) for one in folded for v in self._weighted_verdicts(one))
         return bool(self.unjudged) or any(missing)
 
     @property
@@ -205,8 +205,11 @@ class ExplainedTerm:
     def _is_unjudged(self, name: str) -> bool:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
         one = self._inputs[name]
-        verdicts = self._verdicts(one.questions)
+        verdicts = self._weighted_verdicts(one)
         return bool(verdicts) and all(_is_missing(verdict, one.min_confidence) for verdict in verdicts)
+
+    def _weighted_verdicts(self, one: ComponentInput) -> list[RecordedVerdict]:
+        return self._verdicts(name for name, weight in zip(one.questions, one.weights, strict=True) if weight)
 
     def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
         return [verdict for question in questions for verdict in self._explained.by_question.get(question, ())]

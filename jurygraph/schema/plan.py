@@ -20,7 +20,7 @@ Welfare = Literal["stakeholders", "egalitarian", "nash"]
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """Names of the combiners that make one number of stakeholders' utilities."""
 CHECKED_LAYERS = ("fact", "check")
-"""Layers whose verdicts do not depend on a model or a person."""
+"""Layers of questions that code decides."""
 SUBMITTED = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 

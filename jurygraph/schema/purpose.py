@@ -92,9 +92,9 @@ class EvaluatorRecord(FrozenModel):
     """An evaluator's version and audience, and how its questions form a component of their own.
 
     `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
-    subject, up to a slash; when empty, all questions weigh the same. Of a question about a stakeholder only a share of
-    0 matters: it is reported and does not count. `depends_on` is the digest of further inputs of
-    its questions, such as a history that it read; empty without any.
+    subject, up to a slash; when empty, all questions weigh the same. Questions about a stakeholder with a share of 0
+    count in no utility, and 1 in a component of the config that names the evaluator. `depends_on` is the digest of
+    further inputs of its questions, such as a history that it read; empty without any.
     """
 
     version: str

@@ -1,5 +1,6 @@
 """Which preferences a response recorded: the completeness of GroupTravelBench. No utility depends on it."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from jurygraph import Jury, Response, Task, Trace
 from jurygraph.errors import PlanError
 
+EVALUATORS = ("checks.constraints", "checks.collected")
 ANN = {
     "id": "ann",
     "constraints": [
@@ -27,10 +29,14 @@ TABLE = {
 
 
 def trace_of(
-    data: Any, evaluators: tuple[str, ...] = ("checks.constraints", "checks.collected"), **weights: Any
+    data: Any,
+    evaluators: tuple[str, ...] = EVALUATORS,
+    fields: Mapping[str, Any] = {},
+    people: Sequence[Any] = (ANN, BEN),
+    **weights: Any,
 ) -> Trace:
-    config = {"evaluators": list(evaluators), "weights": {"method": "uniform", **weights}}
-    task = Task.model_validate({"id": "trip", "query": "Plan a trip.", "stakeholders": [ANN, BEN]})
+    config = {"evaluators": list(evaluators), "weights": {"method": "uniform", **weights}, **fields}
+    task = Task.model_validate({"id": "trip", "query": "Plan a trip.", "stakeholders": people})
     with Jury.from_config(config) as jury:
         (trace,) = jury.score(task, [Response(id="plan", text="A cheap trip by train.", data=data)])
     return trace
@@ -74,6 +80,20 @@ def test_no_utility_depends_on_what_was_collected(weights: dict[str, Any]) -> No
 
 def test_an_explanation_blames_nothing_on_a_preference_that_was_not_collected() -> None:
     assert "collected" not in str(trace_of(None).explain())
+
+
+def test_a_component_that_names_the_evaluator_is_the_completeness_as_a_share() -> None:
+    component = {"completeness": {"inputs": {"collected": {"verdicts_of": "checks.collected"}}}}
+    fields = {"components": component, "reward": {"stakeholders": 1.0, "completeness": 0.25}}
+    assert trace_of({"preferences": TABLE}, fields=fields).reward.components["completeness"] == 0.5
+
+
+def test_utilities_without_a_verdict_stay_unjudged_beside_it() -> None:
+    ann = {"id": "ann", "constraints": [{"id": "budget: 900", "kind": "hard"}]}
+    trace = trace_of({"preferences": TABLE}, ("preferences", "checks.collected"), people=[ann])  # without a model
+    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
+    assert figures(trace) == {"preference completeness": 100.0}
+    assert "stakeholders 0 of 1, weight 1; not judged." in str(trace.explain())
 
 
 def test_it_cannot_judge_a_utility_alone() -> None:
