@@ -99,12 +99,13 @@ def hard_constraint() -> None:
     for cap, utility in ((0.5, 0.25), (0.0, 0.0)):
         trace = of_two_constraints(False, cap=cap)
         assert trace.reward.parts["stakeholders"] == {"ann": utility, "bob": 1.0}
-    assert of_two_constraints(True).reward.parts["stakeholders"]["ann"] == 1.0
+    assert of_two_constraints(True, cap=0.5).reward.parts["stakeholders"]["ann"] == 1.0
+    assert of_two_constraints(False).reward.parts["stakeholders"]["ann"] == 0.5
 
 
 def floor() -> None:
     for least, value in ((0.5, 0.25), (0.2, 0.625)):
-        trace = of_two_constraints(False, welfare="egalitarian", floor=least)
+        trace = of_two_constraints(False, welfare="egalitarian", floor=least, cap=0.5)
         assert trace.reward.components["stakeholders"] == value
         assert trace.reward.diagnostics["stakeholders"]["least utility"] == 0.25
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ import pytest
 from jurygraph import Jury, Plan, Response, Task, Trace
 from jurygraph.cli.render.trace import trace_lines
 from jurygraph.explanation.terms import ExplainedTrace
-from jurygraph.sources import read_tasks
+from jurygraph.sources import read_config, read_tasks
 
 ROOT = Path(__file__).parent.parent
 TRIP = ROOT / "examples" / "group_trip"
@@ -100,6 +101,23 @@ def test_the_reference_plan_meets_every_need(groups: list[Group]) -> None:
     for task, _, traces in groups:
         needs = {(s.id, c.id) for s in task.stakeholders for c in s.constraints if c.kind == "hard"}
         assert not {(v.stakeholder, v.subject) for v in traces["reference"].verdicts if v.met is not True} & needs
+
+
+def test_without_our_cap_every_fault_still_costs_something_but_less_as_the_readme_says() -> None:
+    config = read_config(TRIP / "jury.yaml")
+    falls = {}
+    for cap in (config.weights.cap, "none"):
+        weights = config.weights.model_copy(update={"cap": cap})
+        with Jury(config.model_copy(update={"weights": weights})) as jury:
+            rewards = [
+                {agent: worth(trace) for agent, trace in _scored(jury, task, responses)[2].items()}
+                for task, responses in read_tasks(TRIP / "tasks.jsonl.gz")
+            ]
+        assert all(of_group[fault] < of_group["reference"] for of_group in rewards for fault in FAULTS)
+        mean_falls = [fmean(of_group["reference"] - of_group[fault] for of_group in rewards) for fault in FAULTS]
+        falls[cap] = f"{min(mean_falls):.2f} to {max(mean_falls):.2f}"
+    text = " ".join((TRIP / "README.md").read_text(encoding="utf-8").split())
+    assert f"costs {falls['none']} of the reward on average instead of {falls[0.5]}" in text
 
 
 SAID = {

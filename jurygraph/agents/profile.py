@@ -33,15 +33,12 @@ if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
     from jurygraph.models.request import Request
 
-MAX_CONSTRAINTS = 8
-"""The largest number of constraints read from a profile."""
-
 Degree = Literal["low", "usual", "high"]
 DEGREE_VALUES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
 """The numbers behind the words for α(c) and for the strength of a tension: our reading. The paper fixes α and gives no
 values, and numbers of the model's own would be on another scale in each reply."""
 
-_MAX_LISTED = 64  # above what counts, but still a bound for backends that enforce the schema
+_MAX_LISTED = 1000  # far above any real profile: it stops a model that repeats itself, and needs no choice of ours
 _NAME = re.compile(r"\bstakeholder_\d+\b")
 R = TypeVar("R", bound=FrozenModel)
 T = TypeVar("T")
@@ -126,7 +123,7 @@ async def _read_constraints(
     text, prompt = SearchableText(person.profile), load_prompt("profile")
     request = client.request(prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile})
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
-    hint = f"list at most {MAX_CONSTRAINTS}, each once, and quote for each a clause of the profile letter by letter"
+    hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
     if_empty = "no constraint is listed; read the profile again, and list what it says"
     return await _read(
         client, request, ConstraintsReply, lambda reply: parse_constraints(reply, text), subject, hint, if_empty
@@ -160,7 +157,7 @@ async def _read(
 
 
 def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[list[ReadConstraint], list[str]]:
-    """Accept the first constraints that quote the profile, named by their order, and list problems of the others."""
+    """Accept the constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
     problems: list[str] = []
     for listed in reply.constraints:
@@ -173,8 +170,6 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
             problems.append(f"{_quote(words)} rests on {_quote(listed.quote)}, which {why}")
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
             problems.append(f"{_quote(words)} is listed twice")
-        elif len(kept) == MAX_CONSTRAINTS:
-            problems.append(f"{_quote(words)} comes after {MAX_CONSTRAINTS} others, which is the most")
         else:
             name, alpha, quote = f"c{len(kept) + 1}", DEGREE_VALUES[listed.restrictiveness], passage.text
             kept.append(ReadConstraint(id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote))

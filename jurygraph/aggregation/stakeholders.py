@@ -2,7 +2,8 @@
 
     d_i = Σ_hard α + γ Σ_soft α + β s_i          w_i = exp(d_i/τ) / Σ_j exp(d_j/τ)          R = Σ_i w_i û_i
 
-The module also has four statistics of the group (mean, minimum, Gini and Jain), and the sacrifice of each stakeholder.
+The module also has statistics of the group (mean, minimum, Gini and Jain), the two that GroupTravelBench defines (group
+fairness and preference completeness), and the sacrifice of each stakeholder.
 """
 
 from collections.abc import Sequence
@@ -144,9 +145,47 @@ def jain(u: ArrayLike) -> np.float64 | Floats:
     return _divide(summed * summed, utilities.shape[-1] * total(utilities * utilities), empty=1.0)
 
 
-def _check_members(u: Floats) -> Floats:
+def group_fairness(u: ArrayLike) -> np.float64 | Floats:
+    """Return 100 · min u / max u, the group fairness of GroupTravelBench (arXiv 2605.25200; Table 6 of DecompR).
+
+    u [n] or [R, n], finite, of any sign -> scalar or [R], in [0, 100]. Equal utilities give 100, also if all are 0.
+    Points of the benchmark may be negative: with min < 0 < max it is 0, and with no utility above 0 the smaller loss
+    is divided by the larger, 100 · max u / min u. It depends on the zero point of the scale.
+    """
+    utilities = _check_members(as_finite("u", u))
+    least, most = np.min(utilities, axis=-1), np.max(utilities, axis=-1)
+    positive = most > 0.0
+    ratio = _divide(np.where(positive, np.maximum(least, 0.0), -most), np.where(positive, most, -least), empty=1.0)
+    fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
+    return fairness
+
+
+def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float64 | Floats:
+    """Return 100 · Σ collected / Σ stated, the preference completeness of GroupTravelBench (Table 6 of DecompR).
+
+    It is a recall over the preferences of all members together: each entry of a list and each number is one, hard and
+    soft alike. `stated` are the members' preferences, and `collected` those of them that the response has recorded.
+
+    Args:
+        collected: counts of each member, [n] or [R, n], at least 0 and at most `stated`.
+        stated: counts of each member, of the same shape.
+
+    Returns:
+        A scalar or [R], in [0, 100]; NaN where nobody states a preference.
+
+    Raises:
+        PlanError: for other counts, or shapes that differ.
+    """
+    found, wanted = as_nonnegative("collected", collected), _check_members(as_nonnegative("stated", stated), "stated")
+    check_shape("collected", found, wanted.shape)
+    if (found > wanted).any():
+        raise PlanError("collected has a count above that of stated: only stated preferences can be collected")
+    return _divide(100.0 * total(found), total(wanted), empty=np.nan)
+
+
+def _check_members(u: Floats, name: str = "u") -> Floats:
     if u.ndim not in (1, 2) or not u.shape[-1]:
-        raise PlanError(f"u has shape {u.shape}: [n] or [R, n] with at least one member is needed")
+        raise PlanError(f"{name} has shape {u.shape}: [n] or [R, n] with at least one member is needed")
     return u
 
 

@@ -2,8 +2,8 @@
 
 Of stakeholders' verdicts, each stakeholder's utility û_i, and welfare rules over a group of them:
 
-û_i = the mean of the stakeholder's verdicts, weighted by layer; if a hard constraint is violated, at most `cap` times
-      the mean of the hard constraints
+û_i = the mean of the stakeholder's verdicts, weighted by layer; with a `cap`, which is our rule and not the paper's,
+      at most `cap` times the mean of the hard constraints if one of these is violated
 R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 """
 
@@ -258,11 +258,13 @@ def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
 class _Welfare(Combiner):
     """Base class of the welfare rules: each `input_weight` is the weight w_i, frozen before any response was seen.
 
-    Params: `hard` and `soft`, the column indices of each stakeholder's questions about such constraints; `cap`; and,
-    for the record, `difficulty` and `calibration`, the terms and settings that the weights come from. The parts are the
+    Params: `hard` and `soft`, the column indices of each stakeholder's questions about such constraints, and
+    `collected`, those about preferences that the response recorded, which do not count in û_i; `cap`; and, for the
+    record, `difficulty` and `calibration`, the terms and settings that the weights come from. The parts are the
     û_i; the diagnostics are those of the group.
     """
 
+    version = "2"
     extra_params: Sequence[str] = ()
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
@@ -270,7 +272,7 @@ class _Welfare(Combiner):
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
             raise PlanError(f"combiner {self.name!r} {problem}")
-        known = {"difficulty", "calibration", "hard", "soft", "cap", *self.extra_params}
+        known = {"difficulty", "calibration", "hard", "soft", "collected", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
@@ -281,7 +283,7 @@ class _Welfare(Combiner):
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
-        diagnostics = _group_diagnostics(utility, has_utility, matrices, params.get("soft", {}))
+        diagnostics = _group_diagnostics(utility, has_utility, matrices, params)
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
@@ -331,6 +333,7 @@ def _utility(matrix: ScoreMatrix, hard: list[int], cap: float | None) -> tuple[F
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
+PREFERENCE_COMPLETENESS = "preference completeness"
 _GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
     "group utility": stakeholders.group_utility,
     "least utility": stakeholders.minimum,
@@ -339,21 +342,41 @@ _GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
 }
 
 
-def _group_diagnostics(
-    utility: Floats, has_utility: Bools, matrices: Matrices, soft: Mapping[str, Sequence[int]]
-) -> dict[str, Floats]:
-    """Return DecompR's group diagnostics: mean and least û, Gini and Jain, and the share of soft constraints
-    addressed. Only utilities that exist, and constraints that apply, count; NaN where there are none."""
+def _group_diagnostics(utility: Floats, has_utility: Bools, matrices: Matrices, params: Params) -> dict[str, Floats]:
+    """Return figures of the group: mean and least û, Gini and Jain, the share of soft constraints addressed, and the
+    two of GroupTravelBench. Only utilities that exist, and constraints that apply, count; NaN where there are none.
+
+    Group fairness is NaN unless each member has a utility and all its verdicts: min / max over the others would be
+    too high, and a verdict that is missing makes utilities more alike where it lowers the highest.
+    """
     diagnostics = {name: np.full(len(utility), np.nan) for name in _GROUP_STATISTICS}
     is_same = has_utility.all()  # then there is no need to look for the different groups, which takes long
     for members in has_utility[:1] if is_same else np.unique(has_utility, axis=0):
         rows = np.flatnonzero((has_utility == members).all(axis=1))
         for name, compute in _GROUP_STATISTICS.items() if members.any() else ():
             diagnostics[name][rows] = compute(utility[np.ix_(rows, np.flatnonzero(members))])
-    columns = [(matrices[name], list(places)) for name, places in soft.items() if len(places)]
-    if columns:
-        applicable = np.concatenate([matrix.applicable[:, places] for matrix, places in columns], axis=1)
-        met = np.concatenate([matrix.met[:, places] for matrix, places in columns], axis=1)
-        share, has_share = weighted_mean(met, np.where(applicable, 1.0, 0.0))
-        diagnostics["preferences addressed"] = np.where(has_share, share, np.nan)
+    is_known = np.all([has_utility.all(axis=1), *map(_is_judged, matrices.values())], axis=0)
+    diagnostics["group fairness"] = np.where(is_known, stakeholders.group_fairness(utility), np.nan)
+    if params.get("soft"):
+        met, applicable = map(aggregation.total, _count_met(matrices, params["soft"]))
+        share = np.where(np.greater(applicable, 0.0), met / np.maximum(applicable, 1.0), np.nan)
+        diagnostics["preferences addressed"] = share
+    if params.get("collected"):
+        diagnostics[PREFERENCE_COMPLETENESS] = np.asarray(
+            stakeholders.preference_completeness(*_count_met(matrices, params["collected"]))
+        )
     return diagnostics
+
+
+def _is_judged(matrix: ScoreMatrix) -> Bools:
+    """Return the rows in which every cell that counts was judged, [R]."""
+    return np.asarray((matrix.judged | ~matrix.applicable | (matrix.weight == 0.0)).all(axis=1))
+
+
+def _count_met(matrices: Matrices, columns: Mapping[str, Sequence[int]]) -> tuple[Floats, Floats]:
+    """Return how many of these columns are met, and how many apply, by input, [R,n] each."""
+    applicable = [matrices[name].applicable[:, list(places)] for name, places in columns.items()]
+    met = [cells & matrices[name].met[:, list(columns[name])] for name, cells in zip(columns, applicable, strict=True)]
+    counts = ([aggregation.total(np.where(cells, 1.0, 0.0)) for cells in masks] for masks in (met, applicable))
+    met_counts, applicable_counts = (np.stack(arrays, axis=1) for arrays in counts)
+    return met_counts, applicable_counts

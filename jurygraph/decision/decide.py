@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiners, Component, Matrices, ScoreMatrix, as_plan_error, weighted_mean
+from jurygraph.decision.combiners import PREFERENCE_COMPLETENESS
 from jurygraph.decision.fusion import Interval, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
 from jurygraph.decision.table import (
@@ -212,12 +213,17 @@ def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[s
 def _without_unjudged_diagnostics(
     decision: Decision, table: Table, components: Mapping[str, Component]
 ) -> dict[str, Component]:
-    """Remove a component's diagnostics for responses without a judged verdict, except those of the verdicts alone."""
+    """Remove a component's diagnostics for responses without a judged verdict that counts.
+
+    Figures of the verdicts alone stay, and preference completeness, whose verdicts have no weight.
+    """
     cleaned = {}
     for spec in decision.specs:
         share, _ = _judged_share(spec, table)
         diagnostics = {
-            name: values if name in (*_DISCARD_COUNTS, SPREAD) else np.where(share > 0.0, values, np.nan)
+            name: values
+            if name in (*_DISCARD_COUNTS, SPREAD, PREFERENCE_COMPLETENESS)
+            else np.where(share > 0.0, values, np.nan)
             for name, values in components[spec.name].diagnostics.items()
         }
         cleaned[spec.name] = replace(components[spec.name], diagnostics=diagnostics)

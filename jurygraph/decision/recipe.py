@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -176,7 +177,7 @@ class _SpecBuilder:
 
     def _configured_input(self, component: str, key: str, settings: InputConfig) -> ComponentInput:
         where = f"components.{component}.inputs.{key}"
-        weigh = self._declared_weight
+        weigh: Callable[[Question], float] = self._named_weight
         if settings.verdicts_of in self.questions:
             questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
         elif settings.verdicts_of in self.by_id:
@@ -212,6 +213,10 @@ class _SpecBuilder:
                     "the weights of the rubric's criteria, as the component 'rubric' does; use that, with "
                     "`rubric.aggregation`, or make each criterion of positive weight an input of its own"
                 )
+
+    def _named_weight(self, question: Question) -> float:
+        """Return the declared weight of a question that a component names: one that counts in no utility counts 1."""
+        return self._declared_weight(question) or 1.0
 
     def _declared_weight(self, question: Question) -> float:
         """Return the weight that a question's evaluator declares for its subject."""
@@ -264,7 +269,7 @@ class _SpecBuilder:
         inputs = self._member_inputs(evaluator_names, "weights.if_skipped", weights, settings.if_skipped)
         if settings.layers:
             inputs = {
-                member: spec_input.model_copy(update={"weights": self._layer_weights(member, spec_input.questions)})
+                member: spec_input.model_copy(update={"weights": self._layer_weights(member, spec_input)})
                 for member, spec_input in inputs.items()
             }
         params: dict[str, Any] = {}
@@ -279,7 +284,10 @@ class _SpecBuilder:
             }
             if any(positions.values()):
                 params[kind] = {member: places for member, places in positions.items() if places}
-        if "hard" in params:
+        collected = {member: [i for i, weight in enumerate(x.weights) if weight == 0] for member, x in inputs.items()}
+        if any(collected.values()):
+            params["collected"] = {member: places for member, places in collected.items() if places}
+        if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
         if settings.welfare == "egalitarian":
             params["floor"] = settings.floor
@@ -294,26 +302,31 @@ class _SpecBuilder:
             questions = [
                 q for evaluator_name in evaluator_names for q in self.questions[evaluator_name].get(member, ())
             ]
-            if not questions:
+            if not any(map(self._declared_weight, questions)):
                 raise PlanError(
                     f"task {self.task.id!r}: no evaluator has a question about {member!r}; add one of that audience, "
                     "or leave it out of the task"
                 )
             settings = InputConfig(verdicts_of=evaluator_names[0], input_weight=abs(weight), if_skipped=if_skipped)
-            weigh = (lambda question: 1.0) if weight > 0 else (lambda question: -1.0)
+            weigh = partial(self._signed_weight, 1.0 if weight > 0 else -1.0)
             inputs[member] = _build_input(where, questions, settings, weigh)
         return inputs
 
-    def _layer_weights(self, member: str, questions: Sequence[str]) -> tuple[float, ...]:
-        """Return the weight of each question: its layer's share, divided among the questions of the layer."""
-        shares, layers = self.config.weights.layers, [self.by_id[question].layer for question in questions]
+    def _signed_weight(self, sign: float, question: Question) -> float:
+        return sign if self._declared_weight(question) else 0.0
+
+    def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
+        """Return the weight of each question: its layer's share, divided among the questions of it that count."""
+        shares, columns = self.config.weights.layers, list(zip(spec_input.questions, spec_input.weights, strict=True))
+        layers = [self.by_id[question].layer for question, weight in columns if weight]
         for layer in layers:
             if layer not in shares:
                 raise PlanError(
                     f"task {self.task.id!r}: weights.layers gives no share to layer {layer!r}, in which stakeholder "
                     f"{member!r} has questions; add one"
                 )
-        return tuple(shares[layer] / layers.count(layer) for layer in layers)
+        by_layer = {layer: shares[layer] / layers.count(layer) for layer in layers}
+        return tuple(by_layer[self.by_id[question].layer] if weight else 0.0 for question, weight in columns)
 
     def _build_spec(
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]

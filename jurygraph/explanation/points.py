@@ -14,10 +14,11 @@ from pydantic import Field
 
 from jurygraph.display import format_line
 from jurygraph.explanation.notes import describe_rule
-from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedVerdict, Leaf, Share
+from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict, Leaf, Share
 from jurygraph.messages import format_plain, shorten
 from jurygraph.schema import RESPONSE_GATES, FrozenModel
 from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.plan import WELFARE
 
 _UNITS = 10_000  # of a point
 _P_MET = "P(met)"

@@ -6,15 +6,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import isclose
 from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
-from jurygraph.schema.config import Welfare
 from jurygraph.schema.verdict import WORST_CASE_REASONS
-
-WELFARE: tuple[str, ...] = get_args(Welfare)
-"""Combiners whose inputs are stakeholders."""
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
@@ -183,7 +179,7 @@ class ExplainedTerm:
         if self._explained.decision.group_rule == "drop-criterion":
             return False
         folded = [one for one in self._inputs.values() if one.reduce != "majority"]
-        missing = (_is_missing(v, one.min_confidence) for one in folded for v in self._verdicts(one.questions))
+        missing = (_is_missing(v, one.min_confidence) for one in folded for v in self._weighted_verdicts(one))
         return bool(self.unjudged) or any(missing)
 
     @property
@@ -211,8 +207,11 @@ class ExplainedTerm:
     def _is_unjudged(self, name: str) -> bool:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
         one = self._inputs[name]
-        verdicts = self._verdicts(one.questions)
+        verdicts = self._weighted_verdicts(one)
         return bool(verdicts) and all(_is_missing(verdict, one.min_confidence) for verdict in verdicts)
+
+    def _weighted_verdicts(self, one: ComponentInput) -> list[RecordedVerdict]:
+        return self._verdicts(name for name, weight in zip(one.questions, one.weights, strict=True) if weight)
 
     def _verdicts(self, questions: Iterable[str]) -> list[RecordedVerdict]:
         return [verdict for question in questions for verdict in self._explained.by_question.get(question, ())]
@@ -253,7 +252,7 @@ class ExplainedTerm:
         columns = [
             (question, abs(weight) * (len(cells) if one.reduce is None else 1), _fold(cells, one.reduce))
             for question, weight in zip(one.questions, one.weights, strict=True)
-            if (cells := self._cells(one, question, weight))
+            if weight and (cells := self._cells(one, question, weight))
         ]
         total = _as_total(sum(weight for _, weight, _ in columns))
         own = sum(weight * folded for _, weight, folded in columns) / total if total else value
@@ -317,6 +316,8 @@ class ExplainedTerm:
 
     def _capping(self, name: str, value: float) -> list[ExplainedVerdict]:
         """Return the verdicts on the hard constraints if û is held at the cap because one of them is not met."""
+        if "cap" not in self._params:
+            return []
         hard = [one for one in self._explained.of_questions(self._constraints("hard", name)) if one.score is not None]
         scores = [one.score for one in hard if one.score is not None]
         is_capped = bool(scores) and min(scores) < 1
@@ -360,8 +361,8 @@ def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:
 def _question_directions(decision: Decision) -> dict[str, int]:
     """Return for every question that counts 1 if a higher score means more reward, -1 if it means less.
 
-    Questions of a contrast have no direction, nor those of a consensus: the effect of a verdict there depends on how
-    its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
+    Questions of weight 0 have no direction, nor those of a contrast, nor those of a consensus: the effect of a verdict
+    there depends on how its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
     """
     directions: dict[str, int] = {}
     for spec in decision.counting_specs:
@@ -369,7 +370,8 @@ def _question_directions(decision: Decision) -> dict[str, int]:
             if spec.combiner in ("contrast", "consensus") or (spec.combiner, name) == ("adaptive", "weight"):
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
-                directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
+                if weight:
+                    directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
     return directions
 
 

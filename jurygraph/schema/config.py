@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
+    BeforeValidator,
     Field,
     GetJsonSchemaHandler,
     JsonValue,
@@ -19,7 +20,7 @@ from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
-from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
+from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule, Welfare
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
@@ -29,7 +30,6 @@ Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Aggregation = Literal["flat", "gear", "hard-local", "hard-transitive"]
 ExactInference = Literal["auto", "never"]
 """Names of the combiners that aggregate a rubric's criteria by their signed weights."""
-Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
 Suite = Literal["master-keys", "null", "injection", "reference"]
 """The four suites of attacks by responses on their judge."""
@@ -152,13 +152,24 @@ class ComponentConfig(CodeModel):
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
+def _check_cap(value: object) -> object:
+    if value != "none" and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1):
+        raise ValueError(f"is {describe_value(value)}; write none, or a number from 0 to 1")
+    return value
+
+
+Cap = Annotated[Unit | Literal["none"], BeforeValidator(_check_cap)]
+"""The limit of a utility if a hard constraint is violated, as a factor of the mean of the hard ones; or none."""
+
+
 class WeightsConfig(FrozenModel):
     """The weights of stakeholders (DecompR Eqs. 9-10); `fixed` gives the weights, scaled to sum to 1.
 
     `layers` divides each utility û_i between the layers of its questions; inside a layer all questions count alike.
-    Without `layers`, all questions count alike. A violated hard constraint caps û_i at `cap` times the mean of the hard
-    ones. `welfare` makes one number of the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one
-    is below the `floor`; or their product (`nash`). `if_skipped` says how a question skipped by its `when` counts.
+    Without `layers`, all questions count alike. With a number as `cap`, a violated hard constraint caps û_i at `cap`
+    times the mean of the hard ones: this rule is ours, and the paper has none (`none`). `welfare` makes one number of
+    the utilities: Σ w û (`stakeholders`); `egalitarian`, at most the least û if one is below the `floor`; or their
+    product (`nash`). `if_skipped` says how a question skipped by its `when` counts.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -167,7 +178,7 @@ class WeightsConfig(FrozenModel):
     temperature: Positive = 5.0
     fixed: dict[Id, Positive] = Field(default_factory=dict)
     layers: dict[Layer, Positive] = Field(default_factory=dict)
-    cap: Unit = 0.5
+    cap: Cap = "none"
     welfare: Welfare = "stakeholders"
     floor: Unit = 0.5
     if_skipped: SkippedRule | None = None

@@ -1,7 +1,7 @@
 """Plans: everything that is fixed before a response is seen, namely the questions and how their answers count."""
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
@@ -16,6 +16,11 @@ Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduction = Literal["mean", "min", "max", "majority"]
 SkippedRule = Literal["left-out", "zero"]
+Welfare = Literal["stakeholders", "egalitarian", "nash"]
+WELFARE: tuple[str, ...] = get_args(Welfare)
+"""Names of the combiners that make one number of stakeholders' utilities."""
+CHECKED_LAYERS = ("fact", "check")
+"""Layers of questions that code decides."""
 SUBMITTED = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 
@@ -214,10 +219,55 @@ class Plan(FrozenModel):
     rubric: Rubric | None = Field(default=None, exclude_if=lambda rubric: rubric is None)
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
+    @property
+    def checked_share(self) -> float:
+        """Return the share of the reward's absolute weight that depends on facts and checks, in [0, 1]."""
+        layers = {question.id: (question.layer, question.samples) for question in self.survey.questions}
+        checked = total = 0.0
+        for spec in self.decision.specs:
+            inputs = [(one.input_weight, *_checked_weight(one, layers)) for one in spec.inputs.values()]
+            whole = sum(weight for weight, _, size in inputs if size)
+            part = sum(weight * own / size for weight, own, size in inputs if size)
+            checked += abs(spec.weight) * (part / whole if whole else 0.0)
+            total += abs(spec.weight)
+        return checked / total if total else 0.0
+
+    @property
+    def is_mostly_judged(self) -> bool:
+        """Return true if stakeholders' utilities count, and less than half of the reward depends on facts and checks.
+
+        DecompR (5.2) layers the signals of a utility by decreasing determinism, "thus most reward mass comes from
+        deterministic or low-variance components".
+        """
+        has_utilities = any(spec.combiner in WELFARE and spec.weight for spec in self.decision.specs)
+        return has_utilities and self.checked_share < 0.5 - 1e-9
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what the user should know before responses are scored by this plan; one sentence each."""
+        if not self.is_mostly_judged:
+            return ()
+        return (
+            f"{100 * self.checked_share:.3g} % of the reward's absolute weight depends on facts and checks, the rest "
+            "on models or people; DecompR keeps most of it on facts and checks: give constraints a `check`, or raise "
+            "`fact` and `check` in weights.layers",
+        )
+
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         reward = {spec.name: spec.weight for spec in self.decision.specs if spec.weight}
         yield from (("task", self.task_id), ("questions", len(self.survey.questions)), ("reward", reward))
         yield "digest", self.digest[:12]
+
+
+def _checked_weight(spec_input: ComponentInput, layers: Mapping[str, tuple[Layer, int]]) -> tuple[float, float]:
+    """Return the absolute weight of an input's questions that are facts or checks, and of all its questions."""
+    checked = total = 0.0
+    for question, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+        layer, samples = layers[question]
+        size = abs(weight) * (samples if spec_input.reduce is None else 1)  # a folded question counts once
+        checked += size if layer in CHECKED_LAYERS else 0.0
+        total += size
+    return checked, total
 
 
 def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:

@@ -6,8 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, Positive
-from jurygraph.schema.task import Audience
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id
+from jurygraph.schema.task import Audience, NonNegative
 
 Kind = Literal["reward", "evaluation"]
 
@@ -92,12 +92,13 @@ class EvaluatorRecord(FrozenModel):
     """An evaluator's version and audience, and how its questions form a component of their own.
 
     `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
-    subject, up to a slash; when empty, all questions weigh the same. `depends_on` is the digest of further inputs of
-    its questions, such as a history that it read; empty without any.
+    subject, up to a slash; when empty, all questions weigh the same. Questions about a stakeholder with a share of 0
+    count in no utility, and 1 in a component of the config that names the evaluator. `depends_on` is the digest of
+    further inputs of its questions, such as a history that it read; empty without any.
     """
 
     version: str
     audience: Audience
     combiner: Id = Field(default="mean", exclude_if=lambda combiner: combiner == "mean")
-    shares: dict[Id, Positive] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
+    shares: dict[Id, NonNegative] = Field(default_factory=dict, exclude_if=lambda shares: not shares)
     depends_on: str = Field(default="", exclude_if=lambda depends_on: not depends_on)

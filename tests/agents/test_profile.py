@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.profile import (
     DEGREE_VALUES,
-    MAX_CONSTRAINTS,
     ConstraintReply,
     ConstraintsReply,
     parse_constraints,
@@ -100,7 +99,7 @@ class TestRead:
                     ],
                 },
             ],
-            "by": {"ann": "tiny, prompt profile 1", "ben": "tiny, prompt profile 1"},
+            "by": {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"},
             "tensions": [],
             "tensions_by": "tiny, prompt tensions 1",
         }
@@ -207,12 +206,12 @@ class TestWhatIsWrong:
         with pytest.raises(ModelError, match=expected):
             read_profiles(answers_in_turn(wrong, wrong), BEN)
 
-    def test_of_ten_constraints_eight_count(self) -> None:
-        listed = [constraint("more than 90 euros", f"It is {n}.") for n in range(10)]
-        found = read_profiles(answers_in_turn(constraints_reply(*listed), constraints_reply(*listed)), BEN, calls=2)
-        assert texts(found) == [f"It is {n}." for n in range(MAX_CONSTRAINTS)]
-        assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, MAX_CONSTRAINTS + 1)]
-        assert found.dropped == tuple(f"ann: “It is {n}.” comes after 8 others, which is the most" for n in (8, 9))
+    def test_all_constraints_of_a_long_profile_count(self) -> None:
+        listed = [constraint("more than 90 euros", f"It is {n}.") for n in range(70)]
+        found = read_profiles(answers_in_turn(constraints_reply(*listed)), BEN)
+        assert texts(found) == [f"It is {n}." for n in range(70)]
+        assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, 71)]
+        assert found.dropped == ()
 
     def test_an_empty_list_is_repaired_once_and_then_a_plan_error(self) -> None:
         expected = (

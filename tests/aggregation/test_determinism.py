@@ -80,6 +80,8 @@ def all_results(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, childre
         stakeholders.minimum(p),
         stakeholders.gini(p),
         stakeholders.jain(p),
+        stakeholders.group_fairness(p),
+        stakeholders.preference_completeness(p, np.ones_like(p)),
         fusion.collaborative(columns, signed),
         fusion.precision_shaping(columns, signed, p[:, 0], ["1", "2"], 0.3),
         fusion.repetition_control(p[:, 0], p[:, 1], 0.4),

@@ -169,7 +169,7 @@ class TestGroupFigures:
         assert 1 / len(u) - 1e-12 <= stakeholders.jain(u) <= 1.0 + 1e-12
         assert stakeholders.minimum(u) <= stakeholders.group_utility(u) + 1e-12
 
-    @pytest.mark.parametrize("figure", ["group_utility", "minimum", "gini", "jain"])
+    @pytest.mark.parametrize("figure", ["group_utility", "minimum", "gini", "jain", "group_fairness"])
     def test_a_vector_is_a_row(self, figure: str) -> None:
         function = getattr(stakeholders, figure)
         assert [function(row) for row in self.U] == function(self.U).tolist()
@@ -182,6 +182,68 @@ class TestGroupFigures:
     def test_negative_utilities_are_refused_for_shares(self, figure: object) -> None:
         with pytest.raises(PlanError, match=r"u\[0\] is -1.0"):
             figure([-1.0, 2.0])
+
+
+class TestFiguresOfGroupTravelBench:
+    """The two figures of Table 6 that the benchmark defines; the expected numbers are worked out by hand."""
+
+    @pytest.mark.parametrize(
+        ("points", "fairness"),
+        [
+            ([3, 4, 6], 50.0),  # 100 · 3 / 6
+            ([0, 5], 0.0),
+            ([-1, 4], 0.0),  # one member got what it rejects
+            ([-8, -2], 25.0),  # everybody lost: 100 · 2 / 8
+            ([-3, 0], 0.0),
+            ([0, 0, 0], 100.0),  # all alike, also at a maximum of 0
+            ([-2, -2], 100.0),
+            ([7], 100.0),
+        ],
+    )
+    def test_group_fairness_is_the_least_share_of_the_most_in_percent(self, points: list[int], fairness: float) -> None:
+        found = stakeholders.group_fairness(points)
+        assert found == fairness
+        assert not np.signbit(found)
+
+    @given(utilities, st.floats(0.01, 100.0))
+    def test_group_fairness_depends_on_proportions_alone(self, u: list[float], factor: float) -> None:
+        fairness = stakeholders.group_fairness(u)
+        assert 0.0 <= fairness <= 100.0
+        assert stakeholders.group_fairness(list(reversed(u))) == fairness
+        assert stakeholders.group_fairness([factor * one for one in u]) == pytest.approx(fairness)
+        assert stakeholders.group_fairness([*u, max(u)]) == fairness  # another member as well off as the best
+        assert stakeholders.group_fairness([0.0, 1.0 + max(u), *u]) == 0.0
+        assert (fairness == 100.0) == (min(u) / max(u) == 1.0 if max(u) > 0 else True)
+
+    def test_preference_completeness_counts_all_members_preferences_together(self) -> None:
+        # 6 of 10 and 1 of 2 are 7 of 12 in all, not the mean of 60 and 50
+        assert stakeholders.preference_completeness([6, 1], [10, 2]) == pytest.approx(100 * 7 / 12)
+        assert stakeholders.preference_completeness([[0, 0], [10, 2]], [[10, 2], [10, 2]]).tolist() == [0.0, 100.0]
+
+    def test_where_nobody_states_a_preference_there_is_no_completeness(self) -> None:
+        assert np.isnan(stakeholders.preference_completeness([0, 0], [0, 0]))
+
+    @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=6))
+    def test_preference_completeness_is_a_recall(self, counts: list[tuple[int, int]]) -> None:
+        collected, missed = ([pair[place] for pair in counts] for place in (0, 1))
+        stated = [a + b for a, b in counts]
+        if sum(stated):
+            recall = stakeholders.preference_completeness(collected, stated)
+            assert recall == pytest.approx(100 * sum(collected) / sum(stated))
+            assert recall + stakeholders.preference_completeness(missed, stated) == pytest.approx(100.0)
+
+    @pytest.mark.parametrize(
+        ("collected", "stated", "message"),
+        [
+            ([2], [1], "collected has a count above that of stated"),
+            ([-1], [1], r"collected\[0\] is -1.0"),
+            ([1], [1, 2], r"collected has shape \(1,\) where \(2,\) is needed"),
+            ([], [], r"stated has shape \(0,\)"),
+        ],
+    )
+    def test_refusals(self, collected: list[int], stated: list[int], message: str) -> None:
+        with pytest.raises(PlanError, match=message):
+            stakeholders.preference_completeness(collected, stated)
 
 
 class TestSacrifice:

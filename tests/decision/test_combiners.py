@@ -18,7 +18,7 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 def matrix(
     value: Any,
-    weight: float = 1.0,
+    weight: Any = 1.0,
     input_weight: float = 1.0,
     judged: Any = True,
     applicable: Any = True,

@@ -677,7 +677,7 @@ def test_a_decision_holds_the_whole_recipe() -> None:
     ]
     assert {one.name: one.params for one in decision.specs if one.params} == {
         "rubric": {"parents": [1], "children": [0], "retention": [0.5], "inference": "exact"},
-        "stakeholders": {"hard": {"ann": [1]}, "cap": 0.5},
+        "stakeholders": {"hard": {"ann": [1]}},
     }
     found = [
         (

@@ -1,4 +1,4 @@
-"""DecompR: the residual checklist holds at most 20 % of the weight of û_i, or no plan is made."""
+"""DecompR: the residual checklist holds at most 20 % of û_i, or no plan is made; most of a reward should be checked."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import PlanError
-from jurygraph.schema import Question, Stakeholder, TaskView
+from jurygraph.schema import Question, Stakeholder, Task, TaskView
 from tests.graphs.scripted import ScriptedEvaluator, evaluator_use, make_plan, task
 
 
@@ -80,3 +80,51 @@ class Mixed(ScriptedEvaluator):
             self.question(view, name, layer=layer, samples=3 if layer == "residual" else 1)
             for name, layer in self.layers.items()
         ]
+
+
+# Most of the reward on facts and checks
+
+
+def notes_of(config: Mapping[str, Any], about: Task = ANN) -> tuple[str, ...]:
+    return make_plan(config, about).notes
+
+
+@pytest.mark.parametrize("layers", [["fact"], ["check", "model"], ["fact", "check", "model", "model"]])
+def test_a_plan_with_half_of_the_weight_on_facts_and_checks_has_no_note(layers: list[str]) -> None:
+    assert notes_of(config_with_layers(*layers)) == ()
+
+
+@pytest.mark.parametrize(
+    ("layers", "share"),
+    [(["model"], "0"), (["check", "model", "model", "human"], "25"), (["fact", "model", "model"], "33.3")],
+)
+def test_a_plan_with_less_says_so_once(layers: list[str], share: str) -> None:
+    assert notes_of(config_with_layers(*layers)) == (
+        f"{share} % of the reward's absolute weight depends on facts and checks, the rest on models or people; DecompR "
+        "keeps most of it on facts and checks: give constraints a `check`, or raise `fact` and `check` in "
+        "weights.layers",
+    )
+
+
+def test_shares_of_layers_decide_not_the_number_of_questions() -> None:
+    config = config_with_layers("check", "model", "model", "model")
+    config["weights"]["layers"] = {"check": 0.5, "model": 0.5}
+    assert notes_of(config) == ()
+    config["weights"]["layers"] = {"check": 0.4, "model": 0.6}
+    assert notes_of(config)[0].startswith("40 % of")
+
+
+def test_stakeholders_count_by_their_weights_and_components_by_their_absolute_ones() -> None:
+    people = task(stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob")])
+    config = config_with_layers("check", "model")
+    assert make_plan(config, people).checked_share == pytest.approx(0.5)
+    config["evaluators"] += [evaluator_use("tone", layer="model"), evaluator_use("length", layer="check")]
+    config["reward"] = {"stakeholders": 1.0, "tone": -2.0, "length": 0.0}
+    assert make_plan(config, people).checked_share == pytest.approx(0.5 / 3)
+    assert notes_of(config, people)[0].startswith("16.7 % of")
+    config["reward"] = {"stakeholders": 1.0, "tone": -1.0, "length": -2.0}
+    assert make_plan(config, people).checked_share == pytest.approx(2.5 / 4)
+
+
+def test_a_reward_without_stakeholders_is_no_business_of_decompr() -> None:
+    assert notes_of({"evaluators": [evaluator_use("tone", layer="model")]}) == ()

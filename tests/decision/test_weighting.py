@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.errors import PlanError
+from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Stakeholder, WeightsConfig
 from tests.graphs.scripted import evaluator_use, make_plan, response_with, reward_responses, task
 
@@ -152,9 +152,20 @@ def test_a_layer_without_a_share_is_refused() -> None:
 
 
 def test_a_violated_need_caps_the_utility_and_a_violated_wish_does_not() -> None:
-    assert utility_of(SCORES | {"kept/need@ann": 0.4}) == 0.5 * 0.4
+    assert utility_of(SCORES | {"kept/need@ann": 0.4}, cap=0.5) == 0.5 * 0.4
     assert utility_of(SCORES | {"kept/need@ann": 0.4}, cap=1.0) == pytest.approx(0.4)
-    assert utility_of(SCORES | {"kept/wish@ann": 0.0}) == pytest.approx(1.6 / 3)
+    assert utility_of(SCORES | {"kept/wish@ann": 0.0}, cap=0.5) == pytest.approx(1.6 / 3)
+
+
+@pytest.mark.parametrize("weights", [{}, {"cap": "none"}])
+def test_without_a_cap_which_decompr_does_not_have_a_violated_need_counts_as_its_score(weights: dict[str, Any]) -> None:
+    assert utility_of(SCORES | {"kept/need@ann": 0.0}, **weights) == pytest.approx((0.6 + 0.0 + 0.2) / 3)
+
+
+@pytest.mark.parametrize("cap", [1.5, -0.1, "half", True, None, float("nan")])
+def test_a_cap_is_none_or_a_share(cap: object) -> None:
+    with pytest.raises(ConfigError, match=r"weights\.cap: is .*; write none, or a number from 0 to 1"):
+        utility_of(SCORES, cap=cap)
 
 
 def test_the_rule_of_welfare_is_named_in_the_plan() -> None:

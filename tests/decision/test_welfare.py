@@ -120,6 +120,7 @@ def test_group_diagnostics_equal_those_of_decompr() -> None:
         "least utility": 0.4,
         "gini": pytest.approx(2 * (0.55 + 0.4 + 0.15) / (2 * 3 * 2.15)),
         "jain": pytest.approx(2.15**2 / (3 * (0.16 + 0.9025 + 0.64))),
+        "group fairness": pytest.approx(100 * 0.4 / 0.95),
     }
 
 
@@ -127,8 +128,10 @@ def test_group_diagnostics_leave_out_who_has_no_utility_and_what_does_not_apply(
     away = matrix([0.0, 0.0], input_weight=0.5, applicable=False)
     cells = {"a": away, "b": matrix(0.6, input_weight=0.5)}
     expected = {"group utility": 0.6, "least utility": 0.6, "gini": 0.0, "jain": 1.0}
-    assert diagnostics_of(cells) == expected
-    assert np.isnan(list(diagnostics_of({"a": away, "b": away}, soft={"a": [1]}).values())).all()
+    figures = {name: shown for name, shown in diagnostics_of(cells).items() if name != "group fairness"}
+    assert figures == expected
+    nobody = diagnostics_of({"a": away, "b": away}, soft={"a": [1]}, collected={"a": [0]})
+    assert np.isnan(list(nobody.values())).all()
 
 
 def test_preferences_addressed_are_the_share_of_soft_constraints_that_are_met() -> None:
@@ -137,7 +140,48 @@ def test_preferences_addressed_are_the_share_of_soft_constraints_that_are_met() 
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=2, max_size=5))
-def test_every_figure_lies_between_0_and_1(utilities: list[float]) -> None:
+def test_every_figure_lies_between_0_and_1_and_group_fairness_up_to_100(utilities: list[float]) -> None:
     share = 1.0 / len(utilities)
     cells = {f"s{place}": matrix(utility, input_weight=share) for place, utility in enumerate(utilities)}
-    assert all(-1e-12 <= shown <= 1.0 + 1e-12 for shown in diagnostics_of(cells).values())
+    shown = diagnostics_of(cells)
+    assert 0.0 <= shown.pop("group fairness") <= 100.0
+    assert all(-1e-12 <= figure <= 1.0 + 1e-12 for figure in shown.values())
+
+
+# The figures of GroupTravelBench
+
+
+def test_group_fairness_is_that_of_the_benchmark_among_equals_and_where_one_has_nothing() -> None:
+    def fairness(*utilities: float) -> float:
+        share = 1.0 / len(utilities)
+        cells = {f"s{place}": matrix(utility, input_weight=share) for place, utility in enumerate(utilities)}
+        return diagnostics_of(cells)["group fairness"]
+
+    assert fairness(0.25, 0.5, 1.0) == 25.0
+    assert fairness(0.0, 1.0) == 0.0
+    assert fairness(0.5, 0.5) == fairness(0.0, 0.0) == fairness(0.3) == 100.0
+
+
+def test_a_stakeholder_without_a_utility_leaves_no_group_fairness_rather_than_that_of_the_others() -> None:
+    away = matrix([0.0], input_weight=0.5, applicable=False)
+    assert np.isnan(diagnostics_of({"a": away, "b": matrix(0.6, input_weight=0.5)})["group fairness"])
+
+
+def test_a_verdict_that_is_missing_or_set_by_a_gate_leaves_no_group_fairness() -> None:
+    # filled with 0, a lost verdict of the better-off would make the two equal
+    better_off = matrix([1.0, 0.0], input_weight=0.5, judged=[True, False])
+    assert np.isnan(diagnostics_of({"a": better_off, "b": matrix([0.5, 0.5], input_weight=0.5)})["group fairness"])
+
+
+def test_preference_completeness_is_the_share_of_all_preferences_together_that_were_recorded() -> None:
+    cells = {
+        "a": matrix([0.5, 1.0, 1.0, 0.0], input_weight=0.5, weight=[1.0, 0.0, 0.0, 0.0]),
+        "b": matrix([0.5, 0.0], input_weight=0.5, weight=[1.0, 0.0]),
+    }
+    shown = diagnostics_of(cells, collected={"a": [1, 2, 3], "b": [1]})
+    assert shown["preference completeness"] == 50.0  # 2 of 4; the mean of 2/3 and 0 would be 33.3
+    assert (shown["group utility"], shown["group fairness"]) == (0.5, 100.0)
+
+
+def test_without_recorded_preferences_no_completeness_is_reported() -> None:
+    assert "preference completeness" not in diagnostics_of(TABLE_4)

@@ -101,7 +101,7 @@ def test_only_profiles_in_text_alone_are_read() -> None:
         {"id": "cy"},
     ]
     plan = plan_of(trip(stakeholders=people), requests=2)
-    assert profiles_of(plan).by == {"ben": "tiny, prompt profile 1"}
+    assert profiles_of(plan).by == {"ben": "tiny, prompt profile 2"}
 
 
 @pytest.mark.parametrize("method", [{"method": "uniform"}, {"method": "fixed", "fixed": {"ann": 1.0}}], ids=str)
@@ -135,7 +135,7 @@ class TestByHand:
     def test_missing_profiles_and_tensions_are_requested_from_the_model(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
         found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own), requests=1))
-        assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 1"}
+        assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 2"}
         assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_FILE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
         found = profiles_of(plan_of(trip(ANN, BEN), profiles_line(**own, tensions=None), requests=2))

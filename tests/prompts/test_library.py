@@ -47,7 +47,7 @@ VERSIONS = {
     "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
     "pair": ("1", "09d1055776589f90e5e6fde9132f84a25f3299c6e452c4da757f9e81db43b97e"),
     "preferences": ("1", "7b51ece73414f8706a019e1010d8491c8199b19ee09acc48626fd93ee7ed249c"),
-    "profile": ("1", "8ea6401b7453a19f6940d7e8681b95553d47dd6389a162bd67ccc1f0069469b3"),
+    "profile": ("2", "82bd6d1c86ad2a070a6c9c9f27cdfc0bbc913791183b6837c7e04ef92bac7696"),
     "protocol": ("1", "41f29be04391a8e6e2519436dd85f55aedb41c69601af887c705bb0cff20f63e"),
     "reviewer": ("1", "b7e30b1719c7f41ca05e53bcf80fa6f98628d70dd4bf98c897b7fdde528e707a"),
     "steps": ("1", "a314cad150feaed3282b9549e0fabd2f8626afb23b9ab96e2cd4c60cb1dbcf65"),

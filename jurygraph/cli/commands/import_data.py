@@ -63,6 +63,7 @@ def import_(
     responses.
 
     rewardbench (also RewardBench 2), judgebench: each prompt with its responses, labelled `preferred` or not.
+    grouptravelbench: each trip with its travellers as stakeholders.
 
     qags: RATINGS, each worker's label of each sentence of a summary (1 supported by the article, 0 not), from one or
     both files.
@@ -71,8 +72,8 @@ def import_(
     dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
 
     Tested on the complete published files: travelplanner, plawbench (the 250 case analyses), judgebench (all 620
-    pairs), qags (both files); on 484 of its rows: writingbench. healthbench and rewardbench follow the published schema
-    and were never run on the published data. docs/importing.md lists every field.
+    pairs), qags (both files); on 484 of its rows: writingbench. healthbench, rewardbench and grouptravelbench follow
+    the published schema and were never run on the published data. docs/importing.md lists every field.
 
     \b
     Example:

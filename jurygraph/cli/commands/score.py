@@ -41,7 +41,7 @@ from jurygraph.cli.table_options import (
     choose_source,
     columns_words,
 )
-from jurygraph.messages import shorten
+from jurygraph.messages import quote, shorten
 
 if TYPE_CHECKING:
     import asyncio
@@ -157,6 +157,7 @@ def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
         if options.dry_run:
             with progress("estimating", session.remaining.responses, "responses") as report:
                 forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
+            _print_plan_notes(session)
         else:
             _score_remaining(session, runner)
         summary, requests, task_count = session.summary, count_requests(session.jury), session.task_count
@@ -256,11 +257,20 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
         if session.unanswered_annotations:
             missing = f"{session.unanswered_annotations} pairs or roles of criteria without an answer and an edge"
             print_message(f"graphs: {missing}; criteria that would depend on them count as supported")
+        _print_plan_notes(session)
         with progress("scoring", session.remaining.responses, "responses") as report:
             run_interruptible(runner, session.score(report), threads, session.stop)
     except KeyboardInterrupt:
         _print_interrupted(session, is_planned)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+
+
+def _print_plan_notes(session: "ScoringSession") -> None:
+    """Print the note of the plan with the smallest checked share, for all plans that have one."""
+    if session.plan_notes:
+        _, task, note = min(session.plan_notes)
+        others = len(session.plan_notes) - 1
+        print_message(f"task {quote(task)}{f' and {others} more' if others else ''}: {note}")
 
 
 def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:

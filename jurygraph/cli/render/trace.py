@@ -20,11 +20,12 @@ from jurygraph.explanation.notes import (
     material_lines,
     origin_lines,
 )
-from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, ExplainedVerdict
+from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
+from jurygraph.schema.plan import WELFARE
 from jurygraph.schema.task import Stakeholder, chat_text
 
 _MAX_LINE = 300

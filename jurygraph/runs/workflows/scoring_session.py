@@ -57,6 +57,7 @@ class ScoringSession:
     the constraints and tensions of profiles in text. `tasks_needing_model` counts the tasks of a forecast whose
     profiles or criterion roles a model must determine first: requests that depend on these are not in the forecast.
     `unanswered_annotations` counts the pairs and criteria that an annotator left unanswered in the planned tasks.
+    `plan_notes` lists the notes of the planned tasks, each after the plan's checked share and the task's id.
     `stored_planning_calls` is the number of calls that a stopped planning left in the folder for the next session.
     """
 
@@ -81,6 +82,7 @@ class ScoringSession:
         self._canaries = _enabled_canaries(jury)
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
+        self.plan_notes: list[tuple[float, str, str]] = []
         self._source = source
         self._is_stopping = self._is_cut_short = False
         self._branch = branch
@@ -181,6 +183,8 @@ class ScoringSession:
             # without a role for each criterion, an annotator does not know the candidate pairs of criteria
             lacks_roles = task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
             self.tasks_needing_model += plan is None or (lacks_reply and lacks_roles)
+        if plan is not None:
+            self.plan_notes += ((plan.checked_share, plan.task_id, note) for note in plan.notes)
         return plan
 
     @cached_property
@@ -251,6 +255,7 @@ class ScoringSession:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
+                self.plan_notes += ((plan.checked_share, plan.task_id, note) for note in plan.notes)
                 self._add_to_bill(run, plan.calls)
                 report(1)
         if self._is_cut_short:

@@ -1,14 +1,15 @@
 """Readers of benchmarks in their published form: each row becomes a task, or people's votes.
 
 Rubrics are scored as GEAR's profiles do (its Table 9 and D.2): HealthBench's by a probability, WritingBench's on its
-scale, PLawBench's by partial credit. In RewardBench's and JudgeBench's pairs, one response is preferred. QAGS's answers
-are votes, as STABLEVAL reads them.
+scale, PLawBench's by partial credit. In RewardBench's and JudgeBench's pairs, one response is preferred.
+GroupTravelBench's travellers become stakeholders, as in DecompR. QAGS's answers are votes, as STABLEVAL reads them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from jurygraph.schema.rating import Vote
+from jurygraph.sources.importers.grouptravelbench import GroupTrip
 from jurygraph.sources.importers.preferences import Comparison, Pair
 from jurygraph.sources.importers.qags import read_qags
 from jurygraph.sources.importers.rows import Imported, Note
@@ -20,6 +21,7 @@ READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
     "writingbench": Query.read,
     "rewardbench": Comparison.read,
     "judgebench": Pair.read,
+    "grouptravelbench": GroupTrip.read,
 }
 """Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""
 

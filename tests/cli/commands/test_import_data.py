@@ -357,7 +357,7 @@ def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path
 
 def test_help_names_formats_that_were_never_run_on_published_data(run: Command) -> None:
     shown = " ".join(run("import", "--help").out.split())
-    assert "healthbench and rewardbench follow the published schema and were never run on" in shown
+    assert "healthbench, rewardbench and grouptravelbench follow the published schema and were never run on" in shown
 
 
 def test_help_has_an_example(run: Command) -> None:

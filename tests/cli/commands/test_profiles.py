@@ -161,7 +161,7 @@ class TestWritten:
         found = json.loads(ended.out)
         assert found["profiles_file"] == str(project.folder / "profiles.jsonl")
         assert [one["task"] for one in found["profiles"]] == ["t0", "t1"]
-        assert found["profiles"][0]["by"] == {"ann": "tiny, prompt profile 1", "ben": "tiny, prompt profile 1"}
+        assert found["profiles"][0]["by"] == {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"}
         assert found["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
         assert (found["left_out"], found["requests"]["number"]) == ([], CALLS)
 
@@ -330,7 +330,7 @@ class TestScoredBy:
         first, second = (run("show", read.folder / "run", "--response", f"t{t}/a").out for t in range(2))
         assert "constraints of ann, ben: from a file of profiles\ntensions: from a file of profiles" in first
         assert "constraints of ben: from a file of profiles" in second
-        assert "constraints of ann: profile parsed by tiny, prompt profile 1" in second
+        assert "constraints of ann: profile parsed by tiny, prompt profile 2" in second
         assert "tensions: profile parsed by tiny, prompt tensions 1" in second
         assert "tension between ann and ben: 1.5000, ann loves the sea, and it is dear" in second
         shown = run("show", read.folder / "run", "--response", "t0/a", "--json").out

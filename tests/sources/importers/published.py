@@ -180,12 +180,80 @@ JUDGEBENCH: list[Row] = [
     {"pair_id": 3, "question": "Who?", "response_A": "", "response_B": "Ann", "label": "B>A"},
 ]
 
+GROUPTRAVELBENCH: list[Row] = [
+    {
+        "task_id": "task_a",
+        "query": "甲市、乙县，三天两夜，2人的旅行计划",
+        "time": "2031-04-05",
+        "context": "出发城市：丙市；出行日期：2031-04-05；团队类型：姐弟（共2人）",
+        "metadata": {"departure_city": "丙市", "cities": ["甲市", "乙县"], "date": "三天两夜", "child_members": []},
+        "user_preferences": {
+            "User2": {
+                "role": "弟弟",
+                "preference": {
+                    "global_constraints": {
+                        "avg_budget": 1800,
+                        "transport": {"must": [], "prefer": ["轮船"], "avoid": ["飞机"], "reject": ["自驾"]},
+                        "intensity": {"max_poi_per_day": 2, "max_active_hours": 7.5},
+                        "hotel_preference": {"prefer": [], "avoid": ["青旅"]},
+                    },
+                    "city_specific_preferences": {},
+                },
+                "compromisable": False,
+            },
+            "User1": {
+                "role": "姐姐",
+                "preference": {
+                    "global_constraints": {
+                        "avg_budget": 2500,
+                        "transport": {"must": ["高铁", "轮船"], "prefer": [], "avoid": [], "reject": []},
+                        "intensity": {"max_poi_per_day": 0, "max_active_hours": 0},
+                        "hotel_preference": {"prefer": ["民宿"], "avoid": []},
+                    },
+                    "city_specific_preferences": {
+                        "甲市": {
+                            "attractions": {
+                                "must_visit": ["甲塔"],
+                                "reject_visit": ["旧矿"],
+                                "category_pref": {"positive": ["园林"], "negative": ["鬼屋"]},
+                            },
+                            "food": {
+                                "must_eat": ["面"],
+                                "prefer_eat": ["粥"],
+                                "avoid_eat": ["辣"],
+                                "reject_eat": ["生食"],
+                            },
+                        },
+                        "乙县": {"attractions": {"must_visit": ["甲塔"]}, "food": None},
+                    },
+                },
+                "compromisable": True,
+            },
+        },
+        "initial_messages": [
+            {"role": "User1", "content": "甲塔我一定要去。"},
+            {"role": "User2", "content": "我最多花1800元。"},
+        ],
+        "difficulty_score": 2.5,
+        "difficulty_type": "easy",
+    },
+    {  # everything optional is missing
+        "task_id": 7,
+        "query": "A day out for two",
+        "user_preferences": {
+            "Ann": {"role": "aunt", "preference": {"global_constraints": {"avg_budget": 90}}},
+            "Ben": {"role": "", "preference": {"global_constraints": {"transport": {"must": ["tram"]}}}},
+        },
+    },
+]
+
 ROWS: Mapping[str, list[Row]] = {
     "healthbench": HEALTHBENCH,
     "plawbench": PLAWBENCH,
     "writingbench": WRITINGBENCH,
     "rewardbench": REWARDBENCH,
     "judgebench": JUDGEBENCH,
+    "grouptravelbench": GROUPTRAVELBENCH,
 }
 
 

@@ -14,7 +14,13 @@ from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS
 from tests.sources.importers.published import ROWS, import_rows, write_rows
 
-KEYS = {"healthbench": "prompt_id", "writingbench": "index", "rewardbench": "id", "judgebench": "pair_id"}
+KEYS = {
+    "healthbench": "prompt_id",
+    "writingbench": "index",
+    "rewardbench": "id",
+    "judgebench": "pair_id",
+    "grouptravelbench": "task_id",
+}
 every_format = pytest.mark.parametrize("form", READERS)
 
 

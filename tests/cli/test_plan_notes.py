@@ -1,0 +1,43 @@
+"""A reward of stakeholders that rests mostly on a model is told once, when the tasks are planned."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+TOLD = "% of the reward's absolute weight depends on facts and checks"
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    wish, need = (
+        {"id": "wish", "kind": "soft", "text": "Quiet."},
+        {"id": "need", "kind": "hard", "check": {"text": "x"}},
+    )
+    responses = [{"id": "a", "text": "x"}, {"id": "b", "text": "y"}]
+    lines = [
+        {"id": name, "query": "Plan.", "stakeholders": [{"id": "ann", "constraints": constraints}]}
+        | {"responses": [{**one, "id": f"{name}/{one['id']}"} for one in responses]}
+        for name, constraints in (("half", [wish, need]), ("none", [wish]), ("all", [need]), ("nothing", [wish]))
+    ]
+    (tmp_path / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    (tmp_path / "jury.yaml").write_text("evaluators: [checks.constraints, preferences]\nfailure: {max_error_rate: 1}\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+@pytest.mark.usefixtures("project")
+def test_it_is_told_once_for_all_tasks_and_responses(run: Command, more: tuple[str, ...]) -> None:
+    told = [line for line in run("score", "tasks.jsonl", "--out", "run", *more).err.splitlines() if TOLD in line]
+    assert len(told) == 1
+    assert told[0].startswith(f"task 'none' and 1 more: 0 {TOLD}")
+
+
+@pytest.mark.usefixtures("project")
+def test_it_is_not_told_where_the_layers_keep_half_of_it(run: Command, project: Path) -> None:
+    tasks = (project / "tasks.jsonl").read_text().splitlines()
+    (project / "tasks.jsonl").write_text("\n".join(tasks[:1]))
+    assert TOLD not in run("score", "tasks.jsonl", "--out", "run").err
