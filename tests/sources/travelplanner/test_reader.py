@@ -144,7 +144,7 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
     ("change", "words"),
     [
         ({"query": "Plan a trip."}, "field query: has no budget such as $1,700"),
-        ({"query": "$900, March 1st to March 3rd, 2022."}, "field query: does not state how many people travel"),
+        ({"query": "$900, March 1st to March 3rd, 2022, for 0 people."}, "field query: states 0 people; write how many"),
         ({"query": "$900 for 2 people."}, "field query: does not state its first and last day"),
         (
             {"facts": {"Hotels in Bangor": []}},
@@ -156,7 +156,7 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
         ({"plans": []}, "field plans: unknown; did you mean plan?"),
         ({"id": ""}, "field id: is empty"),
         ({"id": 5}, "field id: is the number 5; write text, in quotes"),
-        ({"id": LINES["03"]["id"]}, "field id: is 'travelplanner-train-03' again; give each one id"),
+        ({"id": LINES["03"]["id"]}, "field id: is 'travelplanner-train-03' again, as in line 1; give each"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, change: dict[str, Any], words: str) -> None:
