@@ -74,9 +74,10 @@ def import_(
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
     dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
 
-    Tested on the complete published files: travelplanner, plawbench (the 250 case analyses), judgebench (all 620
-    pairs), qags (both files); on 484 of its rows: writingbench. healthbench and rewardbench follow the published schema
-    and were never run on the published data. docs/importing.md lists every field.
+    Tested on the complete published files: plawbench (the 250 case analyses), judgebench (all 620 pairs), qags (both
+    files), travelplanner (the words of all 180 validation queries; tables and plans of 30 training rows); on 484 of its
+    rows: writingbench. healthbench and rewardbench follow the published schema and were never run on the published
+    data. docs/importing.md lists every field.
 
     \b
     Example:

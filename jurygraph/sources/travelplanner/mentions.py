@@ -26,22 +26,37 @@ def classify_mention(query: str, words: str) -> Mention | None:
 
 
 def _classify(query: str, match: re.Match[str]) -> Mention:
-    ends = [end.span() for end in pattern("clause_end").finditer(query)]
-    ends += [(end.end() - 1, end.end()) for end in pattern("subordinate").finditer(query)]
-    start = max((end for _, end in ends if end <= match.start()), default=0)
-    before = pattern("no_denial").sub("", query[start : match.start()])
-    after = query[match.end() : min((stop for stop, _ in ends if stop >= match.end()), default=len(query))]
+    before, after = _clause_around(query, match)
+    is_forbidding_rule = pattern("no_rule").search(after) is not None
+    if is_forbidding_rule:
+        before = re.sub(r"\bno[- ]$", "", before, flags=re.IGNORECASE)
     if pattern("indifferent").search(before) or pattern("open_to").search(before):
         return "indifferent"
     if pattern("indifferent_after").search(after):
         return "indifferent"
-    denials = len(pattern("denial").findall(before)) - len(re.findall(r"\bneither\b.*\bnor\b", before, re.IGNORECASE))
-    denials += pattern("denied_after").search(after) is not None
-    if (
-        pattern("restricted").search(before[-40:])
-        or pattern("restricted").search(match[0])
-        or pattern("restricted_after").search(after)
-    ):
+    denials = _count_denials(before, match[0], after)
+    if is_forbidding_rule or _is_restricted(before, match[0], after):
         denials += 1
         return "wanted" if denials == 2 else "denied" if denials == 1 else "unclear"
     return ("wanted", "denied")[denials] if denials < 2 else "unclear"
+
+
+def _clause_around(query: str, match: re.Match[str]) -> tuple[str, str]:
+    """Return the words of the clause before and after a mention, without denials that have another meaning."""
+    ends = [end.span() for end in pattern("clause_end").finditer(query)]
+    ends += [(end.end() - 1, end.end()) for end in pattern("subordinate").finditer(query)]
+    start = max((end for _, end in ends if end <= match.start()), default=0)
+    stop = min((begin for begin, _ in ends if begin >= match.end()), default=len(query))
+    return pattern("no_denial").sub("", query[start : match.start()]), query[match.end() : stop]
+
+
+def _count_denials(before: str, words: str, after: str) -> int:
+    """Return the number of denials; "neither … nor" is one."""
+    pairs = len(re.findall(r"\bneither\b.*\bnor\b", before, re.IGNORECASE))
+    return len(pattern("denial").findall(before + words)) - pairs + bool(pattern("denied_after").search(after))
+
+
+def _is_restricted(before: str, words: str, after: str) -> bool:
+    """Return True if the words around a mention say that it is prohibited or limited."""
+    is_before = pattern("restricted").search(before[-40:] + words) is not None
+    return is_before or pattern("restricted_after").search(after) is not None

@@ -71,7 +71,8 @@ def _read_modes(query: str) -> dict[str, Mention | None]:
     """Classify the ways to travel; who goes by other ways only denies them."""
     modes = classify_all(query, load_vocabulary()["modes"])
     for mode, others in load_vocabulary()["only_by"].items():
-        if modes[mode] is None and compile_words(rf"{{{{only}}}}[^.;!?]{{0,40}}?(?:{others})").search(query):
+        around = rf"{{{{only}}}}[^.;!?]{{0,40}}?(?:{others})|(?:{others})[^.;!?]{{0,10}}\bonly\b"
+        if modes[mode] is None and compile_words(around).search(query):
             modes[mode] = "denied"
     return modes
 

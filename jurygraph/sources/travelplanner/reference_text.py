@@ -34,12 +34,12 @@ def read_reference(searches: Any) -> dict[str, Any] | None:
     if searches is None:
         return None
     if not isinstance(searches, list) or not all(isinstance(one, dict) for one in searches):
-        raise ValueError(f"needs `reference_information` as a list of searches; it is {describe_value(searches)}")
+        raise ValueError(f"is not a list of searches but {describe_value(searches)}; each is a record")
     found: dict[str, Any] = {}
     for search in searches:
         description, content = search.get("Description"), search.get("Content")
         if not isinstance(description, str):
-            raise ValueError("has a search without Description in `reference_information`; give each one")
+            raise ValueError("has a search without a Description; give each one")
         kind = re.split(r" in | from ", description)[0]
         is_table = kind in _COLUMNS and isinstance(content, str) and "\n" in content
         found[description] = _parse_table(kind, description, content) if is_table else content
