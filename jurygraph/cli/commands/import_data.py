@@ -59,8 +59,7 @@ def import_(
     The output is written completely or not at all.
 
     travelplanner: each query with its tables as facts, its plan as the only response, and its constraints as those of
-    one stakeholder, or the stakeholders of `--stakeholders`, joined by task id. A row that cannot be read is skipped
-    and listed, and the exit code is then 1.
+    one stakeholder, or those of `--stakeholders`. Unreadable rows are skipped and listed, and the exit code is then 1.
 
     healthbench, plawbench, writingbench: each conversation, case or query with its rubric; criteria are scored by a
     probability, by partial credit, and on a scale from 1 to 10. HealthBench's ideal and reference completions are

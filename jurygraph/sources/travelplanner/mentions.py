@@ -2,16 +2,28 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Literal
 
-from jurygraph.sources.travelplanner.vocabulary import compile_words, pattern
+from jurygraph.sources.travelplanner.vocabulary import compile_words, load_vocabulary, pattern
 
+_KINDS = ("rules", "rooms", "modes", "cuisines")
 Mention = Literal["wanted", "denied", "indifferent", "unclear"]
 
 
-def classify_all(query: str, patterns: Mapping[str, str]) -> dict[str, Mention | None]:
-    """Classify how a query mentions each of some things, given by the patterns of their names."""
-    return {name: classify_mention(query, words) for name, words in patterns.items()}
+@cache
+def _words_of(kind: str) -> Mapping[str, str]:
+    """Return the patterns of the things of a kind (rules, rooms, modes or cuisines), by name."""
+    things = load_vocabulary()[kind]
+    if isinstance(things, Mapping):
+        return things
+    exceptions = load_vocabulary()["patterns"]["no_food"]
+    return {name: rf"\b{name}\b{exceptions}" for name in things}
+
+
+def classify_all(query: str, kind: str) -> dict[str, Mention | None]:
+    """Classify how a query mentions each of the things of a kind."""
+    return {name: _classify_thing(query, kind, words) for name, words in _words_of(kind).items()}
 
 
 def names_mentioned(mentions: Mapping[str, Mention | None], *kinds: Mention) -> Iterator[str]:
@@ -19,14 +31,15 @@ def names_mentioned(mentions: Mapping[str, Mention | None], *kinds: Mention) -> 
     return (name for kind in kinds for name, mention in mentions.items() if mention == kind)
 
 
-def classify_mention(query: str, words: str) -> Mention | None:
+def _classify_thing(query: str, kind: str, words: str) -> Mention | None:
     """Classify the first mention that is not indifferent; None if there is no mention."""
-    found = [_classify(query, match) for match in compile_words(words).finditer(query)]
+    found = [_classify(query, kind, match) for match in compile_words(words).finditer(query)]
     return next((mention for mention in found if mention != "indifferent"), found[0] if found else None)
 
 
-def _classify(query: str, match: re.Match[str]) -> Mention:
+def _classify(query: str, kind: str, match: re.Match[str]) -> Mention:
     before, after = _clause_around(query, match)
+    before = _after_other_kinds(before, kind, after)
     is_forbidding_rule = pattern("no_rule").search(after) is not None
     if is_forbidding_rule:
         before = re.sub(r"\bno[- ]$", "", before, flags=re.IGNORECASE)
@@ -48,6 +61,28 @@ def _clause_around(query: str, match: re.Match[str]) -> tuple[str, str]:
     start = max((end for _, end in ends if end <= match.start()), default=0)
     stop = min((begin for begin, _ in ends if begin >= match.end()), default=len(query))
     return pattern("no_denial").sub("", query[start : match.start()]), query[match.end() : stop]
+
+
+def _after_other_kinds(before: str, kind: str, after: str) -> str:
+    """Return the words after the last comma that parts a denied thing of another kind from this one.
+
+    "No flights, private rooms" denies flights alone; "no flights, self-driving" and "avoid flights, shared rooms" deny
+    both, and so does a list that goes on with "or".
+    """
+    kinds = {name: "|".join(_words_of(name).values()) for name in _KINDS}
+    while pattern("avoided").search(before + after) is None:
+        comma = next(
+            (place.end() for place in re.finditer(",", before) if _parts(before[: place.start()], kind, kinds)), 0
+        )
+        if comma == 0:
+            break
+        before = before[comma:]
+    return before
+
+
+def _parts(words: str, kind: str, kinds: Mapping[str, str]) -> bool:
+    named = {name for name in kinds if compile_words(kinds[name]).search(words)}
+    return bool(named) and kind not in named and pattern("denial").search(words) is not None
 
 
 def _count_denials(before: str, words: str, after: str) -> int:

@@ -45,8 +45,11 @@ def read_query(query: str) -> TripRequest:
 
 def read_wishes(query: str) -> TripRequest:
     """Parse the constraints of a query, whose people, dates and budget stay empty."""
-    rules, modes = classify_all(query, load_vocabulary()["rules"]), _read_modes(query)
-    cuisines, (room, not_shared, unread_rooms) = _read_cuisines(query), _read_rooms(query)
+    rules, modes = classify_all(query, "rules"), _read_modes(query)
+    cuisines, (room, not_shared, unread_rooms) = (
+        classify_all(_sentences_about_food(query), "cuisines"),
+        _read_rooms(query),
+    )
     return TripRequest(
         people=1,
         dates=(),
@@ -69,7 +72,7 @@ def read_wishes(query: str) -> TripRequest:
 
 def _read_modes(query: str) -> dict[str, Mention | None]:
     """Classify the ways to travel; who goes by other ways only denies them."""
-    modes = classify_all(query, load_vocabulary()["modes"])
+    modes = classify_all(query, "modes")
     for mode, others in load_vocabulary()["only_by"].items():
         around = rf"{{{{only}}}}[^.;!?]{{0,40}}?(?:{others})|(?:{others})[^.;!?]{{0,10}}\bonly\b"
         if modes[mode] is None and compile_words(around).search(query):
@@ -79,7 +82,7 @@ def _read_modes(query: str) -> dict[str, Mention | None]:
 
 def _read_rooms(query: str) -> tuple[str | None, bool, tuple[str, ...]]:
     """Return the kind of room, whether only a shared one is denied, and the kinds that are not understood."""
-    rooms = classify_all(query, load_vocabulary()["rooms"])
+    rooms = classify_all(query, "rooms")
     if pattern("not_shared").search(query):
         rooms[_SHARED] = "denied"
     wanted = tuple(names_mentioned(rooms, "wanted"))
@@ -95,12 +98,6 @@ def _read_rooms(query: str) -> tuple[str | None, bool, tuple[str, ...]]:
 def _sentences_about_food(query: str) -> str:
     sentences = re.split(r"(?<=[.!?])\s+", query)
     return " ".join(sentence for sentence in sentences if pattern("food").search(sentence))
-
-
-def _read_cuisines(query: str) -> dict[str, Mention | None]:
-    exceptions = load_vocabulary()["patterns"]["no_food"]
-    words = {name: rf"\b{name}\b{exceptions}" for name in load_vocabulary()["cuisines"]}
-    return classify_all(_sentences_about_food(query), words)
 
 
 def _unknown_food(query: str) -> Iterator[str]:
