@@ -30,7 +30,7 @@ def _size_of(match: re.Match[str]) -> int:
     groups = {name: text for name, text in match.groupdict().items() if text}
     words = next((_SIZES[name] for name in groups if name in _SIZES), 0)
     couples = 2 * parse_number(groups["couples"]) if "couples" in groups else 0
-    return words + couples + sum(parse_number(groups[name]) for name in ("n", "m") if name in groups)
+    return words + couples + sum(parse_number(groups[name]) for name in ("n", "m", "w") if name in groups)
 
 
 def _count_companions(query: str) -> int | None:

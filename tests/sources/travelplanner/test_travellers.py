@@ -12,13 +12,14 @@ STATED = {
     "my partner and I|the two of us|both of us|newlyweds|a trip for just two|our party of two|a two-person itinerary|"
     "two participants|for two (2) people|a trip for 2 in Boston",
     3: "two adults and a child|us three|a trio|for 3, leaving from Boston|me and my two kids|my wife, our son and I|"
-    "one adult and two children|two colleagues and me|a mother and her two kids|three grown-ups",
+    "one adult and two children|two colleagues and me|a mother and her two kids|I am traveling with my two kids",
     4: "our group of four|my three friends and I|the four of us|We're 4|a 4-person trip|four friends|two couples|"
     "a group consisting of 4 people|for 4 people, including two children|my wife, my two sons and I|a family of 4",
     5: "a party of 5|2 adults and 3 kids|We are five|five of us|the whole family of 5|a two-day trip for five",
     6: "a family of six|a six-member team|for 6|a group comprising six members|three couples|a group of 6, with 2 kids",
     7: "seven close friends|for a group of seven (7) people|for 7",
     8: "an eight-person group|group of 8 friends|an eight-strong group",
+    9: "a party consisting of nine|number of travelers: 9|People: 9",
     10: "ten people",
     12: "a dozen people|12 colleagues",
 }
