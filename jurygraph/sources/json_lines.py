@@ -22,12 +22,16 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
-    """Yield every line of the file as a model."""
-    for line in file.lines():
-        entry = _parse_line(line.text, model)
+    """Yield every line of the file as a model. Raises `InputError` with file, line and field."""
+    for line, entry in parse_lines(file, model):
         if isinstance(entry, Problem):
             raise_line_error(file.name, line.number, entry)
         yield line, entry
+
+
+def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N | Problem]]:
+    """Yield every line of the file as a model, or the error in it."""
+    return ((line, _parse_line(line.text, model)) for line in file.lines())
 
 
 def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
@@ -45,7 +49,12 @@ def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     """Raise the error in a line of a file."""
-    raise InputError(f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}")
+    raise InputError(describe_line_error(name, line, problem))
+
+
+def describe_line_error(name: str, line: int, problem: Problem) -> str:
+    """Return the message of the error in a line of a file."""
+    return f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}"
 
 
 class TaskKeyedFile(Generic[N]):

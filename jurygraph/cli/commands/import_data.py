@@ -5,8 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from json import dumps
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
@@ -14,9 +17,9 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import RatedText
-from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Note
+from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Skipped
 from jurygraph.sources.importers.rated_table import read_rated_table
-from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
+from jurygraph.sources.travelplanner import import_travelplanner
 
 TRAVELPLANNER = "travelplanner"
 RATINGS = "ratings"
@@ -56,7 +59,7 @@ def import_(
     The output is written completely or not at all.
 
     travelplanner: each query with its tables as facts, its plan as the only response, and its constraints as those of
-    one stakeholder, or the stakeholders of `--stakeholders`, joined by task id.
+    one stakeholder, or those of `--stakeholders`. Unreadable rows are skipped and listed, and the exit code is then 1.
 
     healthbench, plawbench, writingbench: each conversation, case or query with its rubric; criteria are scored by a
     probability, by partial credit, and on a scale from 1 to 10. HealthBench's ideal and reference completions are
@@ -71,9 +74,9 @@ def import_(
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
     dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
 
-    Tested on the complete published files: travelplanner, plawbench (the 250 case analyses), judgebench (all 620
-    pairs), qags (both files); on 484 of its rows: writingbench. healthbench, rewardbench and grouptravelbench follow
-    the published schema and were never run on the published data. docs/importing.md lists every field.
+    Tested on the complete published files: plawbench (the 250 case analyses), judgebench (all 620 pairs), qags (both),
+    travelplanner (the words of all 180 validation queries); on 484 of its rows: writingbench. healthbench, rewardbench
+    and grouptravelbench follow the published schema and never ran on published data. docs/importing.md lists all fields.
 
     \b
     Example:
@@ -172,16 +175,12 @@ def _import_tasks(
     if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:
         responses_option = "" if counter.responses else " --responses RESPONSES"
         print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml{responses_option} --out run")
+    if counter.skipped:
+        raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _read_imported(form: str, file: str, stakeholders: str | None) -> Iterator[Imported]:
-    if form != TRAVELPLANNER:
-        yield from READERS[form](file)
-        return
-    note_text = "phrases in queries that no rule parses were not imported as constraints"
-    for task in read_travelplanner(file, stakeholders):
-        unread = cast(list[str], task.metadata.get(UNREAD, []))
-        yield Imported(task, tuple(Note(note_text, f"{task.id}: {words}") for words in unread))
+def _read_imported(form: str, file: str, stakeholders: str | None) -> Iterator[Imported | Skipped]:
+    return import_travelplanner(file, stakeholders) if form == TRAVELPLANNER else READERS[form](file)
 
 
 class _ImportCounter:
@@ -190,6 +189,7 @@ class _ImportCounter:
     def __init__(self, only: Selection | None) -> None:
         self._only = only
         self.tasks = self.responses = self.answered = self.omitted = 0
+        self.skipped: list[str] = []
         self._notes: Counter[str] = Counter()
         self._first: defaultdict[str, list[str]] = defaultdict(list)
 
@@ -198,9 +198,13 @@ class _ImportCounter:
         """Return True if some tasks have responses and some do not; `score` refuses such a file."""
         return 0 < self.answered < self.tasks
 
-    def lines(self, imported: Iterable[Imported]) -> Iterator[bytes]:
+    def lines(self, imported: Iterable[Imported | Skipped]) -> Iterator[bytes]:
         """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
-        for task, notes in imported:
+        for row in imported:
+            if isinstance(row, Skipped):
+                self.skipped.append(row.error)
+                continue
+            task, notes = row
             for text, place in notes:
                 self._notes[text] += 1
                 if len(self._first[text]) < _MAX_EXAMPLES:
@@ -220,18 +224,22 @@ class _ImportCounter:
             raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
 
     def totals(self) -> dict[str, object]:
-        """Return the counts, and how often each note occurred."""
+        """Return the counts, the error of each skipped row, and how often each note occurred."""
         return {
             "tasks": self.tasks,
             "responses": self.responses,
             "tasks_with_responses": self.answered,
             "omitted": self.omitted,
+            "skipped": self.skipped,
             "notes": dict(self._notes),
         }
 
     def summary_lines(self) -> Iterator[str]:
-        """Return a summary: the counts, and the first few notes on omitted or unusual data."""
+        """Return a summary: the counts, the skipped rows, and the first few notes on omitted or unusual data."""
         yield f"{_format_count(self.tasks, 'task')} with {_format_count(self.responses, 'response')}"
+        if self.skipped:
+            yield f"skipped, since they cannot be read: {_format_count(len(self.skipped), 'row')}"
+            yield from (f"  {error}" for error in self.skipped)
         if self.omitted:
             yield f"tasks without a response, omitted by --only answered: {self.omitted}"
         for text, first in self._first.items():

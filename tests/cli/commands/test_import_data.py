@@ -64,7 +64,7 @@ def test_imported_tasks_can_be_scored(two_tasks: Path, run: Command, tmp_path: P
 
 def test_json_has_the_file_and_the_counts(two_tasks: Path, run: Command, tmp_path: Path) -> None:
     ended = run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl", "--json")
-    counted = {"tasks": 2, "responses": 2, "tasks_with_responses": 2, "omitted": 0, "notes": {}}
+    counted = {"tasks": 2, "responses": 2, "tasks_with_responses": 2, "omitted": 0, "skipped": [], "notes": {}}
     assert json.loads(ended.out) == {"tasks_file": str(tmp_path / "t.jsonl"), **counted}
 
 
@@ -124,13 +124,43 @@ def test_stakeholders_can_come_from_a_file(two_tasks: Path, run: Command, tmp_pa
 
 
 @pytest.mark.parametrize("out", ["tasks.jsonl", "-"])
-def test_an_invalid_line_prevents_any_output(run: Command, tmp_path: Path, out: str) -> None:
+def test_a_row_that_cannot_be_read_is_skipped_and_listed(run: Command, tmp_path: Path, out: str) -> None:
     write_lines(tmp_path / "in.jsonl", LINES[0], {**LINES[1], "query": "Plan a trip."})
+    ended = run(
+        "import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out, "--json"
+    )
+    error = "in.jsonl, line 2, field query: has no budget such as $1,700"
+    assert ended.code == 1
+    assert ended.err.startswith(f"1 task with 1 response\nskipped, since they cannot be read: 1 row\n  {error}\n")
+    if out == "-":
+        (task,) = parse_lines(ended.out)
+    else:
+        (task,) = parse_lines((tmp_path / out).read_text())
+        assert json.loads(ended.out)["skipped"] == [error]
+    assert task["id"] == LINES[0]["id"]
+
+
+def test_assumed_people_and_columns_that_differ_are_counted(run: Command, tmp_path: Path) -> None:
+    trip = "from March 1st to March 3rd, 2022, with a budget of $900"
+    rows = ({"idx": 1, "query": f"A trip {trip}."}, {"idx": 2, "query": f"For us two, {trip}.", "people_number": 3})
+    source = write_lines(tmp_path / "in.jsonl", *({**LINES[0], "id": None, **row} for row in rows))
+    ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
+    assert ended.err.splitlines()[1:5] == [
+        "queries do not state how many people travel; one person is assumed: 1",
+        "  1",
+        "columns and queries differ; the columns count: 1",
+        "  2: people: 3 in the column, 2 in the query",
+    ]
+
+
+@pytest.mark.parametrize("out", ["tasks.jsonl", "-"])
+def test_a_file_of_which_no_row_can_be_read_prevents_any_output(run: Command, tmp_path: Path, out: str) -> None:
+    write_lines(tmp_path / "in.jsonl", {**LINES[1], "query": "Plan a trip."})
     (tmp_path / "tasks.jsonl").write_text("old")
     before = folder_contents(tmp_path)
     ended = run("import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: in.jsonl, line 2, field query: has no budget such as $1,700\n"
+    assert ended.err == "error: in.jsonl, line 1, field query: has no budget such as $1,700\n"
     assert folder_contents(tmp_path) == before
 
 

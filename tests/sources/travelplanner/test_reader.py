@@ -1,6 +1,7 @@
 """TravelPlanner's lines as tasks: what they hold, what is refused, and that the reference plans pass by arithmetic."""
 
 import copy
+import csv
 import json
 import re
 from collections.abc import Iterator
@@ -11,9 +12,11 @@ import pytest
 
 from jurygraph import InputError, Jury, RecordedVerdict, Response, Task
 from jurygraph.schema import TaskLine
-from jurygraph.sources.travelplanner import read_travelplanner
+from jurygraph.sources.importers import Imported, Note, Skipped
+from jurygraph.sources.travelplanner import import_travelplanner, read_travelplanner
+from jurygraph.sources.travelplanner.reader import FACTLESS
 from tests.sources.travelplanner.audit import Audit, audit
-from tests.sources.travelplanner.test_query import READ
+from tests.sources.travelplanner.test_queries import READ
 from tests.sources.travelplanner.train import TRAIN, lines
 
 LINES = lines()
@@ -144,7 +147,10 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
     ("change", "words"),
     [
         ({"query": "Plan a trip."}, "field query: has no budget such as $1,700"),
-        ({"query": "$900, March 1st to March 3rd, 2022."}, "field query: does not state how many people travel"),
+        (
+            {"query": "$900, March 1st to March 3rd, 2022, for 0 people."},
+            "field query: states 0 people; write",
+        ),
         ({"query": "$900 for 2 people."}, "field query: does not state its first and last day"),
         (
             {"facts": {"Hotels in Bangor": []}},
@@ -156,7 +162,7 @@ def test_stakeholders_that_do_not_fit_are_refused(tmp_path: Path, profiles: list
         ({"plans": []}, "field plans: unknown; did you mean plan?"),
         ({"id": ""}, "field id: is empty"),
         ({"id": 5}, "field id: is the number 5; write text, in quotes"),
-        ({"id": LINES["03"]["id"]}, "field id: is 'travelplanner-train-03' again; give each one id"),
+        ({"id": LINES["03"]["id"]}, "field id: is 'travelplanner-train-03' again, as in line 1; give each"),
     ],
 )
 def test_a_bad_line_is_named(tmp_path: Path, change: dict[str, Any], words: str) -> None:
@@ -167,6 +173,86 @@ def test_a_bad_line_is_named(tmp_path: Path, change: dict[str, Any], words: str)
 def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text(json.dumps(SMALL) + "\n{")
     assert refusal(tmp_path / "a.jsonl").startswith("a.jsonl, line 2: is not valid JSON")
+
+
+# Published rows
+
+
+TRIP = "a 3-day trip from Kansas City to Pensacola from March 27th to March 29th, 2022, with a budget of $900"
+PUBLISHED = {
+    "org": "Kansas City", "dest": "Pensacola", "days": "3", "visiting_city_number": "1",
+    "date": "['2022-03-27', '2022-03-28', '2022-03-29']", "people_number": "1",
+    "local_constraint": "{'house rule': None, 'cuisine': None, 'room type': None, 'transportation': None}",
+    "budget": "900", "level": "easy",
+}  # fmt: skip
+
+
+def test_a_row_of_columns_is_the_task_of_its_query(tmp_path: Path, tasks: dict[str, TaskLine]) -> None:
+    searches = [{"Description": name, "Content": content} for name, content in SMALL["facts"].items()]
+    texts = {
+        "reference_information": str(searches),
+        "annotated_plan": str([{"org": "Kansas City"}, [*SMALL["plan"], {}]]),
+    }
+    with (tmp_path / "a.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, [*PUBLISHED, "query", *texts])
+        writer.writeheader()
+        writer.writerow({**PUBLISHED, "query": SMALL["query"], **texts})
+    (task,) = read_travelplanner(tmp_path / "a.csv")
+    assert (task.id, task.query, task.facts) == ("row-2", tasks["01"].query, tasks["01"].facts)
+    assert task.stakeholders == tasks["01"].stakeholders
+    assert task.responses[0].data == SMALL["plan"]
+    about = {"org": "Kansas City", "dest": "Pensacola", "visiting_city_number": 1, "level": "easy"}
+    assert task.metadata == about
+
+
+def test_a_row_with_idx_and_without_facts_is_a_task_whose_plan_counts_its_days(tmp_path: Path) -> None:
+    row = {"idx": 7, "query": f"For one person, {TRIP}.", "plan": [{"day": 1, "dinner": "-"}]}
+    (imported,) = import_travelplanner(write_lines(tmp_path / "a.jsonl", row))
+    assert isinstance(imported, Imported)
+    assert imported.task is not None
+    assert (imported.task.id, imported.task.facts) == ("7", None)
+    assert imported.task.responses[0].data == [{"days": 1, "dinner": "-"}]
+    assert imported.notes == (Note(FACTLESS, "7"),)
+
+
+def test_an_assumed_traveller_and_a_column_that_differs_are_in_the_metadata(tmp_path: Path) -> None:
+    rows = [{"idx": 1, "query": f"Plan {TRIP}."}, {"idx": 2, "query": f"For us two, {TRIP}.", "people_number": 3}]
+    one, two = read_travelplanner(write_lines(tmp_path / "a.jsonl", *rows))
+    assert one.metadata == {"assumed": ["people"]}
+    assert two.metadata == {"differs": ["people: 3 in the column, 2 in the query"]}
+    texts = {c.id: c.text for task in (one, two) for c in task.stakeholders[0].constraints}
+    assert texts["budget"] == "$900 for 3"
+
+
+def test_rows_that_cannot_be_read_are_skipped_alone(tmp_path: Path) -> None:
+    bad = [{**SMALL, "query": "Plan a trip."}, {**SMALL, "days": "x"}, {"id": "x"}]
+    path = write_lines(tmp_path / "a.jsonl", bad[0], SMALL, *bad[1:], SMALL, LINES["03"])
+    with path.open("a") as file:
+        file.write("{")
+    rows = list(import_travelplanner(path))
+    assert [row.task.id for row in rows if isinstance(row, Imported) and row.task] == [SMALL["id"], LINES["03"]["id"]]
+    assert [row.error for row in rows if isinstance(row, Skipped)] == [
+        "a.jsonl, line 1, field query: has no budget such as $1,700",
+        "a.jsonl, line 3, field days: is the text 'x'; write a whole number, without quotes",
+        "a.jsonl, line 4, field query: is missing; every row needs it",
+        "a.jsonl, line 5, field id: is 'travelplanner-train-01' again, as in line 2; give each row one id",
+        "a.jsonl, line 7: is not valid JSON: Expecting property name enclosed in double quotes at column 2; each line "
+        "is one whole JSON object",
+    ]
+
+
+def test_stakeholders_of_a_skipped_row_are_known(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", {**SMALL, "query": "Plan a trip."}, LINES["03"])
+    profiles = write_lines(tmp_path / "p.jsonl", JOINED, {**JOINED, "task": LINES["03"]["id"]})
+    assert [type(row) for row in import_travelplanner(path, profiles)] == [Skipped, Imported]
+
+
+def test_a_file_without_a_row_that_can_be_read_is_refused(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", {**SMALL, "query": "?"}, {"id": "x"})
+    with pytest.raises(InputError) as caught:
+        list(import_travelplanner(path))
+    first = "a.jsonl, line 1, field query: has no budget such as $1,700"
+    assert str(caught.value) == f"a.jsonl: none of its 2 rows can be read; the first error: {first}"
 
 
 # The checks against a second computation

@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner import claim_rules, origin_of, tables
+from jurygraph.sources.travelplanner.fact_tables import claim_rules, origin_of, tables
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"

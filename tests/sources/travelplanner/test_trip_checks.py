@@ -7,7 +7,8 @@ import pytest
 
 from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
-from jurygraph.sources.travelplanner import TripRequest, constraints, cost_terms
+from jurygraph.sources.travelplanner.queries import TripRequest
+from jurygraph.sources.travelplanner.trip_checks import constraints, cost_terms
 from tests.agents.checks.items import decide, row_item
 
 PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
