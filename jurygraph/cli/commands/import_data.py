@@ -76,7 +76,7 @@ def import_(
 
     Tested on the complete published files: plawbench (the 250 case analyses), judgebench (all 620 pairs), qags (both),
     travelplanner (the words of all 180 validation queries); on 484 of its rows: writingbench. healthbench, rewardbench
-    and grouptravelbench follow the published schema and never ran on published data. docs/importing.md lists all fields.
+    and grouptravelbench follow the published schema and were never run on published data. docs/importing.md has all.
 
     \b
     Example:
