@@ -19,8 +19,8 @@ _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 _SILENT = logging.CRITICAL + 1
 _DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
 _QWEN3_TEMPLATE = (
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided."
-    ' Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
     '<Instruct>: {{ messages | selectattr("role", "eq", "system") | map(attribute="content") | first'
     ' | default("Given a web search query, retrieve relevant passages that answer the query") }}\n'
     '<Query>: {{ messages | selectattr("role", "eq", "query") | map(attribute="content") | first }}\n'

@@ -17,8 +17,8 @@ from tests.models.embedding.test_sentence_transformer import scores
 QUERY = "What is 17 + 25?"
 DOCUMENTS = ("The answer is 42.", "43", "zebra\n" * 30)
 PREFIX = (
-    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct provided."
-    ' Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
 )
 SUFFIX = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 CHAT = (  # as Qwen3 has it: roles other than these are not shown
