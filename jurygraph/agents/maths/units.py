@@ -9,7 +9,7 @@ Doubtful words get no credit: "18 nope", "18 of", "18 halved" and "18 in debt" h
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -97,14 +97,17 @@ def read_unit(rest: str, money: Measures = (), is_one: bool = False) -> Unit | N
 
     `money` is the currency of a sign at the number; `is_one`: the number is 1, so that its noun is in the singular.
     """
-    if not rest:
-        return Unit(top=money)
     letters = _MONEY_LETTERS if money else _LETTERS
     letter = _LETTER_SCALE.match(rest)
     if letter and letter[2] in letters and (money or not letter[1] or len(letter[2]) > 1):
-        unit = read_unit(rest[letter.end() :], money)
-        is_scaled_once = unit is not None and unit.scale == 1
-        return Unit(letters[letter[2]], unit.top, unit.bottom, unit.is_rate, True) if unit and is_scaled_once else None
+        unit = _read_unit(rest[letter.end() :], money, is_one=False)
+        return replace(unit, scale=letters[letter[2]], is_letter=True) if unit and unit.scale == 1 else None
+    return _read_unit(rest, money, is_one)
+
+
+def _read_unit(rest: str, money: Measures, is_one: bool) -> Unit | None:
+    if not rest:
+        return Unit(top=money)
     read = _words(rest)
     if read is None:
         return None
