@@ -69,7 +69,9 @@ _UNIT_LETTERS = frozenset("mghslL")  # "18 s"; glued to a number only "18m", "18
 _GLUED_LETTERS = frozenset("mgh")
 _TYPESET_LETTERS = _UNIT_LETTERS | frozenset("NJWVACF")  # "18\text{ N}"
 _ONE = Fraction(1)
-_RAISED = ("length", "time")  # square metres, seconds squared
+_RAISED = (("length", 1), ("time", 1))  # square metres, seconds squared
+_POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
+_OTHER_SIZES = ("nautical", "light", "metric", "imperial", "troy", "board")  # than that of the word alone
 _COUNTED, _ADJECTIVES = frozenset(WORDS["counted"].split()), frozenset(WORDS["adjectives"].split())
 _NOT_UNITS = frozenset(WORDS["not_units"].split())
 _CLOSINGS = frozenset(tuple(closing.split()) for closing in WORDS["closings"])
@@ -210,30 +212,22 @@ def _read_noun(words: list[str], power: int, letters: frozenset[str], is_one: bo
 
 def _measure_with_adjectives(adjectives: Sequence[str], noun: str, power: int) -> Measures | None:
     """Return what a known noun measures, to a power; None if its adjectives do not fit it."""
+    if noun.lower() in ("unit", "units"):  # "square units" are any
+        return ()
+    word = adjectives[0] if len(adjectives) == 1 else ""
+    power = _POWERS.get(word, 1) if power == 1 else power
     measures = measure_of(noun)
-    match adjectives:
-        case []:
-            pass
-        case ["square" | "sq"] if power == 1:
-            power = 2
-        case ["cubic" | "cu"] if power == 1:
-            power = 3
-        case ["fluid" | "fl"]:
-            measures = tuple(measure for measure in measures if measure.dimension == "length")
-        case ["us"]:
-            pass
-        case ["metric"] if noun.lower() in ("ton", "tons"):
-            measures = measure_of("tonne")
-        case ["nautical" | "light" | "metric"]:  # another size than that of the word alone
-            return (Measure(f"{adjectives[0]} {noun.lower().removesuffix('s')}", 1, Fraction(1)),)
-        case [*others] if power == 1 and all(_is_adjective(word) and not measure_of(word) for word in others):
-            pass
-        case _:
-            return None
-    if power == 1 or not measures:
-        return measures or COUNT  # "square units"
-    raised = (Measure(each.dimension, power, each.size**power) for each in measures if each.dimension in _RAISED)
-    return tuple(raised) or None
+    if word in ("fluid", "fl"):
+        measures = tuple(measure for measure in measures if measure.dimension == "length")
+    elif word in _OTHER_SIZES:
+        is_tonne = word == "metric" and noun.lower() in ("ton", "tons")
+        other = Measure(f"{word} {noun.lower().removesuffix('s')}", 1, Fraction(1))
+        measures = measure_of("tonne") if is_tonne else (other,)
+    elif word not in (*_POWERS, "us") and not all(_is_adjective(each) and not measure_of(each) for each in adjectives):
+        return None
+    if power == 1:
+        return measures or COUNT
+    return tuple(Measure(m.dimension, power, m.size**power) for m in measures if m[:2] in _RAISED) or None
 
 
 def _read_denominator(words: list[str], power: int, has_unit: bool) -> Measures | None:
