@@ -1,5 +1,6 @@
 """Presets, and settings added to one."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,29 @@ def test_the_weights_of_the_paper_are_used() -> None:
 
 def test_each_agent_adds_its_components() -> None:
     two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENTS)
-    assert two.keys() - {"accuracy", "format", "steps", "repetition"} == {"efficient", "diverse"}
+    assert two.keys() - {"accuracy", "format", "steps", "repetition", "concise"} == {"efficient", "diverse"}
     assert three.keys() - two.keys() == {"sound"}
     assert four.keys() - three.keys() == {"enhanced"}
+
+
+def test_accuracy_is_rescaled_by_the_cosine_of_the_length() -> None:
+    """R_cs (3.3): in each composition, beside the accuracy that Table 3 weighs."""
+    task = Task(id="sum", query="What is 3 * 4?", reference="A: 12")
+    texts = {"short": "A: 12", "long": f"{'3*4 is what we need. ' * 90}\nA: 12", "wrong": "A: 7"}
+    assert all(components(name)["concise"] == 0.25 for name in PRESETS if name.startswith(("macrm-v", "macrm-r")))
+    with Jury.from_config({"preset": "macrm-vanilla-2"}) as jury:
+        traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+    concise = {trace.response_id: trace.reward.components["concise"] for trace in traces}
+    length = len(texts["long"])
+    assert length < 2000
+    assert concise["long"] == pytest.approx(0.75 + 0.25 * math.cos(math.pi * length / 2000))
+    assert (round(concise["short"], 3), concise["wrong"]) == (1.0, 0.0)
+
+
+def test_the_ranker_is_the_one_of_the_paper() -> None:
+    """Table 3."""
+    (ranker,) = (use for use in parse_config({"preset": "macrm-rerank-2"}).evaluators if use.use == "ranker")
+    assert ranker.params == {"ranker": "sentence-transformers:Qwen/Qwen3-Reranker-0.6B"}
 
 
 def test_with_a_model_the_quality_assessor_judges_the_steps_too() -> None:

@@ -19,7 +19,8 @@ from jurygraph.agents.facts.tables import Table
 from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, parse_answer
+from jurygraph.agents.maths.answer_parser import are_equal_numbers, compare_plainly, parse_answer
+from jurygraph.agents.maths.numerals import Number
 from jurygraph.schema import Response, TaskView, Variant
 
 T = TypeVar("T")
@@ -236,7 +237,7 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     answer = None if span is None else parse_answer(span.text)
     if span is None or answer is None or answer.number is None:
         return False
-    return are_equal_numbers(answer.number, expected.number) and CorrectAnswer(span, answer.number)
+    return compare_plainly(answer, expected) is True and CorrectAnswer(span, answer.number)
 
 
 def wrong_result_edits(text: str) -> Iterator[Edit]:

@@ -86,7 +86,8 @@ def nearness(cosine: float) -> float:
 class Ranker(BatchEvaluator):
     """Score the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
 
-    A cross-encoder's logit x counts as 1 / (1 + exp(-x)). A server's `relevance_score` counts unchanged, and one
+    The paper's ranker is Qwen3-Reranker-0.6B (Table 3). A cross-encoder's logit x counts as 1 / (1 + exp(-x)), which is
+    the probability of "yes" against "no" for Qwen3-Reranker. A server's `relevance_score` counts unchanged, and one
     outside [0, 1] is a failure; with `logits` it counts like a cross-encoder's. If a server compares its documents with
     each other, a response's score depends on its group: use one that scores each independently.
 
@@ -95,8 +96,8 @@ class Ranker(BatchEvaluator):
     calls it too. To rank by a judge, use `pairwise` with the combiner `win-share`.
 
     Args:
-        ranker: a name that `open_reranker` accepts, such as sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2.
-        logits: set this if a server returns logits, as llama.cpp does.
+        ranker: a name that `open_reranker` accepts, such as sentence-transformers:Qwen/Qwen3-Reranker-0.6B.
+        logits: set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker.
     """
 
     name = "ranker"
@@ -105,7 +106,7 @@ class Ranker(BatchEvaluator):
 
     def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
         if ranker is None:
-            example = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
+            example = "sentence-transformers:Qwen/Qwen3-Reranker-0.6B"
             raise ConfigError(f"ranker: params name no ranker; write params: {{ranker: {example}}}")
         self._reranker = open_reranker(ranker, logits)
         self.version = f"1 {self._reranker.version}"

@@ -8,19 +8,28 @@ import contextlib
 import logging
 import resource
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from jurygraph.agents.maths.answer_parser import are_equal_numbers, claimed_expressions, fold_text, parse_answer
+from jurygraph.agents.maths.answer_parser import (
+    Reading,
+    claimed_expressions,
+    compare_plainly,
+    fold_text,
+    parse_answer,
+)
+from jurygraph.agents.maths.units import Unit, measure_of, unit_ratio
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 
 
-def compare(answer: str, reference: str) -> tuple[str, str]:
-    """Compare two answers; import math-verify unless both are plain numbers. It may never return.
+def compare(answer: str, reference: str, asked: str = "") -> tuple[str, str]:
+    """Compare two answers; import math-verify unless both are plain numbers, times or ranges. It may never return.
 
-    Returns a status of `pool.Comparison` and a detail. Raises MemoryError or RecursionError beyond the limits of this
-    process.
+    `asked` is the unit that the question asks for, such as "dollars": that of a reference without one, if the answer
+    has another of its dimension. Returns a status of `pool.Comparison` and a detail. Raises MemoryError or
+    RecursionError beyond the limits of this process.
     """
     if fold_text(answer) and fold_text(answer) == fold_text(reference):
         return "equal", "same text"
@@ -29,21 +38,35 @@ def compare(answer: str, reference: str) -> tuple[str, str]:
         return "unparsed-reference", "the reference does not read as one value"
     if claimed is None:
         return "unparsed-answer", "the answer does not read as one value"
-    if gold.number and claimed.number:
-        return ("equal" if are_equal_numbers(claimed.number, gold.number) else "different"), "numbers"
-    return _compare_expressions(claimed.latex, gold.latex)
+    gold = _with_asked_unit(gold, claimed, asked)
+    is_equal = compare_plainly(claimed, gold)
+    if is_equal is not None:
+        return ("equal" if is_equal else "different"), "numbers"
+    return _compare_expressions(claimed, gold)
+
+
+def _with_asked_unit(gold: Reading, claimed: Reading, asked: str) -> Reading:
+    unit = Unit(top=measure_of(asked) if asked else ())
+    can_be_meant = unit.top and not gold.unit.top and claimed.unit.top and not (gold.clock or gold.span)
+    return replace(gold, unit=unit) if can_be_meant and unit_ratio(claimed.unit, unit) is not None else gold
 
 
 _read = lru_cache(maxsize=1024)(parse_answer)
 
 
-def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
+def _compare_expressions(answer: Reading, reference: Reading) -> tuple[str, str]:
     from math_verify import verify
 
-    gold = _parse(reference)
+    gold = _parse(reference.latex)
     if gold is None:
         return "unparsed-reference", "math-verify cannot parse the reference"
-    claims = [_parse(expression) for expression in claimed_expressions(answer, reference) or ()]
+    expressions = claimed_expressions(answer.latex, reference.latex) or ()
+    ratio = unit_ratio(answer.unit, reference.unit)
+    if ratio not in (None, 1):
+        expressions = tuple(
+            rf"({each}) \cdot \frac{{{ratio.numerator}}}{{{ratio.denominator}}}" for each in expressions
+        )
+    claims = [_parse(expression) for expression in expressions]
     if not claims or any(claim is None for claim in claims):
         return "unparsed-answer", "math-verify cannot parse the answer"
     try:
@@ -84,7 +107,7 @@ def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[str, str]
 
 def _compare_request(request: dict[str, str]) -> tuple[str, str]:
     try:
-        return compare(request["answer"], request["reference"])
+        return compare(**request)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - hostile input; only the type, as a message may print sympy objects

@@ -11,16 +11,22 @@ from math import cos, pi
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
+from jurygraph.agents.maths.question import asked_unit
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied
 from jurygraph.errors import ConfigError
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
+from jurygraph.schema.task import query_text
 
 
 class Accuracy(Evaluator):
     """R_acc: 1 if the final answer equals the reference's, by math-verify in a killable worker process.
+
+    Units of one dimension are converted ("0.18 m" is "18 cm"), and of two they make the answer wrong. If one of the
+    answers has no unit, the number decides, unless the question asks for another unit of its dimension: to a question
+    in dollars, "8 cents" is not "8".
 
     Args:
         time_limit: seconds per comparison; beyond it the verdict is a failure caused by the response.
@@ -30,7 +36,7 @@ class Accuracy(Evaluator):
     name = "maths.accuracy"
 
     def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
-        self.version = f"1 math-verify {version('math-verify')}"
+        self.version = f"2 math-verify {version('math-verify')}"
         self._time_limit, self._workers = time_limit, workers
         try:
             self._pool = EquivalencePool(workers, time_limit)
@@ -51,7 +57,7 @@ class Accuracy(Evaluator):
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            future = self._pool.compare(answer.text, reference)
+            future = self._pool.compare(answer.text, reference, asked_unit(query_text(inputs.task.query)))
             comparison = future.result() if future.done() else await asyncio.wrap_future(future)
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):

@@ -33,14 +33,15 @@ def is_in_order(text: str) -> bool:
 def ordered_steps(text: str) -> int:
     """Return the number of ordered steps of the reasoning: inside `<think>…</think>` if there is such a part.
 
-    Markers are at the start of a line: "1.", "1)", "(1)", "Step 1", "First", "Secondly" (to "Tenth"). The length of the
-    longest run 1, 2, 3, … counts; other markers between its members do not break it. If no line has a marker, the
-    distinct lines with a letter or digit before the line of the final answer count: a GSM8K solution has one step per
-    line.
+    Markers are at the start of a line: "1.", "1)", "(1)", "Step 1", "First", "Secondly" (to "Tenth"). Two make a list,
+    whose longest run 1, 2, 3, … counts; other markers between its members do not break it. With fewer (a lone "First"
+    begins a sentence), the distinct lines with a letter or digit before the line of the final answer count: a GSM8K
+    solution has one step per line.
     """
     start, end = reasoning_range(text)
     reasoning = text[start:end]
-    if markers := step_markers(reasoning):
+    markers = step_markers(reasoning)
+    if len(markers) > 1:
         return longest_run(markers)
     answer = final_answer(text) if reasoning == text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else reasoning

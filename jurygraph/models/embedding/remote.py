@@ -71,7 +71,8 @@ class RemoteEmbedder(Embedder):
 class RemoteReranker(Reranker):
     """The relevance scores of a server's model.
 
-    The format of Jina and Cohere defines scores in [0, 1], and vLLM follows it; llama.cpp returns logits.
+    The format of Jina and Cohere defines scores in [0, 1], and vLLM follows it; llama.cpp returns logits, except for
+    Qwen3-Reranker, whose score it gives as the probability of "yes".
     """
 
     def __init__(self, server: Server, logits: bool = False) -> None:

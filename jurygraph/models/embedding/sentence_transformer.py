@@ -2,11 +2,12 @@
 
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from jurygraph.aggregation.arrays import Floats
 from jurygraph.errors import ConfigError
@@ -17,6 +18,16 @@ _MAX_MESSAGE = 300
 _LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
 _SILENT = logging.CRITICAL + 1
 _DIGEST_DIGITS = 16  # of the digest of a folder's files, by name and content, in its version
+_QWEN3_TEMPLATE = (
+    "<|im_start|>system\nJudge whether the Document meets the requirements based on the Query and the Instruct "
+    'provided. Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
+    '<Instruct>: {{ messages | selectattr("role", "eq", "system") | map(attribute="content") | first'
+    ' | default("Given a web search query, retrieve relevant passages that answer the query") }}\n'
+    '<Query>: {{ messages | selectattr("role", "eq", "query") | map(attribute="content") | first }}\n'
+    '<Document>: {{ messages | selectattr("role", "eq", "document") | map(attribute="content") | first }}'
+    '<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>{{ "\\n\\n" }}'
+)
+"""The prompt of Qwen3-Reranker's model card, as a chat template of the roles `query` and `document`."""
 
 
 class _SentenceTransformersModel(LocalModel):
@@ -25,31 +36,31 @@ class _SentenceTransformersModel(LocalModel):
     Raises `ConfigError` if the extra is not installed, or if a name that looks like a folder is none.
     """
 
-    class_name: ClassVar[str]
-
     def __init__(self, named: str) -> None:
         self.name, self.version = _identify(named)
         self._named = named
 
     def load(self) -> Any:
         try:
-            import sentence_transformers
-
             with _silence_loading():
-                model: Any = getattr(sentence_transformers, self.class_name)(self._named).eval()
-            if isinstance(self, Reranker) and model.num_labels != 1:
-                raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
-            return model
+                return self.open().eval()
         except Exception as error:  # noqa: BLE001 - a broken file may raise anything
             message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())
             problem = f"sentence-transformers cannot load it: {message[:_MAX_MESSAGE]}"
             raise ConfigError(f"{self.name}: {problem}") from None
 
+    @abstractmethod
+    def open(self) -> Any:
+        """Return the model of sentence-transformers, imported here. May raise anything."""
+
 
 class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
     """Sentence embeddings of a model; a text longer than its input is truncated."""
 
-    class_name = "SentenceTransformer"
+    def open(self) -> Any:
+        from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(self._named)
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         def embed(model: Any) -> Any:  # one text at a time: in a batch, padding would change a vector's last digits
@@ -59,19 +70,45 @@ class SentenceTransformerEmbedder(_SentenceTransformersModel, Embedder):
 
 
 class CrossEncoderReranker(_SentenceTransformersModel, Reranker):
-    """Logits of a cross-encoder."""
+    """Logits of a cross-encoder: of its one label, or of "yes" against "no" for a language model that ranks.
 
-    class_name = "CrossEncoder"
+    A model of Qwen3 whose folder brings no template for a query and a document, such as Qwen3-Reranker as it was first
+    published or its conversion to a classifier, gets that of Qwen3-Reranker. Without one, sentence-transformers would
+    refuse it, or score the bare texts.
+    """
+
     logits = True
+
+    def open(self) -> Any:
+        from sentence_transformers import CrossEncoder
+        from sentence_transformers.cross_encoder.modules import LogitScore
+
+        model = CrossEncoder(self._named)
+        if model.num_labels != 1:
+            raise ValueError(f"it gives {model.num_labels} numbers for a document, and a reranker gives one")
+        if "document" in (model.tokenizer.chat_template or ""):
+            return model
+        if getattr(model[0].config, "model_type", None) == "qwen3":
+            return CrossEncoder(self._named, processor_kwargs={"chat_template": _QWEN3_TEMPLATE})
+        if isinstance(model[-1], LogitScore):
+            raise ValueError("it is a language model without a template for a query and a document")
+        return model
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         def score(model: Any) -> Any:
             import torch
 
-            pairs = [(query, document) for document in documents]
+            pairs = [(query, _without_marks(document, model.tokenizer.get_added_vocab())) for document in documents]
             return model.predict(pairs, batch_size=1, show_progress_bar=False, activation_fn=torch.nn.Identity())
 
         return validate_scores(await self.call(score), len(documents), self.name)
+
+
+def _without_marks(document: str, marks: Iterable[str]) -> str:
+    """Return the document with a blank inside each of the model's own marks, so that it cannot end itself."""
+    for mark in marks:
+        document = document.replace(mark, f"{mark[0]} {mark[1:]}")
+    return document
 
 
 @contextmanager

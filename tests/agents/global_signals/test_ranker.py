@@ -104,7 +104,7 @@ def test_a_too_long_response_fails_alone_with_cause_response() -> None:
 
 
 def test_without_a_ranker_the_error_names_the_setting() -> None:
-    with pytest.raises(ConfigError, match=r"write params: \{ranker: sentence-transformers:cross-encoder/"):
+    with pytest.raises(ConfigError, match=r"write params: \{ranker: sentence-transformers:Qwen/Qwen3-Reranker-0.6B\}"):
         Jury.from_config({"evaluators": ["ranker"]})
 
 

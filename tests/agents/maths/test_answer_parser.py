@@ -1,8 +1,17 @@
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, claimed_expressions, fold_text, parse_answer
+from jurygraph.agents.maths.answer_parser import (
+    are_equal_numbers,
+    claimed_expressions,
+    compare_plainly,
+    fold_text,
+    parse_answer,
+)
+from jurygraph.agents.maths.numerals import Number
 
 NUMBERS = {
     "18": 18,
@@ -82,10 +91,9 @@ REFUSED += [
     "0 BC",
 ]
 REFUSED += [
-    "17–18",
     "minus",
     "minus -5",
-    "18 slices of pie",
+    "18 slices of 3",
     "18% of 20",
     "18% million",
     r"2\frac{1}{2}^2",
@@ -106,7 +114,7 @@ def test_a_text_that_is_not_one_value_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["5t", "18K", "$18 mm", "$18m", "$18M", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20"]
+    "text", ["5t", "$18 mm", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20", "17–18", "3 pm", "3:30"]
 )
 def test_an_expression_is_not_a_plain_number(text: str) -> None:
     reading = parse_answer(text)
@@ -180,9 +188,7 @@ def test_a_doubtful_unit_gives_no_number(text: str) -> None:
     assert reading is None or reading.number is None or not are_equal_numbers(reading.number, _number("18"))
 
 
-@pytest.mark.parametrize(
-    "text", ["3a", "3s", "2L", "3k", "2x", "10^3", "3³", r"\frac12^2", "-2^2", "1.5^2", "18^2", "18 bn"]
-)
+@pytest.mark.parametrize("text", ["3a", "3s", "2L", "2x", "10^3", "3³", r"\frac12^2", "-2^2", "1.5^2", "18^2"])
 def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
     reading = parse_answer(text)
     assert reading is not None
@@ -202,6 +208,12 @@ def test_unicode_signs_and_units_of_expressions_are_normalised(text: str, latex:
 @pytest.mark.parametrize("text", ["9+9 halved", "x = 9 dozen", "9+9 of", "x = 18 more", "9+9 nope"])
 def test_an_unknown_unit_after_an_expression_is_refused(text: str) -> None:
     assert parse_answer(text) is None
+
+
+def test_a_letter_of_thousands_may_be_a_variable_in_an_expression() -> None:
+    reading = parse_answer("3k")
+    assert reading is not None
+    assert (reading.latex, reading.number) == ("3k", _number("3000"))
 
 
 def test_a_unit_is_removed_from_an_expression() -> None:
@@ -257,6 +269,17 @@ HOSTILE += [
     "–" * 10**4,
     "aaa " * 2500 + "1",
 ]
+HOSTILE += ["1 m " * 2500, "1m" * 5000, "1 h and " * 1400, "5' " * 3000, "1'111" * 2000, "1.111" * 2000, "1,11" * 2500]
+HOSTILE += ["1–" * 5000, "1 to " * 2000, "between " + "1 and " * 1600, "1 " + "of " * 3000, "1" + " square" * 1400]
+HOSTILE += [
+    "1" + "*10^9" * 2000,
+    "1:" * 5000,
+    "1 per day" * 1000,
+    "¢" * 5000,
+    "18 " + "k" * 9000,
+    "C$" * 5000,
+    "$18" + " k" * 4000,
+]
 HOSTILE += [r"\text{" * 1400 + "}" * 1400, "1," * 5000, "1," + "111," * 2400, "$" * 10**4, "1." * 5000]
 
 
@@ -272,3 +295,51 @@ def _number(text: str) -> Number:
     assert reading is not None
     assert reading.number is not None
     return reading.number
+
+
+WORDS = [
+    "18",
+    "1/2",
+    ".5",
+    "-",
+    "$",
+    "€",
+    "k",
+    "K",
+    "cm",
+    "m",
+    "^2",
+    "square",
+    "per",
+    "hours",
+    "cents",
+    "%",
+    ":30",
+    "pm",
+]
+WORDS += [
+    " to ",
+    " and ",
+    "–",
+    "million",
+    "red marbles",
+    r"\text{",
+    "}",
+    r"\frac{1}{2}",
+    " ",
+    ",",
+    "'",
+    '"',
+    "of",
+    "e9",
+    "x",
+]
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), max_size=8).map("".join), st.lists(st.sampled_from(WORDS), max_size=8).map("".join)
+)
+def test_any_two_texts_are_read_and_compared_the_same_in_both_orders(one: str, other: str) -> None:
+    a, b = parse_answer(one), parse_answer(other)
+    if a and b:
+        assert compare_plainly(a, b) == compare_plainly(b, a)

@@ -35,6 +35,40 @@ def write_cross_encoder(folder: Path, labels: int = 1) -> Path:
     return _saved(BertForSequenceClassification, folder, num_labels=labels)
 
 
+def write_qwen3_reranker(folder: Path, template: str | None = None) -> Path:
+    """Write a language model of Qwen3's architecture, with a tokenizer that has "yes", "no" and the marks of a chat."""
+    import torch
+    from tokenizers.pre_tokenizers import ByteLevel
+    from transformers import Qwen2TokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+    words = (*sorted(ByteLevel.alphabet()), "ye", "yes", "no")
+    vocabulary = {word: place for place, word in enumerate(words)}
+    tokenizer = Qwen2TokenizerFast(vocab=vocabulary, merges=[("y", "e"), ("ye", "s"), ("n", "o")])
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(5)
+    sizes = {**_SIZES, "max_position_embeddings": 2048, "num_key_value_heads": 1, "head_dim": 16}
+    config = Qwen3Config(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    Qwen3ForCausalLM(config).eval().save_pretrained(folder)
+    return folder
+
+
+def convert_to_classifier(causal: Path, folder: Path) -> Path:
+    """Write a reranker of Qwen3 as a classifier whose one label is "yes" against "no", and give its folder back."""
+    import torch
+    from transformers import AutoTokenizer, Qwen3ForCausalLM, Qwen3ForSequenceClassification
+
+    tokenizer = AutoTokenizer.from_pretrained(causal)
+    tokenizer.save_pretrained(folder)
+    yes, no = tokenizer.convert_tokens_to_ids(["yes", "no"])
+    head = Qwen3ForCausalLM.from_pretrained(causal).lm_head.weight
+    classifier = Qwen3ForSequenceClassification.from_pretrained(causal, num_labels=1)
+    classifier.score.weight = torch.nn.Parameter((head[yes] - head[no]).unsqueeze(0))
+    classifier.save_pretrained(folder)
+    return folder
+
+
 def _saved(kind: Any, folder: Path, **config: Any) -> Path:
     import torch
     from transformers import BertConfig, BertTokenizer

@@ -1,0 +1,76 @@
+"""Units of measurement: conversions by the table, and the unit that a question asks for."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.maths.answer_parser import compare_plainly, parse_answer
+from jurygraph.agents.maths.question import asked_unit
+from jurygraph.agents.maths.units import measure_of, read_unit, unit_ratio
+
+LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
+TIMES = ("ms", "seconds", "minutes", "hours", "days", "weeks")
+UNITS = (*LENGTHS, *TIMES, "grams", "liters", "gallons", "dollars", "months", "acres", "eggs")
+
+
+def size(word: str) -> Fraction:
+    return measure_of(word)[0].size
+
+
+@given(st.fractions(0, 10**6, max_denominator=100), st.sampled_from(LENGTHS), st.sampled_from(LENGTHS))
+def test_a_length_equals_itself_in_every_other_unit(value: Fraction, one: str, other: str) -> None:
+    converted = value * size(one) / size(other)
+    here, there = parse_answer(f"{value} {one}"), parse_answer(f"{converted} {other}")
+    assert here is not None
+    assert there is not None
+    assert compare_plainly(here, there) is True
+    assert compare_plainly(there, here) is True
+
+
+@given(st.sampled_from(UNITS), st.sampled_from(UNITS), st.sampled_from(UNITS))
+def test_ratios_invert_and_chain(a: str, b: str, c: str) -> None:
+    one, two, three = (read_unit(f" {word}") for word in (a, b, c))
+    assert one is not None
+    assert two is not None
+    assert three is not None
+    forth, back, on = unit_ratio(one, two), unit_ratio(two, one), unit_ratio(two, three)
+    assert (forth is None) == (back is None)
+    if forth and back:
+        assert forth * back == 1
+    if forth and on:
+        assert unit_ratio(one, three) == forth * on
+
+
+@pytest.mark.parametrize(
+    ("text", "dimension", "power"),
+    [(" cm^2", "length", 2), (" cubic feet", "length", 3), (" L", "length", 3), (" hectares", "length", 2)],
+)
+def test_areas_and_volumes_are_powers_of_a_length(text: str, dimension: str, power: int) -> None:
+    unit = read_unit(text)
+    assert unit is not None
+    assert unit.top[0][:2] == (dimension, power)
+
+
+@pytest.mark.parametrize(
+    "text", [" cm cm", " cm^4", " eggs^2", " square", " per", " halved", " dozen dozen dozen", " kcm", " 5 cm", " cm 5"]
+)
+def test_other_words_are_no_unit(text: str) -> None:
+    assert read_unit(text) is None
+
+
+ASKED = {
+    "She sells eggs for $2. How much in dollars does she make every day?": "dollars",
+    "He ran in hours of rain. How many minutes did it take?": "minutes",
+    "How many more miles must he walk in 30 minutes?": "miles",
+    "How many eggs are left?": "",
+    "How many hours or how many minutes?": "",
+    "Tell me how many minutes.": "",
+    "": "",
+}
+
+
+@pytest.mark.parametrize(("question", "unit"), ASKED.items())
+def test_the_unit_that_a_question_asks_for(question: str, unit: str) -> None:
+    assert asked_unit(question) == unit
