@@ -318,6 +318,10 @@ class _SpecBuilder:
         implementation = self.combiners[combiner]
         if implementation.needs_all_columns:
             inputs = {key: spec_input.model_copy(update={"reduce": None}) for key, spec_input in inputs.items()}
+        inputs = {
+            key: one.model_copy(update={"vote": self.config.panel.vote}) if one.reduce == "majority" else one
+            for key, one in inputs.items()
+        }
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):

@@ -17,6 +17,7 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
+from jurygraph.schema.plan import VoteRule
 from jurygraph.schema.verdict import WORST_CASE_REASONS
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
@@ -76,7 +77,7 @@ class Table:
             is_unsure = (columns.outcome == OK) & (columns.confidence < spec_input.min_confidence)
             columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
         needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-        return _reduce_to_majority(columns) if needs_majority else columns
+        return _reduce_to_majority(columns, spec_input.vote) if needs_majority else columns
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
@@ -150,15 +151,17 @@ def _build_columns(
     return ScoreArrays(value, met, outcome, confidence)
 
 
-def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
-    """Return the value that more than half of the requested votes have, as one column.
+def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
+    """Return the value that more than half of the seats have voted for, as one column.
 
-    Where no vote was requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any
-    verdict.
+    Under `discard-first`, a vote that abstained or was discarded leaves its seat ("Aggregate vs. Personalized Judges").
+    A failed one keeps it, so that an outage never turns the votes that are left into a majority. Where no vote was
+    requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any verdict.
     """
     has_verdict = has_score(columns.outcome)
     is_requested = has_verdict | lacks_score(columns.outcome)
-    majority = strict_majority(columns.value, has_verdict, is_requested)
+    seats = is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
+    majority = strict_majority(columns.value, has_verdict, seats)
     agrees = has_verdict & (columns.value == majority.value[:, None])
     votes = aggregation.total(np.where(agrees, 1.0, 0.0))
     votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))

@@ -336,6 +336,7 @@ inputs = strategy(
     questions=lists_of(ids),
     weights=lists_of(numbers),
     reduce=optional(one_of("mean", "min", "max", "majority")),
+    vote=one_of("discard-first", "all-seats"),
     min_confidence=units,
     input_weight=positives,
     if_skipped=one_of("left-out", "zero"),
@@ -464,6 +465,7 @@ panel_configs = strategy(
     schema.PanelConfig,
     min_confidence=units,
     reduce=one_of("mean", "min", "max", "majority"),
+    vote=one_of("discard-first", "all-seats"),
     if_skipped=optional(one_of("left-out", "zero")),
 )
 annotation_configs = strategy(schema.AnnotationConfig, domain=names, votes=st.integers(1, 15), batch=st.integers(1, 64))

@@ -19,6 +19,7 @@ from jurygraph.explanation.notes import (
     example_details,
     material_lines,
     origin_lines,
+    vote_lines,
 )
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.runs.run import Run
@@ -37,7 +38,7 @@ def trace_lines(
 
     `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
     """
-    trace = explanation.trace
+    trace, rule = explanation.trace, explanation.decision.rule
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
@@ -47,6 +48,7 @@ def trace_lines(
         *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
+        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
         "",
