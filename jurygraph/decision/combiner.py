@@ -74,11 +74,11 @@ class Combiner(Displayed, ABC):
     """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
     everywhere.
 
-    `freeze` runs when the plan is made: it checks the inputs, and computes what needs more than + - × ÷ min max,
-    comparisons and sorting (powers, for example). `combine` receives only its result and the matrices. With
-    `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the weights come
-    from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows, so a value
-    missing in one may change all.
+    `arrange_inputs` and then `freeze` run when the plan is made: `freeze` checks the inputs, and computes what needs
+    more than + - × ÷ min max, comparisons and sorting (powers, for example). `combine` receives only its result and the
+    matrices. With `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the
+    weights come from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows,
+    so a value missing in one may change all.
     """
 
     name: ClassVar[str]
@@ -89,6 +89,16 @@ class Combiner(Displayed, ABC):
 
     def check_questions(self, questions: Sequence[Question], params: Params) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
+
+    def arrange_inputs(
+        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Params
+    ) -> Mapping[str, ComponentInput]:
+        """Return the inputs as the plan has them, by name.
+
+        `reviewers` has for every question the reviewer whom it predicts; None if it predicts nobody in particular.
+        Raises PlanError if the inputs do not fit.
+        """
+        return inputs
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""

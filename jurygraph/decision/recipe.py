@@ -316,15 +316,12 @@ class _SpecBuilder:
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
-        if implementation.needs_all_columns:
-            inputs = {key: spec_input.model_copy(update={"reduce": None}) for key, spec_input in inputs.items()}
-        inputs = {
-            key: one.model_copy(update={"vote": self.config.panel.vote}) if one.reduce == "majority" else one
-            for key, one in inputs.items()
-        }
+        settings = {"reduce": None} if implementation.needs_all_columns else {"vote": self.config.panel.vote}
+        inputs = {key: spec_input.model_copy(update=settings) for key, spec_input in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):
+                inputs = dict(implementation.arrange_inputs(inputs, self._predicted_reviewers(inputs), params))
                 frozen = implementation.freeze(inputs, params)
                 implementation.check_questions(
                     [self.by_id[question] for spec_input in inputs.values() for question in spec_input.questions],
@@ -347,6 +344,13 @@ class _SpecBuilder:
         )
         spec._implementation = Implementation(implementation)
         return spec
+
+    def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
+        """Return the reviewer whom each question predicts, None for nobody in particular."""
+        questions = [self.by_id[question] for one in inputs.values() for question in one.questions]
+        predicts = {name: record.audience == "reviewer" for name, record in self.records.items()}
+        views = self.survey.views
+        return {q.id: views[q.view].member if predicts[q.evaluator] else None for q in questions}
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         if _overflows([spec_input.input_weight for spec_input in inputs.values()]):

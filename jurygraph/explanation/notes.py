@@ -38,6 +38,19 @@ def join_names(names: Sequence[str]) -> str:
     return ", ".join([*names[:_MOST_NAMES], *more])
 
 
+def panel_lines(one: ExplainedTerm) -> Iterator[str]:
+    """Return what a consensus takes the votes of its judges to be about, if they predict reviewers."""
+    if one.spec is None or one.spec.combiner != "consensus":
+        return
+    if one.spec.params.get("pool"):
+        yield f"{one.term.name}: pooled (pool: true); all votes are taken to be on one truth that all reviewers share"
+    for judges, reviewers in one.panels.items():
+        yield (
+            f"{one.term.name}: a panel for each of {join_names(reviewers)}, with the judges {join_names(judges)}; "
+            "the reviewers count alike"
+        )
+
+
 def origin_lines(trace: Trace) -> Iterator[str]:
     """Return lines on a purpose other than training, the annotators of the rubric, and the readers of profiles."""
     if trace.purpose is not None:

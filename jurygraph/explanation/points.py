@@ -248,7 +248,7 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     shown = []
     for name, value in one.parts.items():
         remarks = [f"weight {format_plain(weights[name])}"] if weights[name] is not None else []
-        remarks += ["not judged"] if name in one.unjudged else []
+        remarks += ["not judged"] if one.is_unjudged_part(name) else []
         shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
     yield f"{' × ' if spec.combiner in ('product', 'nash') else ', '}".join(shown)
     if one.inapplicable:
@@ -257,6 +257,8 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
         yield describe_rule(spec)
     if spec.combiner == "consensus" and one.is_judged:
         yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), spec.params.get("confusions"))
+        if "panels" in spec.params:
+            yield "the mean over reviewers, who count alike"
 
 
 def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions: object) -> str:
@@ -264,10 +266,12 @@ def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions:
     votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
     if one.unjudged:
         return f"{votes}; missing votes count as the worst level"
-    shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
-    summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
     learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
     rule = "by majority" if confusions is None else learned
+    if one.panels:
+        return f"{votes}; of each reviewer the sum of level × probability {rule}"
+    shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
+    summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
     return f"{votes}; {' + '.join(summands)}, level × probability {rule}"
 
 

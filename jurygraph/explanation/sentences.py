@@ -9,6 +9,7 @@ from jurygraph.explanation.notes import (
     join_names,
     material_lines,
     origin_lines,
+    panel_lines,
     vote_lines,
 )
 from jurygraph.explanation.points import Line, Points, describe_losses
@@ -102,7 +103,8 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
     for line in points.lines:
         yield f"{_describe_line(line)}."
         yield from (f"  {_describe_line(part)}." for part in line.parts)
-        notes = (*contrast_lines(terms[line.component]), *vote_lines(terms[line.component], explained.decision.rule))
+        one = terms[line.component]
+        notes = (*contrast_lines(one), *panel_lines(one), *vote_lines(one, explained.decision.rule))
         yield from (f"  {shorten(text, _MAX_REASON)}." for text in notes)
     if points.lines:
         best, gained = map(format_plain, points.printed)

@@ -299,6 +299,19 @@ class ExplainedTerm:
         return tally_votes(verdicts, list(map(self._explained.score, verdicts)), one) if len(verdicts) > 1 else None
 
     @property
+    def panels(self) -> dict[tuple[str, ...], list[str]]:
+        """Return the reviewers of the panels of a consensus, by the judges in their panels."""
+        panels: dict[tuple[str, ...], list[str]] = {}
+        for reviewer, inputs in self._params.get("panels", {}).items():
+            judges = tuple(name.removesuffix(f"@{reviewer}") for name in inputs)
+            panels.setdefault(judges, []).append(reviewer)
+        return panels
+
+    def is_unjudged_part(self, name: str) -> bool:
+        """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
+        return self.unjudged.issuperset(self._params.get("panels", {}).get(name, [name]))
+
+    @property
     def votes(self) -> dict[str, Tally]:
         """Return the majority votes in which a prediction was made, by the label of their questions."""
         votes = {}

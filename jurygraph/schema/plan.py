@@ -97,7 +97,7 @@ class ComponentInput(FrozenModel):
     `majority` this is the value of more than half of the seats that `vote` counts; without a majority the question
     counts as abstained. A verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well.
     `if_skipped` says if a question that is not applicable is left out of numerator and denominator (`left-out`), or
-    counts 0 (`zero`).
+    counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
     """
 
     questions: tuple[LongId, ...]
@@ -107,6 +107,7 @@ class ComponentInput(FrozenModel):
     min_confidence: Unit = Field(default=0.0, exclude_if=lambda minimum: minimum == 0.0)
     input_weight: Positive = 1.0
     if_skipped: SkippedRule = "left-out"
+    reviewer: Id | None = Field(default=None, exclude_if=lambda reviewer: reviewer is None)
 
 
 class Implementation:

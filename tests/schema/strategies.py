@@ -340,6 +340,7 @@ inputs = strategy(
     min_confidence=units,
     input_weight=positives,
     if_skipped=one_of("left-out", "zero"),
+    reviewer=optional(ids),
 )
 specs = strategy(
     schema.ComponentSpec,

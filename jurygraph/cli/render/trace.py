@@ -19,6 +19,7 @@ from jurygraph.explanation.notes import (
     example_details,
     material_lines,
     origin_lines,
+    panel_lines,
     vote_lines,
 )
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedTrace, ExplainedVerdict
@@ -48,6 +49,7 @@ def trace_lines(
         *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
+        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in panel_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
@@ -115,7 +117,7 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
 def _parts_line(one: ExplainedTerm) -> str:
     """Return the parts of a component, with a dash for an input that does not apply."""
     rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
-    shown = ", ".join(f"{part} {'*' * (part in one.unjudged)}{format_number(value)}" for part, value in rows)
+    shown = ", ".join(f"{part} {'*' * one.is_unjudged_part(part)}{format_number(value)}" for part, value in rows)
     return f"{escape_line(one.term.name)} consists of {escape_line(shown)}"
 
 
