@@ -13,7 +13,7 @@ from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor
-from jurygraph.schema import ComponentInput, Question
+from jurygraph.schema import ComponentInput, Question, SkippedRule
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,7 +78,8 @@ class Combiner(Displayed, ABC):
     more than + - × ÷ min max, comparisons and sorting (powers, for example). `combine` receives only its result and the
     matrices. With `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the
     weights come from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows,
-    so a value missing in one may change all.
+    so a value missing in one may change all. `if_skipped` says how questions that do not apply count if the config does
+    not; None if the config has to say it.
     """
 
     name: ClassVar[str]
@@ -86,6 +87,7 @@ class Combiner(Displayed, ABC):
     needs_all_columns: ClassVar[bool] = False
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
+    if_skipped: ClassVar[SkippedRule | None] = None
 
     def check_questions(self, questions: Sequence[Question], params: Params) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""

@@ -14,6 +14,7 @@ from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Aggregation,
     Audience,
+    ComponentConfig,
     ComponentInput,
     ComponentSpec,
     Config,
@@ -28,7 +29,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.plan import Implementation
+from jurygraph.schema.plan import SUBMITTED, Implementation
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 MAX_RESIDUAL = 0.2
@@ -146,7 +147,7 @@ class _SpecBuilder:
         """Return the components that the config defines, and the default ones of all other evaluators."""
         specs = []
         for name, component in self.config.components.items():
-            inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
+            inputs = {key: self._configured_input(name, key, component) for key in sorted(component.inputs)}
             if component.combiner in ("mean", "product", *get_args(Aggregation)):
                 self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
@@ -174,8 +175,10 @@ class _SpecBuilder:
                     "complete the task, or leave the component out of `reward` and `gates`"
                 )
 
-    def _configured_input(self, component: str, key: str, settings: InputConfig) -> ComponentInput:
-        where = f"components.{component}.inputs.{key}"
+    def _configured_input(self, name: str, key: str, component: ComponentConfig) -> ComponentInput:
+        where, settings = f"components.{name}.inputs.{key}", component.inputs[key]
+        if settings.if_skipped is None:
+            settings = settings.model_copy(update={"if_skipped": self.combiners[component.combiner].if_skipped})
         weigh = self._declared_weight
         if settings.verdicts_of in self.questions:
             questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
@@ -380,13 +383,15 @@ def _build_input(
             f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
             "it is then `left-out`, or counts as `zero`"
         )
+    # A response without variants is not excused from questions about them.
+    if_skipped: SkippedRule = "zero" if any(q.material != SUBMITTED for q in ordered) else "left-out"
     return ComponentInput(
         questions=tuple(q.id for q in ordered),
         weights=tuple(map(weigh, ordered)),
         reduce=settings.reduce,
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
-        if_skipped=settings.if_skipped or "left-out",
+        if_skipped=settings.if_skipped or if_skipped,
     )
 
 

@@ -18,11 +18,17 @@ from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.plan import VoteRule
-from jurygraph.schema.verdict import WORST_CASE_REASONS
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
-ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
+ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED, NO_VARIANTS = (
+    range(9)
+)
 SCORED = (OK, STOPPED)
-"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before."""
+"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before.
+
+NO_VARIANTS is a question about variants of a response that has none: not applicable, or the worst case where an input
+counts questions that do not apply as zero. So it is no advantage to have none.
+"""
 MET_THRESHOLD = 0.5
 """The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
 
@@ -73,6 +79,10 @@ class Table:
         that failure.
         """
         columns = self.columns[name]
+        if (columns.outcome == NO_VARIANTS).any():
+            counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+            outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
+            columns = columns._replace(outcome=outcome)
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
             is_unsure = (columns.outcome == OK) & (columns.confidence < spec_input.min_confidence)
             columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
@@ -181,7 +191,8 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
-        return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
+        cause = verdict.failure.cause if verdict.failure else None
+        return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
     met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     return score, met, ok_outcome(verdict.gated_by)
@@ -189,7 +200,7 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
 
 def ok_outcome(gated_by: str | None) -> int:
     """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
-    return STOPPED if gated_by in WORST_CASE_REASONS else OK
+    return STOPPED if gated_by in RESPONSE_GATES else OK
 
 
 def _assign_cells(
@@ -228,10 +239,10 @@ def _variant_columns(
     return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
 
 
-def outcome_of(status: Status, cause: Cause | None) -> int:
+def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
     """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
-        return NOT_APPLICABLE
+        return NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
     return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE

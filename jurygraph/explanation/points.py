@@ -16,7 +16,7 @@ from jurygraph.display import format_line
 from jurygraph.explanation.notes import describe_rule
 from jurygraph.explanation.terms import WELFARE, ExplainedTerm, ExplainedVerdict, Leaf, Share
 from jurygraph.messages import format_plain, shorten
-from jurygraph.schema import RESPONSE_GATES, FrozenModel
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Number
 
 _UNITS = 10_000  # of a point
@@ -294,8 +294,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
 
 def _describe_loss(one: ExplainedVerdict) -> str:
     if one.effect == "gated":
-        is_stopped = one.verdict.gated_by in RESPONSE_GATES
-        return f"stopped by {one.verdict.gated_by}" if is_stopped else "no variant was made"
+        return f"stopped by {one.verdict.gated_by}"
     if one.effect in ("unjudged", "discarded"):
         return "not judged" if one.effect == "unjudged" else "discarded"
     if one.effect != "deduction":

@@ -16,8 +16,7 @@ from jurygraph.explanation.points import Line, Points, describe_losses
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict, Share
 from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_factor, format_plain, shorten
-from jurygraph.schema import RESPONSE_GATES, Adjustment, Decision, GateResult, PrecisionShaping, Trace
-from jurygraph.schema.verdict import NO_VARIANT
+from jurygraph.schema import Adjustment, Decision, GateResult, PrecisionShaping, Trace
 
 _MAX_REASON, _MOST_CHANGES = 300, 10
 
@@ -79,13 +78,6 @@ def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
     if hidden := sum(map(len, list(groups.values())[_MOST_CHANGES:])):
         lines.append(f"... and {hidden} more (--json).")
     lines.append(f"{len(useful)} of {len(changes)} single changes would raise it.")
-    if unchanged := trace.gated[NO_VARIANT]:
-        verdicts = (
-            "The verdict set by no-variant keeps"
-            if unchanged == 1
-            else f"The {unchanged} verdicts set by no-variant keep"
-        )
-        lines.append(f"{verdicts} the worst score in each of them; a response with variants may gain more.")
     return lines
 
 
@@ -194,12 +186,11 @@ def _describe_step(change: Adjustment, decision: Decision) -> str:
 
 
 def _stopped_sentences(stopped: Sequence[ExplainedVerdict]) -> Iterator[str]:
-    """Return a sentence for each response gate that stopped questions, and for missing variants."""
+    """Return a sentence for each response gate that stopped questions."""
     for gate, reason in dict.fromkeys((one.verdict.gated_by, one.verdict.reason) for one in stopped):
         names = [one.label for one in stopped if (one.verdict.gated_by, one.verdict.reason) == (gate, reason)]
         number = f"{len(names)} verdicts" if len(names) > 1 else "1 verdict"
-        name = f"Response gate {gate}" if gate in RESPONSE_GATES else f"Not judged, because of {gate}"
-        yield f"{name}: the worst score for {number}, {join_names(names)}{_reason(reason)}."
+        yield f"Response gate {gate}: the worst score for {number}, {join_names(names)}{_reason(reason)}."
 
 
 def _reason(reason: str) -> str:

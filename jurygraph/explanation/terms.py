@@ -11,7 +11,7 @@ from jurygraph.display import Displayed
 from jurygraph.explanation.votes import Tally, is_discarded, tally_votes
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
 from jurygraph.schema.config import Welfare
-from jurygraph.schema.verdict import WORST_CASE_REASONS
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """Combiners whose inputs are stakeholders."""
@@ -143,7 +143,7 @@ class ExplainedTrace:
     def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
         if verdict.status != "ok":
             return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
-        if verdict.gated_by in WORST_CASE_REASONS:
+        if verdict.gated_by in RESPONSE_GATES:
             return "gated"
         if is_discarded(verdict, required_confidence):
             return "discarded"
@@ -285,8 +285,9 @@ class ExplainedTerm:
         cells = []
         for verdict in self._verdicts([question]):
             if verdict.status == "not_applicable":
-                cells += [0.0] if one.if_skipped == "zero" else []
-            elif verdict.gated_by in WORST_CASE_REASONS:
+                lowest = worst if verdict.gated_by == NO_VARIANT else 0.0
+                cells += [lowest] if one.if_skipped == "zero" else []
+            elif verdict.gated_by in RESPONSE_GATES:
                 cells.append(worst)
             else:
                 score = None if is_discarded(verdict, one.min_confidence) else self._explained.score(verdict)

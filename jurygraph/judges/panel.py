@@ -200,6 +200,7 @@ class ConsensusOfJudges(Combiner):
     name = "consensus"
     version = "2"
     needs_all_columns = True
+    if_skipped = "left-out"
 
     def arrange_inputs(
         self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Mapping[str, Any]
