@@ -30,6 +30,7 @@ REVIEWERS = ROOT / "examples" / "reviewers"
 PANDALM = ROOT / "tests" / "data" / "pandalm"
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
 KINDS = ("personalized", "aggregate", "zero-shot")
+SAMPLES = 3
 MADE = ("ratings.csv.gz", "tasks.jsonl.gz", "texts.jsonl.gz")
 SCORE = ("score", REVIEWERS / "tasks.jsonl.gz", "--config", REVIEWERS / "jury.yaml", "--out")
 
@@ -160,26 +161,31 @@ def test_what_agreement_prints_is_what_is_published() -> None:
 def test_without_a_model_every_question_abstains_and_the_command_says_so(tmp_path: Path, run: Command) -> None:
     ended = run(*SCORE, tmp_path / "run")
     assert ended.code == 1
-    assert "0 judged + 90 abstained + 0 failed + 0 not applicable = 90 requested" in ended.out
+    assert "0 judged + 270 abstained + 0 failed + 0 not applicable = 270 requested" in ended.out
     assert "30 of 30 rewards failed and have no value" in ended.err
     assert "Of 2997 ratings in ratings.csv.gz, 2997 can be shown, by 3 reviewers." in ended.err
 
 
-def test_the_dry_run_foretells_a_call_for_each_pair_and_annotator(tmp_path: Path, run: Command, server: Server) -> None:
+def test_the_dry_run_foretells_three_calls_for_each_pair_and_annotator(
+    tmp_path: Path, run: Command, server: Server
+) -> None:
     model = f"openai-compatible:{server.url}#tiny"
     ended = run(*SCORE, tmp_path / "run", "--limit", 5, "--model", model, "--dry-run", "--json")
-    assert json.loads(ended.out)["model"]["expected"]["calls"] == 15
+    assert json.loads(ended.out)["model"]["expected"]["calls"] == 5 * 3 * SAMPLES
     assert server.count == 0
 
 
 def test_with_a_model_and_nothing_else_changed_there_are_rewards(tmp_path: Path, run: Command, server: Server) -> None:
     ended = run(*SCORE, tmp_path / "run", "--limit", 5, "--model", f"openai-compatible:{server.url}#tiny")
-    assert ended.code == 0, ended.err
-    assert "15 judged + 0 abstained" in ended.out
-    assert server.count == 15
+    assert "45 judged + 0 abstained" in ended.out
+    assert server.count == 5 * 3 * SAMPLES
+    rewards = {}
     for trace in traces(run, tmp_path / "run"):
-        said = [one["native"] for one in trace["verdicts"]]
-        assert trace["reward"]["value"] == pytest.approx((sum(said) / 3 + 1) / 2)
+        said = {name: Counter(v["native"] for v in trace["verdicts"] if v["reviewer"] == name) for name in ANNOTATORS}
+        won = [next((v for v, times in votes.items() if 2 * times > SAMPLES), None) for votes in said.values()]
+        rewards[trace["reward"]["value"]] = None if None in won else (sum(won) / 3 + 1) / 2
+    assert list(rewards) == pytest.approx(list(rewards.values()))
+    assert ended.code == (None in rewards), ended.err
 
 
 def test_show_names_what_was_shown_and_what_was_not_and_why(
@@ -211,14 +217,15 @@ def test_show_names_what_was_shown_and_what_was_not_and_why(
 # What a judge is shown
 
 
-def test_270_verdicts_are_210_calls(scored: Scored) -> None:
-    """Without examples no annotator differs from another."""
-    assert {kind: len(list(scored.verdicts(kind))) for kind in KINDS} == dict.fromkeys(KINDS, 90)
+def test_810_verdicts_are_at_most_630_calls(scored: Scored) -> None:
+    """Without examples no annotator differs from another; with them two may be shown the same by chance."""
+    assert {kind: len(list(scored.verdicts(kind))) for kind in KINDS} == dict.fromkeys(KINDS, 90 * SAMPLES)
     assert {verdict.status for kind in KINDS for _, _, verdict in scored.verdicts(kind)} == {"ok"}
     calls = {kind: len({verdict.call for _, _, verdict in scored.verdicts(kind)}) for kind in KINDS}
-    assert calls == {"personalized": 90, "aggregate": 90, "zero-shot": 30}
-    assert len(scored.bodies) == 210
-    assert sum(examples_in(body) == "" for body in scored.bodies) == 30
+    assert (calls["personalized"], calls["zero-shot"]) == (270, 90)
+    assert calls["aggregate"] in range(250, 271)
+    assert len(scored.bodies) == sum(calls.values())
+    assert sum(examples_in(body) == "" for body in scored.bodies) == 90
 
 
 def test_each_annotators_prompt_carries_their_own_examples_only(
@@ -249,13 +256,13 @@ def test_the_prompts_say_just_what_the_traces_say_that_they_do(scored: Scored, t
         for body in scored.bodies
         if examples_in(body)
     )
-    assert found == told
+    assert found.keys() == told.keys()
     assert not any(name in json.dumps(body) for body in scored.bodies for name in ANNOTATORS)
 
 
 def test_who_is_predicted_is_reviewer_1_in_every_prompt(scored: Scored) -> None:
     own = [{shot["who"] for shot in _SHOT.finditer(examples_in(body))} for body in scored.bodies]
-    assert Counter("reviewer 1" in names for names in own if names) == {True: 90, False: 90}
+    assert sum("reviewer 1" in names for names in own) == 270
     assert all(names == {"reviewer 1"} for names in own if "reviewer 1" in names)
 
 
@@ -274,4 +281,4 @@ def test_no_prompt_shows_the_judged_pair_nor_one_of_its_group_nor_one_that_says_
 def test_the_constructors_differ_in_their_examples_alone(scored: Scored) -> None:
     left = Counter(without_examples(body) for body in scored.bodies)
     assert len(left) == 30
-    assert set(left.values()) == {7}
+    assert min(left.values()) > SAMPLES

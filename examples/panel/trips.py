@@ -10,7 +10,8 @@ class Town(NamedTuple):
     """A town: two hotels, of which the first is dear and by the water; tables; sights; the trains there and back.
 
     Prices are in euros: a hotel's a head and night, a table's and a train's a head. The first table has nothing for who
-    eats no meat, the last sight is under a roof, and the dear hotel has steps.
+    eats no meat, the last sight is under a roof, and the dear hotel has steps. Where Oke is `thrifty`, he would rather
+    spend no more than this on what Mara has a budget for: a tension between the two.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Town(NamedTuple):
     tables: tuple[tuple[str, int], tuple[str, int], tuple[str, int]]
     sights: tuple[str, str, str]
     trains: tuple[tuple[str, str, str, int], tuple[str, str, str, int]]
+    thrifty: int | None = None
 
 
 TOWNS = (
@@ -85,6 +87,7 @@ TOWNS = (
         (("Uhli", 33), ("Zelená", 16), ("U Mostu", 22)),
         ("the palace garden", "the river walk", "the glass works"),
         (("EC 55", "07:50", "10:55", 39), ("EC 62", "16:30", "19:35", 39)),
+        thrifty=712,
     ),
 )
 
@@ -105,6 +108,9 @@ def stakeholders(town: Town) -> list[dict[str, Any]]:
         _hard("no-meat", "eats no meat", {"share": "meals", "where": {"kitchen": {"has": "no meat"}}}, 1.5),
         _soft("slow", "wishes for a slow afternoon"),
     ]
+    if town.thrifty is not None:
+        wish = f"would rather spend {town.thrifty} euros or less for all three"
+        oke.append(_soft("thrifty", wish, check={"sum": bill, "at_most": town.thrifty}))
     lin = [
         _hard(
             "step-free", "uses a wheelchair: no steps to the bed", {"share": "stays", "where": {"steps": {"equals": 0}}}
@@ -123,8 +129,8 @@ def _hard(name: str, text: str, check: dict[str, Any], restrictiveness: float = 
     return {"id": name, "text": text, "kind": "hard", "check": check, "restrictiveness": restrictiveness}
 
 
-def _soft(name: str, text: str) -> dict[str, Any]:
-    return {"id": name, "text": text, "kind": "soft"}
+def _soft(name: str, text: str, **check: Any) -> dict[str, Any]:
+    return {"id": name, "text": text, "kind": "soft", **check}
 
 
 RUBRIC = {

@@ -31,7 +31,7 @@ def lines(said: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """The figures, from what each annotator and each judge said of every pair."""
     votes = np.array([said[name] for name in ANNOTATORS], dtype=np.float64).T
     everywhere = np.ones(votes.shape, dtype=np.bool_)
-    majority = strict_majority(votes, has_vote=everywhere, requested=everywhere)
+    majority = strict_majority(votes, has_vote=everywhere, seats=everywhere)
     yield f"{len(votes)} pairs; two of the three annotators say the same on {majority.decided.sum()}."
     yield "Cohen's kappa between annotators:"
     for one, other in combinations(ANNOTATORS, 2):

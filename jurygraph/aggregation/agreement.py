@@ -78,15 +78,14 @@ class Majority(NamedTuple):
     decided: Bools
 
 
-def strict_majority(value: Floats, has_vote: Bools, requested: Bools) -> Majority:
-    """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
+def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
+    """Return the value that more than half of the seats voted for; a tie or too many empty seats decide nothing.
 
-    `value` [R,K] has the votes, where `has_vote` [R,K], of the judges that were `requested` [R,K] to vote. One that
-    abstains still counts in the size: one vote left of three is no majority (our reading of the majority over seeds in
-    "Aggregate vs. Personalized Judges").
+    `value` [R,K] has the votes, where `has_vote` [R,K], of those who have a seat, `seats` [R,K]. A seat without a vote
+    counts in the size: one vote on three seats is no majority. Without a seat nothing is decided.
     """
-    voted = has_vote & requested
-    half = np.asarray(total(np.where(requested, 0.5, 0.0)))
+    voted = has_vote & seats
+    half = np.asarray(total(np.where(seats, 0.5, 0.0)))
     winner, decided = np.zeros(len(value)), np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]

@@ -13,7 +13,7 @@ from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor
-from jurygraph.schema import ComponentInput, Question
+from jurygraph.schema import ComponentInput, Question, SkippedRule
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,11 +74,12 @@ class Combiner(Displayed, ABC):
     """Base class of combiners: compute one component from matrices, with arithmetic that gives the same bits
     everywhere.
 
-    `freeze` runs when the plan is made: it checks the inputs, and computes what needs more than + - × ÷ min max,
-    comparisons and sorting (powers, for example). `combine` receives only its result and the matrices. With
-    `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the weights come
-    from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows, so a value
-    missing in one may change all.
+    `arrange_inputs` and then `freeze` run when the plan is made: `freeze` checks the inputs, and computes what needs
+    more than + - × ÷ min max, comparisons and sorting (powers, for example). `combine` receives only its result and the
+    matrices. With `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the
+    weights come from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows,
+    so a value missing in one may change all. `if_skipped` says how questions that do not apply count if the config does
+    not; None if the config has to say it.
     """
 
     name: ClassVar[str]
@@ -86,9 +87,20 @@ class Combiner(Displayed, ABC):
     needs_all_columns: ClassVar[bool] = False
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
+    if_skipped: ClassVar[SkippedRule | None] = None
 
     def check_questions(self, questions: Sequence[Question], params: Params) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
+
+    def arrange_inputs(
+        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Params
+    ) -> Mapping[str, ComponentInput]:
+        """Return the inputs as the plan has them, by name.
+
+        `reviewers` has for every question the reviewer whom it predicts; None if it predicts nobody in particular.
+        Raises PlanError if the inputs do not fit.
+        """
+        return inputs
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""

@@ -25,6 +25,7 @@ from jurygraph.decision.table import (
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
     NO_MODEL,
+    NO_VARIANTS,
     NOT_APPLICABLE,
     SCORED,
     Scenario,
@@ -307,7 +308,7 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
         return counted
 
     failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
-    return list(map(_counts, times(*SCORED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
+    return list(map(_counts, times(*SCORED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE, NO_VARIANTS)))
 
 
 @lru_cache(maxsize=4096)

@@ -15,6 +15,7 @@ from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Aggregation,
     Audience,
+    ComponentConfig,
     ComponentInput,
     ComponentSpec,
     Config,
@@ -29,7 +30,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
-from jurygraph.schema.plan import Implementation
+from jurygraph.schema.plan import SUBMITTED, Implementation
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 MAX_RESIDUAL = 0.2
@@ -147,7 +148,7 @@ class _SpecBuilder:
         """Return the components that the config defines, and the default ones of all other evaluators."""
         specs = []
         for name, component in self.config.components.items():
-            inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
+            inputs = {key: self._configured_input(name, key, component) for key in sorted(component.inputs)}
             if component.combiner in ("mean", "product", *get_args(Aggregation)):
                 self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
@@ -175,8 +176,10 @@ class _SpecBuilder:
                     "complete the task, or leave the component out of `reward` and `gates`"
                 )
 
-    def _configured_input(self, component: str, key: str, settings: InputConfig) -> ComponentInput:
-        where = f"components.{component}.inputs.{key}"
+    def _configured_input(self, name: str, key: str, component: ComponentConfig) -> ComponentInput:
+        where, settings = f"components.{name}.inputs.{key}", component.inputs[key]
+        if settings.if_skipped is None:
+            settings = settings.model_copy(update={"if_skipped": self.combiners[component.combiner].if_skipped})
         weigh: Callable[[Question], float] = self._named_weight
         if settings.verdicts_of in self.questions:
             questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
@@ -332,11 +335,12 @@ class _SpecBuilder:
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
-        if implementation.needs_all_columns:
-            inputs = {key: spec_input.model_copy(update={"reduce": None}) for key, spec_input in inputs.items()}
+        settings = {"reduce": None} if implementation.needs_all_columns else {"vote": self.config.panel.vote}
+        inputs = {key: spec_input.model_copy(update=settings) for key, spec_input in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):
+                inputs = dict(implementation.arrange_inputs(inputs, self._predicted_reviewers(inputs), params))
                 frozen = implementation.freeze(inputs, params)
                 implementation.check_questions(
                     [self.by_id[question] for spec_input in inputs.values() for question in spec_input.questions],
@@ -359,6 +363,13 @@ class _SpecBuilder:
         )
         spec._implementation = Implementation(implementation)
         return spec
+
+    def _predicted_reviewers(self, inputs: Mapping[str, ComponentInput]) -> dict[str, str | None]:
+        """Return the reviewer whom each question predicts, None for nobody in particular."""
+        questions = [self.by_id[question] for one in inputs.values() for question in one.questions]
+        predicts = {name: record.audience == "reviewer" for name, record in self.records.items()}
+        views = self.survey.views
+        return {q.id: views[q.view].member if predicts[q.evaluator] else None for q in questions}
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         if _overflows([spec_input.input_weight for spec_input in inputs.values()]):
@@ -388,13 +399,15 @@ def _build_input(
             f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
             "it is then `left-out`, or counts as `zero`"
         )
+    # A response without variants is not excused from questions about them.
+    if_skipped: SkippedRule = "zero" if any(q.material != SUBMITTED for q in ordered) else "left-out"
     return ComponentInput(
         questions=tuple(q.id for q in ordered),
         weights=tuple(map(weigh, ordered)),
         reduce=settings.reduce,
         min_confidence=settings.min_confidence or 0.0,
         input_weight=settings.input_weight,
-        if_skipped=settings.if_skipped or "left-out",
+        if_skipped=settings.if_skipped or if_skipped,
     )
 
 

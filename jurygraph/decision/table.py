@@ -17,12 +17,18 @@ from jurygraph.aggregation.agreement import strict_majority
 from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
-from jurygraph.schema.plan import SUBMITTED
-from jurygraph.schema.verdict import WORST_CASE_REASONS
+from jurygraph.schema.plan import SUBMITTED, VoteRule
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
-ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
+ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED, NO_VARIANTS = (
+    range(9)
+)
 SCORED = (OK, STOPPED)
-"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before."""
+"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before.
+
+NO_VARIANTS is a question about variants of a response that has none: not applicable, or the worst case where an input
+counts questions that do not apply as zero. So it is no advantage to have none.
+"""
 MET_THRESHOLD = 0.5
 """The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
 
@@ -77,11 +83,15 @@ class Table:
         that failure.
         """
         columns = self.columns[name]
+        if (columns.outcome == NO_VARIANTS).any():
+            counted = STOPPED if spec_input.if_skipped == "zero" else NOT_APPLICABLE
+            outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
+            columns = columns._replace(outcome=outcome)
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
             is_unsure = (columns.outcome == OK) & (columns.confidence < spec_input.min_confidence)
             columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
         needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-        return _reduce_to_majority(columns) if needs_majority else columns
+        return _reduce_to_majority(columns, spec_input.vote) if needs_majority else columns
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
@@ -178,15 +188,17 @@ def _build_columns(
     return ScoreArrays(value, met, outcome, confidence)
 
 
-def _reduce_to_majority(columns: ScoreArrays) -> ScoreArrays:
-    """Return the value that more than half of the requested votes have, as one column.
+def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
+    """Return the value that more than half of the seats have voted for, as one column.
 
-    Where no vote was requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any
-    verdict.
+    Under `discard-first`, a vote that abstained or was discarded leaves its seat ("Aggregate vs. Personalized Judges").
+    A failed one keeps it, so that an outage never turns the votes that are left into a majority. Where no vote was
+    requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any verdict.
     """
     has_verdict = has_score(columns.outcome)
     is_requested = has_verdict | lacks_score(columns.outcome)
-    majority = strict_majority(columns.value, has_verdict, is_requested)
+    seats = is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
+    majority = strict_majority(columns.value, has_verdict, seats)
     agrees = has_verdict & (columns.value == majority.value[:, None])
     votes = aggregation.total(np.where(agrees, 1.0, 0.0))
     votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))
@@ -206,7 +218,8 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
     If the judge gave no answer of its own (`met`), a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
-        return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
+        cause = verdict.failure.cause if verdict.failure else None
+        return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
     met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     return score, met, ok_outcome(verdict.gated_by)
@@ -214,7 +227,7 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
 
 def ok_outcome(gated_by: str | None) -> int:
     """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
-    return STOPPED if gated_by in WORST_CASE_REASONS else OK
+    return STOPPED if gated_by in RESPONSE_GATES else OK
 
 
 def _assign_cells(
@@ -253,10 +266,10 @@ def _variant_columns(
     return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
 
 
-def outcome_of(status: Status, cause: Cause | None) -> int:
+def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
     """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
-        return NOT_APPLICABLE
+        return NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
     return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE

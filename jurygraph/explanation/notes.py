@@ -1,11 +1,13 @@
 """Notes on a trace that both `explain` and `show` print: contrasts, origins, material, rules and examples."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict
 from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Rubric, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
+
+_MOST_NAMES = 5
 
 
 def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
@@ -19,6 +21,34 @@ def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
         elif margin <= 0.0:
             more = "the same as" if margin == 0.0 else f"{-margin:.4f} more than"
             yield f"ranked incorrectly: {name} scores {more} the response"
+
+
+def vote_lines(one: ExplainedTerm, rule: str) -> Iterator[str]:
+    """Return a line for each majority vote; votes with the same result share one. `rule` is the failure rule."""
+    groups: dict[str, list[str]] = {}
+    for label, tally in one.votes.items():
+        groups.setdefault(tally.describe(rule), []).append(label)
+    for text, labels in groups.items():
+        yield f"{one.term.name}: vote on {join_names(labels)}: {text}"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the names in a row, with the number of those beyond the fifth."""
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([*names[:_MOST_NAMES], *more])
+
+
+def panel_lines(one: ExplainedTerm) -> Iterator[str]:
+    """Return what a consensus takes the votes of its judges to be about, if they predict reviewers."""
+    if one.spec is None or one.spec.combiner != "consensus":
+        return
+    if one.spec.params.get("pool"):
+        yield f"{one.term.name}: pooled (pool: true); all votes are taken to be on one truth that all reviewers share"
+    for judges, reviewers in one.panels.items():
+        yield (
+            f"{one.term.name}: a panel for each of {join_names(reviewers)}, with the judges {join_names(judges)}; "
+            "the reviewers count alike"
+        )
 
 
 def origin_lines(trace: Trace) -> Iterator[str]:

@@ -16,7 +16,7 @@ from jurygraph.display import format_line
 from jurygraph.explanation.notes import describe_rule
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict, Leaf, Share
 from jurygraph.messages import format_plain, shorten
-from jurygraph.schema import RESPONSE_GATES, FrozenModel
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.plan import WELFARE
 
@@ -251,7 +251,7 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     shown = []
     for name, value in one.parts.items():
         remarks = [f"weight {format_plain(weights[name])}"] if weights[name] is not None else []
-        remarks += ["not judged"] if name in one.unjudged else []
+        remarks += ["not judged"] if one.is_unjudged_part(name) else []
         shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
     yield f"{' × ' if spec.combiner in ('product', 'nash') else ', '}".join(shown)
     if one.inapplicable:
@@ -260,6 +260,8 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
         yield describe_rule(spec)
     if spec.combiner == "consensus" and one.is_judged:
         yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), spec.params.get("confusions"))
+        if "panels" in spec.params:
+            yield "the mean over reviewers, who count alike"
 
 
 def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions: object) -> str:
@@ -267,10 +269,12 @@ def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions:
     votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
     if one.unjudged:
         return f"{votes}; missing votes count as the worst level"
-    shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
-    summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
     learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
     rule = "by majority" if confusions is None else learned
+    if one.panels:
+        return f"{votes}; of each reviewer the sum of level × probability {rule}"
+    shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
+    summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
     return f"{votes}; {' + '.join(summands)}, level × probability {rule}"
 
 
@@ -293,8 +297,7 @@ def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:
 
 def _describe_loss(one: ExplainedVerdict) -> str:
     if one.effect == "gated":
-        is_stopped = one.verdict.gated_by in RESPONSE_GATES
-        return f"stopped by {one.verdict.gated_by}" if is_stopped else "no variant was made"
+        return f"stopped by {one.verdict.gated_by}"
     if one.effect in ("unjudged", "discarded"):
         return "not judged" if one.effect == "unjudged" else "discarded"
     if one.effect != "deduction":

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jurygraph.explanation.notes import contrast_lines, discard_reason, example_details, material_lines, origin_lines
+from jurygraph.explanation.notes import (
+    contrast_lines,
+    discard_reason,
+    example_details,
+    join_names,
+    material_lines,
+    origin_lines,
+    panel_lines,
+    vote_lines,
+)
 from jurygraph.explanation.points import Line, Points, describe_losses
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict, Share
 from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_factor, format_plain, shorten
-from jurygraph.schema import RESPONSE_GATES, Adjustment, Decision, GateResult, PrecisionShaping, Trace
-from jurygraph.schema.verdict import NO_VARIANT
+from jurygraph.schema import Adjustment, Decision, GateResult, PrecisionShaping, Trace
 
-_MAX_REASON, _MOST_NAMES, _MOST_CHANGES = 300, 5, 10
+_MAX_REASON, _MOST_CHANGES = 300, 10
 
 
 def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
@@ -52,7 +60,7 @@ def reward_sentence(trace: Trace, query: str | None = None) -> str:
         return f"{subject} gets {format_plain(reward.value)}{status}."
     counted = [term for term in reward.terms if term.weight and term.value is not None]
     absent = [term.name for term in counted if reward.components[term.name] is None]
-    part = "the judged part alone" + (f", without {_join(absent)}," if absent else "")
+    part = "the judged part alone" + (f", without {join_names(absent)}," if absent else "")
     partial = "" if reward.partial is None else f"; {part} would give {format_plain(reward.partial)}"
     return f"{subject} gets no reward: it failed{partial}."
 
@@ -66,17 +74,10 @@ def what_if_sentences(trace: Trace, changes: Sequence[Change]) -> list[str]:
         subject, _, state = one.condition.rpartition(" were ")
         groups.setdefault((state, _describe_effect(one, trace.reward.value)), []).append(subject)
     for (state, effect), subjects in list(groups.items())[:_MOST_CHANGES]:
-        lines.append(f"If {'any one of ' * (len(subjects) > 1)}{_join(subjects)} were {state}: {effect}.")
+        lines.append(f"If {'any one of ' * (len(subjects) > 1)}{join_names(subjects)} were {state}: {effect}.")
     if hidden := sum(map(len, list(groups.values())[_MOST_CHANGES:])):
         lines.append(f"... and {hidden} more (--json).")
     lines.append(f"{len(useful)} of {len(changes)} single changes would raise it.")
-    if unchanged := trace.gated[NO_VARIANT]:
-        verdicts = (
-            "The verdict set by no-variant keeps"
-            if unchanged == 1
-            else f"The {unchanged} verdicts set by no-variant keep"
-        )
-        lines.append(f"{verdicts} the worst score in each of them; a response with variants may gain more.")
     return lines
 
 
@@ -94,7 +95,9 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
     for line in points.lines:
         yield f"{_describe_line(line)}."
         yield from (f"  {_describe_line(part)}." for part in line.parts)
-        yield from (f"  {shorten(text, _MAX_REASON)}." for text in contrast_lines(terms[line.component]))
+        one = terms[line.component]
+        notes = (*contrast_lines(one), *panel_lines(one), *vote_lines(one, explained.decision.rule))
+        yield from (f"  {shorten(text, _MAX_REASON)}." for text in notes)
     if points.lines:
         best, gained = map(format_plain, points.printed)
         losses = "".join(f" - {format_plain(one.printed[1])}" for one in points.lines if one.printed[1])
@@ -121,7 +124,7 @@ def _describe_line(line: Line) -> str:
     if not lost and (gained > 0 or not line.is_penalty):
         points = f"Gained {format_plain(gained)}"
     answer = {True: " met, P(met)", False: " not met, P(met)", None: ""}[line.met]
-    names = f"{'penalty ' if line.is_penalty else ''}{_join(line.names)}"
+    names = f"{'penalty ' if line.is_penalty else ''}{join_names(line.names)}"
     value = format_plain(line.value)
     shown = (
         f"{value}{'' if line.is_penalty or line.value > 1 else ' of 1'}"
@@ -139,11 +142,6 @@ def _describe_line(line: Line) -> str:
 def _format_share(share: Share) -> str:
     weight, total = share
     return format_factor(weight) if total == 1.0 else f"{format_factor(weight)}/{format_factor(total)}"
-
-
-def _join(names: Sequence[str]) -> str:
-    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    return ", ".join([*names[:_MOST_NAMES], *more])
 
 
 def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
@@ -175,7 +173,7 @@ def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict
     if isinstance(rule, PrecisionShaping):
         auxiliary = sum(terms[each].term.contribution or 0.0 for each in rule.auxiliary)
         lost = f"(1 - {format_factor(rule.fraction)}) × {format_plain(auxiliary)} points"
-        effect = f"{before} - {lost} of {_join(rule.auxiliary)} = {after}"
+        effect = f"{before} - {lost} of {join_names(rule.auxiliary)} = {after}"
     return f"{shown} {gate.op} {threshold} → {effect}"
 
 
@@ -188,12 +186,11 @@ def _describe_step(change: Adjustment, decision: Decision) -> str:
 
 
 def _stopped_sentences(stopped: Sequence[ExplainedVerdict]) -> Iterator[str]:
-    """Return a sentence for each response gate that stopped questions, and for missing variants."""
+    """Return a sentence for each response gate that stopped questions."""
     for gate, reason in dict.fromkeys((one.verdict.gated_by, one.verdict.reason) for one in stopped):
         names = [one.label for one in stopped if (one.verdict.gated_by, one.verdict.reason) == (gate, reason)]
         number = f"{len(names)} verdicts" if len(names) > 1 else "1 verdict"
-        name = f"Response gate {gate}" if gate in RESPONSE_GATES else f"Not judged, because of {gate}"
-        yield f"{name}: the worst score for {number}, {_join(names)}{_reason(reason)}."
+        yield f"Response gate {gate}: the worst score for {number}, {join_names(names)}{_reason(reason)}."
 
 
 def _reason(reason: str) -> str:
@@ -223,7 +220,7 @@ def _missing_sentences(verdicts: Iterable[ExplainedVerdict]) -> Iterator[str]:
             groups.setdefault(key, []).append(_name(one, sample=False))
     for (status, why), names in groups.items():
         count = f" ({len(names)})" if len(names) > 1 else ""
-        yield f"{status}{count}: {_join(list(dict.fromkeys(names)))}{why}."
+        yield f"{status}{count}: {join_names(list(dict.fromkeys(names)))}{why}."
 
 
 def _range_sentence(explained: ExplainedTrace) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Terms of a reward and the effect of every verdict, from the side of the explained response."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,8 +8,9 @@ from statistics import fmean
 from typing import Any, Literal
 
 from jurygraph.display import Displayed, is_filled_in
+from jurygraph.explanation.votes import Tally, is_discarded, tally_votes
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
-from jurygraph.schema.verdict import WORST_CASE_REASONS
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
@@ -139,7 +139,7 @@ class ExplainedTrace:
     def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
         if verdict.status != "ok":
             return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
-        if verdict.gated_by in WORST_CASE_REASONS:
+        if verdict.gated_by in RESPONSE_GATES:
             return "gated"
         if is_discarded(verdict, required_confidence):
             return "discarded"
@@ -281,19 +281,48 @@ class ExplainedTerm:
         direction = 1 if self.spec is None else self.spec.direction
         worst = 1.0 if weight * direction < 0 else 0.0
         fill = 0.0 if self._explained.decision.rule == "gear" else worst
+        if one.reduce == "majority" and (tally := self._tally(one, question)):
+            return [tally.leading if tally.is_decided else fill]
         cells = []
         for verdict in self._verdicts([question]):
             if verdict.status == "not_applicable":
-                cells += [0.0] if one.if_skipped == "zero" else []
-            elif verdict.gated_by in WORST_CASE_REASONS:
+                lowest = worst if verdict.gated_by == NO_VARIANT else 0.0
+                cells += [lowest] if one.if_skipped == "zero" else []
+            elif verdict.gated_by in RESPONSE_GATES:
                 cells.append(worst)
             else:
                 score = None if is_discarded(verdict, one.min_confidence) else self._explained.score(verdict)
                 cells.append(fill if score is None else score)
-        if one.reduce != "majority" or len(cells) < 2:
-            return cells
-        ((most, votes),) = Counter(cells).most_common(1)
-        return [most if 2 * votes > len(cells) else fill]
+        return cells
+
+    def _tally(self, one: ComponentInput, question: str) -> Tally | None:
+        """Return the majority vote on a question; None if it has fewer than two verdicts that apply."""
+        verdicts = [verdict for verdict in self._verdicts([question]) if verdict.status != "not_applicable"]
+        return tally_votes(verdicts, list(map(self._explained.score, verdicts)), one) if len(verdicts) > 1 else None
+
+    @property
+    def panels(self) -> dict[tuple[str, ...], list[str]]:
+        """Return the reviewers of the panels of a consensus, by the judges in their panels."""
+        panels: dict[tuple[str, ...], list[str]] = {}
+        for reviewer, inputs in self._params.get("panels", {}).items():
+            judges = tuple(name.removesuffix(f"@{reviewer}") for name in inputs)
+            panels.setdefault(judges, []).append(reviewer)
+        return panels
+
+    def is_unjudged_part(self, name: str) -> bool:
+        """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
+        return self.unjudged.issuperset(self._params.get("panels", {}).get(name, [name]))
+
+    @property
+    def votes(self) -> dict[str, Tally]:
+        """Return the majority votes in which a prediction was made, by the label of their questions."""
+        votes = {}
+        for one in self._inputs.values():
+            for question in one.questions if one.reduce == "majority" else ():
+                tally = self._tally(one, question)
+                if tally is not None and tally.votes + tally.discarded:
+                    votes[self._explained.of_questions([question])[0].label] = tally
+        return votes
 
     @cached_property
     def _parents(self) -> Mapping[str, Mapping[str, Prerequisite]]:
@@ -337,12 +366,6 @@ class ExplainedTerm:
             description = edit.get("says", edit.get("kind", "an edit")) if isinstance(edit, Mapping) else "an edit"
             contrasts.append((f"{name} ({description})", margins.get(f"pair {pair}")))
         return contrasts
-
-
-def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
-    """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
-    confidence = 1.0 if verdict.confidence is None else verdict.confidence
-    return verdict.status == "ok" and verdict.gated_by not in WORST_CASE_REASONS and confidence < required_confidence
 
 
 def _is_missing(verdict: RecordedVerdict, required_confidence: float) -> bool:

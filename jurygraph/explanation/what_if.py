@@ -15,7 +15,7 @@ from jurygraph.messages import format_plain
 from jurygraph.schema import Decision, FrozenModel, Question, RecordedVerdict, Reward, Trace
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.plan import SUBMITTED
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import RESPONSE_GATES
 
 _Key = tuple[str, ...]
 _Revision = Callable[[RecordedVerdict], Mapping[str, Any]]
@@ -116,10 +116,10 @@ class Redecision:
         return decided
 
     def _verdicts_by_key(self) -> dict[_Key, list[ExplainedVerdict]]:
-        """Return the verdicts that can change, by key; without a variant there is none to change."""
+        """Return the verdicts that can change, by key."""
         groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
         for one in self.explained.verdicts:
-            if one.verdict.status != "not_applicable" and one.verdict.gated_by != NO_VARIANT:
+            if one.verdict.status != "not_applicable":
                 groups[_key(one.verdict)].append(one)
         return groups
 

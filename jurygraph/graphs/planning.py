@@ -25,7 +25,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.task import sort_by_id
-from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, WORST_CASE_REASONS
+from jurygraph.schema.verdict import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT, RESPONSE_GATES
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -167,7 +167,7 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id == GROUP_OF_ONE or question.id in WORST_CASE_REASONS:
+    if question.id in (GROUP_OF_ONE, NO_VARIANT, *RESPONSE_GATES):
         raise PlanError(f"no question may be called {question.id!r}, the name of skipped ones; set another `name`")
     if question.material != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")

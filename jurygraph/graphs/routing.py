@@ -234,9 +234,9 @@ class _WorkCollector:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
         shown = None if question.material == SUBMITTED else self.material[response.id][question.material]
-        if shown is not None and not shown.variants:  # the worst verdict, so that having no variants is no advantage
+        if shown is not None and not shown.variants:
             reason = shown.note or f"material {question.material!r} holds no variant to ask about"
-            return _worst_verdict(self.survey.views[question.view], NO_VARIANT, reason)
+            return RecordedVerdict(status="not_applicable", gated_by=NO_VARIANT, reason=reason)
         return None if question.when is None else self._screening_verdict(question.when, response)
 
     def _gate_verdict(self, question: Question, response: Response) -> RecordedVerdict | None:

@@ -1,7 +1,11 @@
 """Combine a panel of judges: by their mean, or by the posterior of the response's true level (STABLEVAL).
 
 The `panel` section of the config decides beforehand which verdicts are effective: those below the confidence threshold
-are discarded, and more than half of the seeds must agree. A question without a majority counts as abstained.
+are discarded, and more than half of the seeds that are left must agree. A question without a majority counts as
+abstained.
+
+STABLEVAL's annotators label one truth. So judges who predict different reviewers form a panel for each reviewer, and
+the component is the mean over reviewers. With `pool`, all are taken to label one truth that all reviewers share.
 
 The confusion matrices are frozen in the plan, so that the reward is arithmetic: γ_c ∝ μ_c Π_j π_j[c, level of j]. They
 are learned from a whole run in a second pass (`jurygraph rescore --learn`), or elsewhere (`jurygraph consensus
@@ -22,7 +26,7 @@ from pydantic import ValidationError
 from jurygraph import aggregation
 from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
-from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError
 from jurygraph.messages import did_you_mean, first_validation_error
@@ -182,46 +186,124 @@ class ConsensusOfJudges(Combiner):
     """The mean level of a response under its posterior; each input is a judge, and each of its samples a vote.
 
     A verdict counts as the nearest level (the lower of two at equal distance). Params: `levels`, the values of the
-    classes, increasing in [0, 1] (0 and 1 unless the confusions have other classes), and `confusions`. A verdict that
-    is missing counts as the worst vote that the judge could have cast; if no judge has a verdict, the component has the
-    value of an unjudged one. So a failure is never credit, and a judge whose votes oppose the truth gains nothing by
-    failing. The diagnostics are the posterior by the votes that were cast, and its ambiguity, 1 - max.
+    classes, increasing in [0, 1] (0 and 1 unless the confusions have other classes), `confusions`, and `pool`. A
+    verdict that is missing counts as the worst vote that the judge could have cast; if no judge has a verdict, the
+    component has the value of an unjudged one. So a failure is never credit, and a judge whose votes oppose the truth
+    gains nothing by failing. The diagnostics are the posterior by the votes that were cast, and its ambiguity, 1 - max.
+
+    If judges predict reviewers, the frozen inputs are called JUDGE@REVIEWER, and each reviewer has a panel of their own
+    (`panels`): the judges' predictions of this reviewer, and the judges of nobody in particular, who vote in every
+    panel. The value is the mean over the reviewers, who are the parts, with equal weights. A judge has the same
+    confusions in every panel. With `pool` there is one panel of all votes.
     """
 
     name = "consensus"
+    version = "2"
     needs_all_columns = True
+    if_skipped = "left-out"
+
+    def arrange_inputs(
+        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Mapping[str, Any]
+    ) -> dict[str, ComponentInput]:
+        is_pooled, arranged = params.get("pool", False), dict[str, ComponentInput]()
+        if not isinstance(is_pooled, bool):
+            raise PlanError(f"params.pool is {is_pooled!r}; write true, or leave it out")
+        for key, judge in inputs.items():
+            weights = dict(zip(judge.questions, judge.weights, strict=True))
+            for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
+                name = key if reviewer is None else f"{key}@{reviewer}"
+                if name in arranged or name in reviewers.values():
+                    raise PlanError(f"input {name!r} has the name of a reviewer, or of a judge of one; rename it")
+                split = {"questions": (question,), "weights": (weights[question],), "reviewer": reviewer}
+                arranged[name] = judge.model_copy(update=split)
+        return dict(inputs) if is_pooled else arranged
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = sorted(set(params) - {"confusions", "levels"})
+        unknown = sorted(set(params) - {"confusions", "levels", "pool"})
         if unknown:
-            raise PlanError(f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are confusions, levels")
+            raise PlanError(
+                f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are confusions, levels, pool"
+            )
         for key, frozen_input in inputs.items():
             if frozen_input.if_skipped == "zero":
                 raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`")
             if frozen_input.input_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
                 raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
         confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])
-        levels = _resolve_levels(params.get("levels"), confusions)
+        frozen: dict[str, Any] = {"levels": _resolve_levels(params.get("levels"), confusions)}
+        if params.get("pool"):
+            frozen["pool"] = True
+        reviewers = sorted({one.reviewer for one in inputs.values() if one.reviewer is not None})
+        if reviewers:
+            frozen["panels"] = {
+                reviewer: [key for key, one in inputs.items() if one.reviewer in (reviewer, None)]
+                for reviewer in reviewers
+            }
         if confusions is None:
-            return {"levels": levels}
-        for key in inputs:
-            if key not in confusions.annotators:
+            return frozen
+        matrices = {}
+        for key, one in inputs.items():
+            judge = judge_name(key, one.reviewer)
+            if judge not in confusions.annotators:
                 names = sorted(confusions.annotators)
-                hint = did_you_mean(key, names) or f"name inputs as the annotators: {', '.join(names[:20])}"
-                raise PlanError(f"params.confusions say nothing of input {key!r}; {hint}")
-        matrices = {key: [list(row) for row in confusions.annotators[key]] for key in inputs}
-        return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
+                hint = did_you_mean(judge, names) or f"name inputs as the annotators: {', '.join(names[:20])}"
+                raise PlanError(f"params.confusions say nothing of input {judge!r}; {hint}")
+            matrices[key] = [list(row) for row in confusions.annotators[judge]]
+        return frozen | {"prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        votes = Votes(matrices, params)
-        posterior = votes.posterior()
-        has_vote = votes.cast.any(axis=1)
-        value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
-        shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
-        diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
-        diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
-        parts = {name: matrix.mean()[0] for name, matrix in matrices.items()}
-        return Component(value, np.asarray(votes.live.any(axis=1)), parts, diagnostics)
+        panels: Mapping[str, Sequence[str]] = params.get("panels", {})
+        if not panels:
+            fused = _fuse_votes(matrices, params)
+            return replace(fused, parts={name: matrix.mean()[0] for name, matrix in matrices.items()})
+        by_reviewer = {
+            reviewer: _fuse_votes({name: matrices[name] for name in names}, params)
+            for reviewer, names in panels.items()
+        }
+        values, present = (
+            np.stack([getattr(fused, name) for fused in by_reviewer.values()], axis=1) for name in ("value", "present")
+        )
+        parts = {name: np.where(fused.present, fused.value, np.nan) for name, fused in by_reviewer.items()}
+        diagnostics = {
+            f"{figure} of {name}": values
+            for name, fused in by_reviewer.items()
+            for figure, values in fused.diagnostics.items()
+        }
+        return Component(*weighted_mean(values, np.where(present, 1.0, 0.0)), parts, diagnostics)
+
+
+def _question_by_reviewer(
+    key: str, judge: ComponentInput, reviewers: Mapping[str, str | None]
+) -> dict[str | None, str]:
+    """Return the question of an input by the reviewer whom it predicts. Raises PlanError for two about the same one."""
+    found: dict[str | None, str] = {}
+    for question in judge.questions:
+        reviewer = reviewers[question]
+        other = found.setdefault(reviewer, question)
+        if other != question:
+            whom = "the same response" if reviewer is None else f"what {reviewer!r} would say"
+            raise PlanError(
+                f"input {key!r} asks {other!r} and {question!r} about {whom}, and the votes of a consensus are on one "
+                "question; name one of them by its id"
+            )
+    return found
+
+
+def judge_name(key: str, reviewer: str | None) -> str:
+    """Return the judge whose input has this name in a plan: without the reviewer whom it predicts."""
+    return key if reviewer is None else key.removesuffix(f"@{reviewer}")
+
+
+def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+    """Return the mean level under the posterior of one panel's votes, with that posterior as diagnostics."""
+    votes = Votes(matrices, params)
+    posterior = votes.posterior()
+    has_vote = votes.cast.any(axis=1)
+    value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
+    shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
+    diagnostics = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
+    diagnostics["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
+    return Component(value, np.asarray(votes.live.any(axis=1)), {}, diagnostics)
 
 
 def _parse_confusions(value: Any) -> Confusions:

@@ -12,7 +12,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.packing import Body, SurveyOutline, read_shared_lists, unpack_verdict
 from jurygraph.schema import RecordedVerdict
-from jurygraph.schema.verdict import WORST_CASE_REASONS
+from jurygraph.schema.verdict import RESPONSE_GATES
 
 
 class TraceOutline(NamedTuple):
@@ -36,11 +36,11 @@ class TraceOutline(NamedTuple):
 
     @property
     def gates(self) -> list[str]:
-        """Return the response gates that set verdicts, or `no-variant`, then the reward gates that changed the reward.
+        """Return the response gates that set verdicts, then the reward gates that changed the reward.
 
         A reward gate is called as in `adjustments`: `precision gate`.
         """
-        stopping = {verdict.get("gated_by") for verdict in self.body["verdicts"]}.intersection(WORST_CASE_REASONS)
+        stopping = {verdict.get("gated_by") for verdict in self.body["verdicts"]}.intersection(RESPONSE_GATES)
         changing = [name for name, _, _ in self.reward.get("adjustments", ()) if name.endswith(" gate")]
         return [*sorted(stopping), *changing]
 

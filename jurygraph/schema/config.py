@@ -20,7 +20,7 @@ from pydantic_core import CoreSchema
 
 from jurygraph.messages import describe_value
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
-from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule, Welfare
+from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule, VoteRule, Welfare
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.strict_json import iter_parts
 from jurygraph.schema.task import NO_TASK_DEFAULTS, NonNegative, TaskDefaults
@@ -205,12 +205,15 @@ class RubricConfig(FrozenModel):
 class PanelConfig(FrozenModel):
     """The aggregation of verdicts of reviewers' judges (Aggregate vs. Personalized Judges).
 
-    Verdicts with less than `min_confidence` are discarded. `reduce` folds the samples of a question: with `majority`,
-    more than half of all samples must remain and agree. `if_skipped` says how a question skipped by its `when` counts.
+    Verdicts with less than `min_confidence` are discarded. `reduce` folds the samples of a question. With `majority`,
+    more than half of them must agree: by `vote`, of those that are left after the discarded and the abstaining ones
+    (`discard-first`), or of all that were requested (`all-seats`). A failed sample keeps its seat under both. `vote`
+    holds for every input with `reduce: majority`. `if_skipped` says how a question skipped by its `when` counts.
     """
 
     min_confidence: Unit = 0.8
     reduce: Reduction = "majority"
+    vote: VoteRule = "discard-first"
     if_skipped: SkippedRule | None = None
 
 

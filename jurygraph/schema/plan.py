@@ -21,6 +21,8 @@ WELFARE: tuple[str, ...] = get_args(Welfare)
 """Names of the combiners that make one number of stakeholders' utilities."""
 CHECKED_LAYERS = ("fact", "check")
 """Layers of questions that code decides."""
+VoteRule = Literal["discard-first", "all-seats"]
+"""The seats of a majority vote: without those that discarded or abstaining votes leave, or all that were requested."""
 SUBMITTED = "submitted"
 """Value of `Question.material` where the submitted responses are judged, not variants."""
 
@@ -97,17 +99,20 @@ class ComponentInput(FrozenModel):
     """The questions whose verdicts are an input of a combiner, each with its weight.
 
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
-    `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
-    verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well. `if_skipped` says if a
-    question that is not applicable is left out of numerator and denominator (`left-out`), or counts 0 (`zero`).
+    `majority` this is the value of more than half of the seats that `vote` counts; without a majority the question
+    counts as abstained. A verdict with a confidence below `min_confidence`, in [0, 1], counts as abstained as well.
+    `if_skipped` says if a question that is not applicable is left out of numerator and denominator (`left-out`), or
+    counts 0 (`zero`). `reviewer` is the one whom the questions predict, for a combiner that fuses judges per reviewer.
     """
 
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
+    vote: VoteRule = Field(default="discard-first", exclude_if=lambda vote: vote == "discard-first")
     min_confidence: Unit = Field(default=0.0, exclude_if=lambda minimum: minimum == 0.0)
     input_weight: Positive = 1.0
     if_skipped: SkippedRule = "left-out"
+    reviewer: Id | None = Field(default=None, exclude_if=lambda reviewer: reviewer is None)
 
 
 class Implementation:

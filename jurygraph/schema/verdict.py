@@ -20,9 +20,7 @@ GATED_LAYERS = ("model", "residual")
 TIME_LIMIT = "time-limit"
 """The kind of failure of a call that ran past its time limit."""
 NO_VARIANT = "no-variant"
-"""Marks questions about the variants of a response for which no variant could be made."""
-WORST_CASE_REASONS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
-"""The names under which a question gets the worst answer without its evaluator, because of the response itself."""
+"""Marks questions about the variants of a response of which none could be made: they do not apply."""
 
 
 class Failure(FrozenModel):

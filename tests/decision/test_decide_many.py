@@ -51,7 +51,9 @@ def score_arrays_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, R
     for (question_id, about, _, sample), verdict in verdicts.items():
         if about in names:
             place = names.index(about), starts[question_id] + sample
-            entries.value[place], entries.met[place], entries.outcome[place] = score_entry(verdict)
+            entries.value[place], entries.met[place], entries.outcome[place] = score_entry(
+                RecordedVerdict(**dict(verdict))
+            )
             entries.confidence[place] = 1.0 if verdict.confidence is None else verdict.confidence
     return entries
 

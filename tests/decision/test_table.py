@@ -201,7 +201,9 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
     [
         ((0.75, 0.75, 0.25), 0.75, OK),
         ((0.75, 0.25, 0.5), 0.0, ABSTAINED),
-        ((0.75, ABSTENTION, ABSTENTION), 0.0, ABSTAINED),
+        ((0.75, ABSTENTION, ABSTENTION), 0.75, OK),
+        ((0.75, ABSTENTION, INFRASTRUCTURE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE),
+        ((0.75, ABSTENTION, NO_MODEL), 0.0, NO_MODEL_CODE),
         ((0.75, 0.75, INFRASTRUCTURE_FAILURE), 0.75, OK),
         ((0.75, RESPONSE_FAILURE, 0.25), 0.0, FAILED_BY_RESPONSE),
         ((0.75, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE), 0.0, FAILED_BY_INFRASTRUCTURE),
@@ -249,4 +251,6 @@ def test_unsure_verdicts_are_discarded_before_the_majority_is_counted() -> None:
     unsure = RecordedVerdict(score=0.25, confidence=0.1)
     both = make_votes(0.75, unsure, unsure)
     assert effective_row(make_question(samples=3), *both, reduce="majority") == ([0.25], [OK])
-    assert effective_row(make_question(samples=3), *both, reduce="majority", min_confidence=0.5) == ([0.0], [ABSTAINED])
+    settings: dict[str, Any] = {"reduce": "majority", "min_confidence": 0.5}
+    assert effective_row(make_question(samples=3), *both, **settings) == ([0.75], [OK])
+    assert effective_row(make_question(samples=3), *both, **settings, vote="all-seats") == ([0.0], [ABSTAINED])

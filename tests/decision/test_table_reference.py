@@ -82,8 +82,10 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
         return sure
     votes = Counter(cell.value for cell in sure if cell.outcome in SCORED)
     requested = [cell for cell in sure if cell.outcome in (*SCORED, *UNJUDGED)]
+    leaving = [ABSTAINED] if spec_input.vote == "discard-first" else []
+    seats = [cell for cell in requested if cell.outcome not in leaving]
     value, number = votes.most_common(1)[0] if votes else (0.0, 0)
-    if 2 * number > len(requested):
+    if 2 * number > len(seats):
         met = sum(cell.met for cell in sure if cell.outcome in SCORED and cell.value == value)
         stopped = any(cell.outcome == STOPPED for cell in sure)
         return [Cell(value, 2 * met >= number, STOPPED if stopped else OK)]
@@ -128,8 +130,10 @@ def fold_row(row: list[FilledCell], reduce: str) -> list[FilledCell]:
 FOLDS = ("mean", "min", "max")
 REDUCE = [None, *FOLDS, "majority"]
 SETTINGS = [
-    {"weights": (weight,), "if_skipped": gated, "min_confidence": confident}
-    for weight, gated, confident in itertools.product((2.0, -2.0), ("left-out", "zero"), (0.0, 0.5))
+    {"weights": (weight,), "if_skipped": gated, "min_confidence": confident, "vote": vote}
+    for weight, gated, confident, vote in itertools.product(
+        (2.0, -2.0), ("left-out", "zero"), (0.0, 0.5), ("discard-first", "all-seats")
+    )
 ]
 
 

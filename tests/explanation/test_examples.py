@@ -176,7 +176,7 @@ def check_changes(explanation: Explanation, run: Run) -> None:
 def verdict_groups(trace: Trace) -> Iterator[list[RecordedVerdict]]:
     groups: dict[tuple[object, ...], list[RecordedVerdict]] = {}
     for v in trace.verdicts:
-        if v.status != "not_applicable" and v.gated_by != "no-variant":
+        if v.status != "not_applicable":
             groups.setdefault((v.question, v.about, v.responses), []).append(v)
     yield from groups.values()
 

@@ -362,14 +362,21 @@ def test_data_of_a_response_is_material_at_once_and_other_data_is_derived() -> N
     ("note", "reason"),
     [("all were too long", "all were too long"), ("", "material 'versions' holds no variant to ask about")],
 )
-def test_a_response_without_variants_gets_the_worst_verdict_with_a_reason(note: str, reason: str) -> None:
+def test_a_question_about_variants_does_not_apply_to_a_response_without_any_and_says_why(
+    note: str, reason: str
+) -> None:
     config = {
         "evaluators": [evaluator_use("same", material="versions")],
         "derivers": ["tests.graphs.scripted:Versions"],
     }
     work = work_with_material(config, 1, Material(name="versions", response="a", note=note))
     (settled,) = work.settled_verdicts
-    assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
+    assert (settled.status, settled.score, settled.gated_by, settled.reason) == (
+        "not_applicable",
+        None,
+        "no-variant",
+        reason,
+    )
 
 
 def test_every_variant_is_shown_with_the_material_of_its_response() -> None:

@@ -375,8 +375,8 @@ def test_a_failed_deriver_of_variants_leaves_one_failed_verdict_about_the_parent
 def test_a_response_without_variants_is_not_excused_from_the_question() -> None:
     (trace,) = score_responses(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = find_verdict(trace, "same")
-    assert (verdict.score, verdict.gated_by) == (0.0, "no-variant")
-    assert (trace.reward.counts.total, trace.reward.coverage) == (2, 1.0)
+    assert (verdict.status, verdict.gated_by) == ("not_applicable", "no-variant")
+    assert (trace.reward.components["same"], trace.reward.counts.total, trace.reward.coverage) == (0.0, 2, 1.0)
 
 
 def test_two_variants_with_one_id_are_refused() -> None:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Verdict
+from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Trace, Verdict
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
+from jurygraph.runs.workflows.rescoring import DECISION_KEYS
 from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with, task
@@ -44,16 +45,27 @@ def make_verdict(score: float, confidence: float | None = 0.9) -> Verdict:
 
 def compute_reward(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
     """The reward of one response; verdicts by question, one for each sample, or one for a question left out."""
+    (reward,) = compute_rewards(of.decision, of.survey.questions, ["r"], stamp(of, verdicts), COMBINERS)
+    return reward
+
+
+def explained_trace(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Trace:
+    """The trace of one response with these verdicts."""
+    reward, stamped = compute_reward(of, verdicts), stamp(of, verdicts)
+    return Trace(
+        task_id="t", response_id="r", group="g", plan_digest=of.digest, reward=reward, verdicts=tuple(stamped), plan=of
+    )
+
+
+def stamp(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> list[RecordedVerdict]:
     by_id = {question.id: question for question in of.survey.questions}
-    stamped = [
+    return [
         make_stamp(by_id[name], of.survey.views[by_id[name].view])(
             verdict, "r", () if verdict is OUT else ("r",), sample
         )
         for name, given in verdicts.items()
         for sample, verdict in enumerate(given)
     ]
-    (reward,) = compute_rewards(of.decision, of.survey.questions, ["r"], stamped, COMBINERS)
-    return reward
 
 
 def question_id(who: str, dimension: str = "quality") -> str:
@@ -70,26 +82,34 @@ def diagnostics(reward: Reward) -> Mapping[str, float]:
     return reward.diagnostics[JUDGE]
 
 
-# A majority of all seats
+# Discard, then vote
 
 
+UNSURE = make_verdict(1.0, 0.5)
 VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
     "all agree": ([make_verdict(0.5)] * 3, 0.5),
     "two of three": ([make_verdict(0.5), make_verdict(1.0), make_verdict(0.5)], 0.5),
     "all differ": ([make_verdict(0.0), make_verdict(0.5), make_verdict(1.0)], None),
     "half is no majority": ([make_verdict(0.5), make_verdict(0.5), make_verdict(1.0), make_verdict(0.25)], None),
-    "two of three, one abstains": ([make_verdict(0.5), ABSTENTION, make_verdict(0.5)], 0.5),
-    "one of three, two abstain": ([make_verdict(0.5), ABSTENTION, ABSTENTION], None),
-    "one against one, one abstains": ([make_verdict(0.5), make_verdict(0.75), ABSTENTION], None),
-    "two of four, two abstain": ([make_verdict(0.5), make_verdict(0.5), ABSTENTION, ABSTENTION], None),
+    "two of two left": ([make_verdict(0.5), UNSURE, make_verdict(0.5)], 0.5),
+    "one against one is left": ([make_verdict(0.5), make_verdict(0.75), UNSURE], None),
+    "one alone is left": ([make_verdict(0.5), UNSURE, UNSURE], 0.5),
+    "all are discarded": ([UNSURE, UNSURE, UNSURE], None),
+    "who abstains leaves as well": ([make_verdict(0.5), ABSTENTION, UNSURE], 0.5),
+    "half of those left is no majority": (
+        [make_verdict(0.5), make_verdict(0.5), make_verdict(0), make_verdict(1), UNSURE],
+        None,
+    ),
     "three of five, two fail": (
         [make_verdict(0.5), INFRASTRUCTURE_FAILURE, make_verdict(0.5), RESPONSE_FAILURE, make_verdict(0.5)],
         0.5,
     ),
-    "a failure keeps its seat too": (
+    "a failure keeps its seat": (
         [make_verdict(0.5), make_verdict(0.5), INFRASTRUCTURE_FAILURE, INFRASTRUCTURE_FAILURE],
         None,
     ),
+    "an outage makes no majority of the one left": ([make_verdict(0.5), UNSURE, INFRASTRUCTURE_FAILURE], None),
+    "nor does a reply that the response broke": ([make_verdict(0.5), ABSTENTION, RESPONSE_FAILURE], None),
     "nobody votes": ([ABSTENTION] * 3, None),
     "one alone": ([make_verdict(0.25)], 0.25),
     "a majority for nothing": ([make_verdict(0.0), make_verdict(0.0), make_verdict(1.0)], 0.0),
@@ -97,12 +117,35 @@ VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
 
 
 @pytest.mark.parametrize(("given", "value"), VOTES.values(), ids=VOTES)
-def test_more_than_half_of_all_judges_must_agree(given: Sequence[Verdict], value: float | None) -> None:
+def test_more_than_half_of_the_predictions_left_must_agree(given: Sequence[Verdict], value: float | None) -> None:
     reward = reward_of_samples(*given)
     assert reward.value == value
     assert reward.coverage == (0.0 if value is None else 1.0)
     divided = value is None and any(one.status == "ok" for one in given)
     assert diagnostics(reward)["without a majority"] == float(divided)
+
+
+OF_ALL: Mapping[str, float | None] = {
+    "all agree": 0.5,
+    "two of three": 0.5,
+    "two of two left": 0.5,
+    "one alone is left": None,
+    "who abstains leaves as well": None,
+    "three of five, two fail": 0.5,
+    "a failure keeps its seat": None,
+    "one alone": 0.25,
+}
+
+
+@pytest.mark.parametrize(("case", "value"), OF_ALL.items(), ids=OF_ALL)
+def test_by_the_vote_of_all_seats_they_must_be_more_than_half_of_all(case: str, value: float | None) -> None:
+    assert reward_of_samples(*VOTES[case][0], vote="all-seats").value == value
+
+
+def test_the_vote_is_part_of_the_decision_so_that_rescoring_changes_it_without_requests() -> None:
+    first, other = plan("ann"), plan("ann", panel={"vote": "all-seats"})
+    assert (first.survey, first.decision == other.decision) == (other.survey, False)
+    assert "panel" in DECISION_KEYS
 
 
 votes = st.sampled_from(
@@ -117,19 +160,29 @@ votes = st.sampled_from(
 )
 
 
-@given(st.lists(votes, min_size=2, max_size=5), st.randoms(use_true_random=False))
-def test_the_majority_is_of_confident_judges_in_any_order(given: list[Verdict], random: Any) -> None:
-    of = PLANS[len(given)]
+@given(
+    st.sampled_from(["discard-first", "all-seats"]),
+    st.lists(votes, min_size=2, max_size=5),
+    st.randoms(use_true_random=False),
+)
+def test_the_majority_is_of_confident_judges_in_any_order(vote: str, given: list[Verdict], random: Any) -> None:
+    of = PLANS[vote, len(given)]
     reward = compute_reward(of, {question_id("ann"): given})
     counted = [one.score for one in given if one.status == "ok" and (one.confidence or 0) >= 0.8]
-    winners = [score for score in set(counted) if 2 * counted.count(score) > len(given)]
+    failed = sum(one.status == "failed" for one in given)
+    seats = {"discard-first": len(counted) + failed, "all-seats": len(given)}[vote]
+    winners = [score for score in set(counted) if 2 * counted.count(score) > seats]
     assert reward.value == (winners[0] if winners else None)
     turned = list(given)
     random.shuffle(turned)
     assert compute_reward(of, {question_id("ann"): turned}).value == reward.value
 
 
-PLANS = {size: plan("ann", samples=size, failure={"min_coverage": 0.0}) for size in range(2, 6)}
+PLANS = {
+    (vote, size): plan("ann", samples=size, panel={"vote": vote}, failure={"min_coverage": 0.0})
+    for vote in ("discard-first", "all-seats")
+    for size in range(2, 6)
+}
 
 
 def test_without_a_majority_there_is_no_credit_but_a_wider_range() -> None:
@@ -147,13 +200,47 @@ def test_unconfident_verdicts_are_discarded_and_counted() -> None:
     assert (reward.counts.total, reward.counts.judged) == (3, 3)
 
 
-def test_a_discarded_verdict_still_counts_in_the_size_of_the_panel() -> None:
-    reward = reward_of_samples(make_verdict(0.5), make_verdict(1.0, 0.5), make_verdict(1.0, 0.5))
-    assert (reward.value, diagnostics(reward)["discarded"], diagnostics(reward)["without a majority"]) == (
-        None,
-        2.0,
-        1.0,
-    )
+def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failure_rule() -> None:
+    of = plan("ann", "bob", failure={"min_coverage": 0.5})
+    verdicts = {question_id("ann"): [UNSURE] * 3, question_id("bob"): [make_verdict(0.5)] * 3}
+    reward = compute_reward(of, verdicts)
+    assert (reward.value, reward.status, reward.coverage, reward.range) == (0.25, "degraded", 0.5, (0.25, 0.75))
+    assert reward.notes == ("0.5 of the weight was judged; the rest counts as the conservative rule says",)
+
+
+@pytest.mark.parametrize(
+    ("given", "vote", "text"),
+    [
+        (
+            (make_verdict(0.5), UNSURE, make_verdict(0.5)),
+            "discard-first",
+            "3 predictions, 1 discarded for low confidence; 2 of the 2 left for 0.5",
+        ),
+        (
+            (make_verdict(0.5), UNSURE, UNSURE),
+            "all-seats",
+            "3 predictions, 2 discarded for low confidence; no majority of all 3, so there is no prediction, and the "
+            "conservative rule says how that counts",
+        ),
+        (
+            (UNSURE, UNSURE, UNSURE),
+            "discard-first",
+            "3 predictions, all discarded for low confidence; none is left, so there is no prediction, and the "
+            "conservative rule says how that counts",
+        ),
+        (
+            (make_verdict(0.5), ABSTENTION, INFRASTRUCTURE_FAILURE),
+            "discard-first",
+            "3 predictions, none discarded for low confidence, 1 abstained, 1 failed; no majority of the 2 left (a "
+            "failed one keeps its seat), so there is no prediction, and the conservative rule says how that counts",
+        ),
+    ],
+)
+def test_the_vote_is_explained_in_words(given: Sequence[Verdict], vote: str, text: str) -> None:
+    of = plan("ann", "bob", panel={"vote": vote}, failure={"min_coverage": 0.0})
+    trace = explained_trace(of, {question_id("ann"): given, question_id("bob"): given})
+    (line,) = [line for line in trace.explain(of).sentences() if "vote on" in line]
+    assert line == f"  {JUDGE}: vote on quality of ann, quality of bob: {text}."
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])
@@ -392,7 +479,7 @@ def test_a_panel_of_an_inconsistent_model() -> None:
     (trace,), bodies = score_with(script, judge_use(JUDGE, samples=3), about)
     assert (trace.reward.value, len(bodies)) == (1.0, 3)
     (trace,), _ = score_with(replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about)
-    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)
+    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)  # 5 against 2
     heedless = {"panel": {"min_confidence": 0.0}}
     (trace,), _ = score_with(
         replying_values(5, 2, 5, confidence=(90, 90, 70)), judge_use(JUDGE, samples=3), about, **heedless

@@ -336,9 +336,11 @@ inputs = strategy(
     questions=lists_of(ids),
     weights=lists_of(numbers),
     reduce=optional(one_of("mean", "min", "max", "majority")),
+    vote=one_of("discard-first", "all-seats"),
     min_confidence=units,
     input_weight=positives,
     if_skipped=one_of("left-out", "zero"),
+    reviewer=optional(ids),
 )
 specs = strategy(
     schema.ComponentSpec,
@@ -465,6 +467,7 @@ panel_configs = strategy(
     schema.PanelConfig,
     min_confidence=units,
     reduce=one_of("mean", "min", "max", "majority"),
+    vote=one_of("discard-first", "all-seats"),
     if_skipped=optional(one_of("left-out", "zero")),
 )
 annotation_configs = strategy(schema.AnnotationConfig, domain=names, votes=st.integers(1, 15), batch=st.integers(1, 64))

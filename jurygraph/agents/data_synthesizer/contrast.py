@@ -20,13 +20,14 @@ class Contrast(Combiner):
 
     Inputs come in pairs: `NAME` has questions about the responses, and `NAME-of-…` the same about their contrasts; each
     pair is weighted by the weight of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
-    the rule for unjudged values: 0 for a gain. If no contrast could be made, the component is absent and nothing is
-    gained. Figures: the number of judged `pairs`, and the margin of each, in the order of the variants' ids: above 0 if
-    it was ranked correctly.
+    the rule for unjudged values: 0 for a gain. If no contrast could be made, there is nothing to rank: the component
+    does not apply, and nothing is gained. Figures: the number of judged `pairs`, and the margin of each, in the order
+    of the variants' ids: above 0 if it was ranked correctly.
     """
 
     name = "contrast"
     needs_all_columns = True
+    if_skipped = "left-out"
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)

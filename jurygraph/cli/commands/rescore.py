@@ -98,7 +98,13 @@ def _learned_json(result: LearnedPanel) -> dict[str, Any]:
         for name, quality in result.judges.items()
     }
     digest = None if result.confusions is None else result.confusions.digest
-    return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.warnings)}
+    return {
+        "confusions": digest,
+        "responses": result.responses,
+        "units": result.units,
+        "judges": judges,
+        "warnings": list(result.warnings),
+    }
 
 
 def _learned_tables(learned: Mapping[str, LearnedPanel]) -> Iterator[str]:
@@ -107,7 +113,8 @@ def _learned_tables(learned: Mapping[str, LearnedPanel]) -> Iterator[str]:
     for component, result in learned.items():
         if result.confusions is not None:
             yield ""
-            yield escape_line(f"{component}: learned from {result.responses} responses")
+            units = "" if result.units == result.responses else f", {result.units} with each reviewer"
+            yield escape_line(f"{component}: learned from {result.responses} responses{units}")
             rows = [
                 [name, format_interval(q.accuracy, *q.accuracy_interval), q.leniency, q.strictness, q.labels]
                 for name, q in result.judges.items()

@@ -25,7 +25,6 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import count_discarded
 from jurygraph.runs.tables import question_scores, to_text
 from jurygraph.schema import Trace
-from jurygraph.schema.verdict import NO_VARIANT
 
 T = TypeVar("T")
 _TEXTS: Mapping[str, Callable[[TraceOutline], Any]] = {
@@ -94,7 +93,7 @@ class Selection(NamedTuple):
         agents: dict[str, None] = {}
         for one in (one for group in read_groups(run) for one in group.traces):
             agents |= {one.agent: None} if one.agent else {}
-            states = (None, one.status, "gated") if _is_gated(one) else (None, one.status)
+            states = (None, one.status, "gated") if one.gates else (None, one.status)
             if self.agent in (None, one.agent) and self.status in states:
                 yield one
         if self.agent is not None and self.agent not in agents:
@@ -207,9 +206,4 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
 
 
 def _describe_status(one: TraceOutline) -> str:
-    return f"{one.status}, gated" if _is_gated(one) else one.status
-
-
-def _is_gated(one: TraceOutline) -> bool:
-    """Return True if a gate changed the reward; `no-variant` is none."""
-    return any(name != NO_VARIANT for name in one.gates)
+    return f"{one.status}, gated" if one.gates else one.status

@@ -120,7 +120,7 @@ def format_component(value: float | None, is_filled_in: bool) -> str:
 
 
 def format_counts(judged: int, gated: Mapping[str, int], abstained: int, failed: int, not_applicable: int) -> str:
-    """Format the numbers of verdicts as summands; scores `gated` by a gate, or by no-variant, are not judged."""
+    """Format the numbers of verdicts as summands; scores set by a gate (`gated`) are not judged."""
     by_gate = "".join(f" + {count} set by {name}" for name, count in sorted(gated.items()))
     return f"{judged} judged{by_gate} + {abstained} abstained + {failed} failed + {not_applicable} not applicable"
 

@@ -19,6 +19,8 @@ from jurygraph.explanation.notes import (
     example_details,
     material_lines,
     origin_lines,
+    panel_lines,
+    vote_lines,
 )
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
 from jurygraph.runs.run import Run
@@ -38,7 +40,7 @@ def trace_lines(
 
     `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
     """
-    trace = explanation.trace
+    trace, rule = explanation.trace, explanation.decision.rule
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
@@ -48,6 +50,8 @@ def trace_lines(
         *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
+        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in panel_lines(one)),
+        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
         "",
@@ -114,7 +118,7 @@ def _reward_lines(explanation: ExplainedTrace) -> list[str]:
 def _parts_line(one: ExplainedTerm) -> str:
     """Return the parts of a component, with a dash for an input that does not apply, and how its graph was used."""
     rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
-    shown = ", ".join(f"{part} {'*' * (part in one.unjudged)}{format_number(value)}" for part, value in rows)
+    shown = ", ".join(f"{part} {'*' * one.is_unjudged_part(part)}{format_number(value)}" for part, value in rows)
     inference = "" if one.inference is None else f"; {one.inference}"
     return f"{escape_line(one.term.name)} consists of {escape_line(shown)}{inference}"
 

@@ -66,7 +66,7 @@ class ReviewerJudge(Evaluator):
         shots: int = 5,
         choice: str = "balanced",
         seed: int = 0,
-        samples: int = 1,
+        samples: int = 3,
         shrinkage: float = 0.0,
         profile: Profile = "full",
     ) -> None:

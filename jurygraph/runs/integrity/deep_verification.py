@@ -32,7 +32,7 @@ from jurygraph.runs.store.folder import LEDGER
 from jurygraph.runs.store.header import ModelIdentity
 from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Trace
-from jurygraph.schema.verdict import WORST_CASE_REASONS
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
 _COMPARED = (
     "responses sample evaluator version layer subject score status met native scale confidence reason evidence failure "
@@ -226,7 +226,7 @@ class _Verifier:
         Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between
         versions and have no version of their own.
         """
-        is_gated = stored.gated_by in WORST_CASE_REASONS or recomputed.gated_by in WORST_CASE_REASONS
+        is_gated = not {stored.gated_by, recomputed.gated_by}.isdisjoint((NO_VARIANT, *RESPONSE_GATES))
         is_compared = is_gated and self._run.header.jurygraph == version("jurygraph")
         return not is_compared and self._jury.evaluators[recomputed.evaluator].uses_model
 

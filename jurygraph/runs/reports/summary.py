@@ -74,7 +74,7 @@ class FailureRow:
 @dataclass
 class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair is in two traces and counts once.
-    A score without a judgement is `gated`, by the response gate or `no-variant` that set it, and not `judged`.
+    A score without a judgement is `gated`, by the response gate that set it, and not `judged`.
 
     `discarded` are the judged verdicts that components discarded for low confidence, by component. `lowest` is the id
     of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the `canaries` are

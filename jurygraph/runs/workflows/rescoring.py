@@ -25,7 +25,7 @@ from jurygraph.decision.recipe import STAKEHOLDERS, build_decision, check_recipe
 from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.panel import ConsensusOfJudges, level_values, nearest_level, to_confusions
+from jurygraph.judges.panel import ConsensusOfJudges, judge_name, level_values, nearest_level, to_confusions
 from jurygraph.runs.integrity.recomputation import Combiners, recompute_rewards
 from jurygraph.runs.outline import StoredGroup, TraceOutline, read_groups
 from jurygraph.runs.run import ProgressCallback, Run
@@ -180,8 +180,13 @@ def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[
     return decision_for
 
 
-Vote = tuple[str, str, int]
-"""A judge's verdict on a response: the response, the judge, and the index of the level."""
+class JudgeVote(NamedTuple):
+    """A judge's verdict on a response: the reviewer whom its panel predicts, or "", and the index of the level."""
+
+    response: str
+    reviewer: str
+    judge: str
+    level: int
 
 
 @dataclass(frozen=True)
@@ -189,13 +194,15 @@ class LearnedPanel:
     """A config for re-scoring with the learned confusion matrices of a panel, and the quality of its judges by name.
 
     Where the panel is too small, `confusions` is None and `judges` is empty, `config` uses the majority vote, and
-    `warnings`, of one sentence each, has the reason. `responses` is the number of judged responses.
+    `warnings`, of one sentence each, has the reason. `responses` is the number of judged responses, and `units` that of
+    the truths they are judged on: one for each response and reviewer, if the panels are of reviewers.
     """
 
     config: Config
     confusions: Confusions | None
     judges: dict[str, AnnotatorQuality]
     responses: int
+    units: int
     warnings: tuple[str, ...]
 
 
@@ -213,7 +220,7 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without = _with_params(config, component, params)
     levels: list[float] = []
-    votes: list[Vote] = []
+    votes: list[JudgeVote] = []
     combiners = load_combiners(config_without, run.header.evaluators.values())
     decision_for = task_decisions(run, config_without, combiners)
     for group in read_groups(run):
@@ -227,16 +234,20 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     return _fit(config_without, component, votes, levels)
 
 
-def _fit(config: Config, component: str, votes: list[Vote], levels: Sequence[float]) -> LearnedPanel:
-    response, judge, level = (list(column) for column in zip(*sorted(votes), strict=True))
-    fitted = consensus.fit(response, judge, level, classes=range(len(levels)))
+def _fit(config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]) -> LearnedPanel:
+    """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
+    ordered, responses = sorted(votes), len({vote.response for vote in votes})
+    units = [f"{vote.response}@{vote.reviewer}" if vote.reviewer else vote.response for vote in ordered]
+    judges, labels = [vote.judge for vote in ordered], [vote.level for vote in ordered]
+    fitted = consensus.fit(units, judges, labels, classes=range(len(levels)))
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
-        return LearnedPanel(config, None, {}, len(fitted.items), (reason,))
+        return LearnedPanel(config, None, {}, responses, len(fitted.items), (reason,))
     confusions = to_confusions(fitted, levels)
     params = {**config.components[component].params, "confusions": confusions.model_dump(mode="json")}
-    judges = {str(name): quality for name, quality in fitted.annotators().items()}
-    return LearnedPanel(_with_params(config, component, params), confusions, judges, len(fitted.items), fitted.warnings)
+    qualities = {str(name): quality for name, quality in fitted.annotators().items()}
+    learned = _with_params(config, component, params)
+    return LearnedPanel(learned, confusions, qualities, responses, len(fitted.items), fitted.warnings)
 
 
 def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -> Config:
@@ -244,16 +255,19 @@ def _with_params(config: Config, component: str, params: dict[str, JsonValue]) -
     return config.model_copy(update={"components": {**config.components, component: changed}})
 
 
-def _votes(group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
+def _votes(group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule: str) -> Iterator[JudgeVote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.response_id for trace in group.traces)
     table = build_table(outline.questions, names, group.verdicts(outline))
     levels = level_values(spec.params)
-    for judge, use in spec.inputs.items():
-        cells = table.score_matrix(use, rule, spec.direction, "counted")
-        level = nearest_level(cells.value, levels)
-        for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
-            yield f"{group.record.key}/{names[row]}", judge, int(level[row, column])
+    panels: Any = spec.params.get("panels", {"": list(spec.inputs)})
+    for reviewer, inputs in panels.items():
+        for key in inputs:
+            use = spec.inputs[key]
+            cells = table.score_matrix(use, rule, spec.direction, "counted")
+            level, judge = nearest_level(cells.value, levels), judge_name(key, use.reviewer)
+            for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
+                yield JudgeVote(f"{group.record.key}/{names[row]}", reviewer, judge, int(level[row, column]))
 
 
 def apply_settings(config: Config, settings: Iterable[str]) -> Config:

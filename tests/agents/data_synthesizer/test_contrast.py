@@ -140,7 +140,9 @@ def test_a_failed_judgement_of_a_contrast_is_no_credit_and_stays_open() -> None:
 def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_failure() -> None:
     (trace,) = score_responses(CONFIG, task(), response("r", judge=1.0, versions=[]))
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
-    assert trace.reward.diagnostics == {"enhanced": {"pairs": 0.0}}
+    assert trace.reward.components == {"enhanced": None, "judge": 1.0, "second": None}
+    verdicts = {verdict.question: (verdict.status, verdict.score) for verdict in trace.verdicts}
+    assert verdicts == {"judge": ("ok", 1.0), "second": ("not_applicable", None)}
 
 
 def test_without_contrasts_a_penalty_counts_in_full() -> None:
@@ -149,11 +151,12 @@ def test_without_contrasts_a_penalty_counts_in_full() -> None:
         "evaluators": [evaluator_use("judge", audience="criterion", material="versions")],
         "derivers": ["tests.graphs.scripted:Versions"],
     }
-    (trace,) = score_responses(config, task(criterion("good"), criterion("bad", -1.0)), response("r", versions=[]))
-    assert {v.subject: (v.score, v.gated_by) for v in trace.verdicts} == {
-        "good": (0.0, "no-variant"),
-        "bad": (1.0, "no-variant"),
-    }
+    about = task(criterion("good"), criterion("bad", -1.0))
+    (trace,) = score_responses(config, about, response("r", versions=[]))
+    assert {(v.status, v.score, v.gated_by) for v in trace.verdicts} == {("not_applicable", None, "no-variant")}
+    assert (trace.reward.value, trace.reward.parts["rubric"]) == (-1.0, {"good": 0.0, "bad": 1.0})
+    (excused,) = score_responses(config | {"rubric": {"if_skipped": "left-out"}}, about, response("r", versions=[]))
+    assert (excused.reward.value, excused.reward.components) == (None, {"rubric": None})
 
 
 def test_an_evaluator_of_groups_cannot_judge_contrasts() -> None:

@@ -189,6 +189,90 @@ def test_other_responses_do_not_change_the_value(rows: list[dict[str, list[float
     assert COMBINER.combine(together, params).value.tolist() == alone
 
 
+# Judges who predict different reviewers
+
+REVIEWERS = {"a/x": "ann", "a/y": "bob", "b/x": "ann", "b/y": "bob", "liar": None}
+"""Whom each question predicts: the judges `a` and `b` ann and bob, the liar nobody in particular."""
+SPLIT = ("a@ann", "a@bob", "b@ann", "b@bob", "liar")
+
+
+def judges_of_reviewers() -> dict[str, ComponentInput]:
+    both = {name: ComponentInput(questions=(f"{name}/x", f"{name}/y"), weights=(1.0, 1.0)) for name in "ab"}
+    return {**both, **inputs("liar")}
+
+
+def freeze_panels(**params: Any) -> dict[str, Any]:
+    return COMBINER.freeze(COMBINER.arrange_inputs(judges_of_reviewers(), REVIEWERS, params), params)
+
+
+votes_of_reviewers = st.fixed_dictionaries(
+    dict.fromkeys(SPLIT, st.lists(st.sampled_from([*LEVELS, None]), min_size=1, max_size=2))
+)
+
+
+@given(
+    votes_of_reviewers, st.sampled_from([{"confusions": KNOWN}, {"levels": list(LEVELS)}]), st.sampled_from([0.0, 1.0])
+)
+def test_each_reviewer_has_a_panel_and_the_value_is_their_mean(
+    votes: dict[str, list[float | None]], params: dict[str, Any], fill: float
+) -> None:
+    """Also where votes are missing: each panel counts them as the worst for itself. The liar votes in every panel."""
+    made = COMBINER.combine(score_matrices(votes, fill), freeze_panels(**params))
+    alone = {
+        reviewer: COMBINER.combine(
+            score_matrices({"a": votes[f"a@{reviewer}"], "b": votes[f"b@{reviewer}"], "liar": votes["liar"]}, fill),
+            freeze_params("a", "b", "liar", **params),
+        )
+        for reviewer in ("ann", "bob")
+    }
+    assert {name: part[0] for name, part in made.parts.items()} == {name: one.value[0] for name, one in alone.items()}
+    assert made.value[0] == pytest.approx((alone["ann"].value[0] + alone["bob"].value[0]) / 2)
+    for name, one in alone.items():
+        for figure, values in one.diagnostics.items():
+            np.testing.assert_array_equal(made.diagnostics[f"{figure} of {name}"], values)
+
+
+def test_reviewers_who_differ_stay_apart_and_are_one_truth_only_if_pooled() -> None:
+    """Ann's judges agree on 1, bob's on 0: that is no ambiguity of one truth."""
+    says = {"a@ann": [1.0], "b@ann": [1.0], "a@bob": [0.0], "b@bob": [0.0]}
+    per_reviewer = freeze_panels(confusions=KNOWN)
+    votes = score_matrices({**says, "liar": [0.5]})
+    made = COMBINER.combine(votes, per_reviewer)
+    assert made.parts["ann"][0] > 0.9
+    assert made.parts["bob"][0] < 0.1
+    pooled = freeze_panels(confusions=KNOWN, pool=True)
+    assert ("panels" in pooled, pooled["pool"]) == (False, True)
+    both = COMBINER.combine(score_matrices({"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]}), pooled)
+    assert both.value[0] == value(
+        {"a": [1.0, 0.0], "b": [1.0, 0.0], "liar": [0.5]}, freeze_params("a", "b", "liar", confusions=KNOWN)
+    )
+    assert both.diagnostics["ambiguity"][0] > made.diagnostics["ambiguity of ann"][0]
+
+
+def test_a_reviewer_of_whom_nothing_applies_is_no_part_and_does_not_count() -> None:
+    arranged = COMBINER.arrange_inputs({"a": judges_of_reviewers()["a"]}, REVIEWERS, {})
+    votes = score_matrices({"a@ann": [1.0], "a@bob": [0.0]})
+    votes["a@bob"].applicable[:] = False
+    made = COMBINER.combine(votes, COMBINER.freeze(arranged, {}))
+    assert (made.value[0], made.parts["ann"][0], np.isnan(made.parts["bob"][0])) == (1.0, 1.0, True)
+
+
+def test_an_input_that_cannot_be_read_as_one_vote_is_refused() -> None:
+    two = {"a": ComponentInput(questions=("a/depth", "a/reach"), weights=(1.0, 1.0))}
+    wrong = (
+        "input 'a' asks 'a/depth' and 'a/reach' about {}, and the votes of a consensus are on one question; name one"
+    )
+    for reviewer, whom in (("ann", "what 'ann' would say"), (None, "the same response")):
+        for params in ({}, {"pool": True}):
+            with pytest.raises(PlanError, match=wrong.format(whom)):
+                COMBINER.arrange_inputs(two, dict.fromkeys(("a/depth", "a/reach"), reviewer), params)
+    with pytest.raises(PlanError, match=r"params\.pool is 'yes'; write true"):
+        COMBINER.arrange_inputs(inputs("a"), {"a": None}, {"pool": "yes"})
+    for names, reviewers in ((("ann", "b"), {"ann": None, "b": "ann"}), (("b", "b@ann"), {"b": "ann", "b@ann": None})):
+        with pytest.raises(PlanError, match="has the name of a reviewer, or of a judge of one; rename it"):
+            COMBINER.arrange_inputs(inputs(*names), reviewers, {})
+
+
 class TestFreezing:
     def test_levels_are_classes_in_the_unit_interval_or_evenly_spaced(self) -> None:
         assert freeze_params("a", confusions=KNOWN)["levels"] == list(LEVELS)
@@ -209,7 +293,7 @@ class TestFreezing:
             ({"levels": [0]}, "two numbers or more"),
             ({"levels": [0, 2]}, r"in \[0, 1\]"),
             ({"levels": "01"}, "params.levels is '01'"),
-            ({"level": [0, 1]}, "takes no parameter 'level'; there are confusions, levels"),
+            ({"level": [0, 1]}, "takes no parameter 'level'; there are confusions, levels, pool"),
             ({"confusions": KNOWN, "levels": [0, 1]}, "2 levels for 3 classes"),
             ({"confusions": "known.json"}, "names 'known.json', which was not read"),
             ({"levels": [False, True]}, "params.levels is"),

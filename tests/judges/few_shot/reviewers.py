@@ -69,8 +69,8 @@ def load_history(ratings: Sequence[Mapping[str, Any]], dimensions: Mapping[str, 
 
 
 def judge_use(kind: str, **params: Any) -> dict[str, Any]:
-    """Return a judge as a config names it, without the params that a judge without examples does not take."""
-    return {"use": kind, "params": {"dimensions": QUALITY, **params}}
+    """Return a judge as a config names it, with one sample of each question."""
+    return {"use": kind, "params": {"dimensions": QUALITY, "samples": 1, **params}}
 
 
 def task(*reviewers: str, **fields: Any) -> Task:
@@ -83,8 +83,8 @@ def response(text: str = JUDGED_TEXT, name: str = "r") -> Response:
 
 
 def judge(kind: str, ratings: Sequence[Mapping[str, Any]] = (), **params: Any) -> ReviewerJudge:
-    """Return a judge with a history that has no file."""
-    defaults = {"dimensions": QUALITY, **params}
+    """Return a judge with a history that has no file, which takes one sample of each question."""
+    defaults = {"dimensions": QUALITY, "samples": 1, **params}
     if kind == "zero-shot":
         return ZeroShot(**defaults)
     made = {"aggregate": Aggregate, "personalized": Personalized}[kind]

@@ -179,3 +179,101 @@ def test_impossible_learning_is_refused(project: Path, arguments: list[str], wro
     assert ended.code == 2
     assert wrong in ended.err
     assert not (project / "never").exists()
+
+
+# Judges who predict different reviewers
+
+PREDICTING = """
+import random
+
+import jurygraph as jg
+
+
+def judge(name, right):
+    def says(task, response):
+        truth = int(response.text[["ann", "bob"].index(task.member)])
+        draw = random.Random(f"{name} {task.member} {response.text}")
+        return [0.0, 0.5, 1.0][truth if draw.random() < right else draw.randrange(3)]
+
+    says.__name__ = name
+    return jg.evaluator(layer="check", audience="reviewer")(says)
+
+
+def anybody(task, response):
+    return [0.0, 0.5, 1.0][int(response.text[0])]
+
+
+first, second, third = judge("first", 0.85), judge("second", 0.75), judge("third", 0.65)
+anybody = jg.evaluator(layer="check")(anybody)
+"""
+PANELS = """
+evaluators: [predicting:first, predicting:second, predicting:third, predicting:anybody]
+components:
+  reviewers:
+    combiner: consensus
+    inputs: {first: predicting.first, second: predicting.second, third: predicting.third, anybody: predicting.anybody}
+    params: {levels: [0, 0.5, 1]}
+reward: {reviewers: 1.0}
+"""
+
+
+@pytest.fixture(scope="module")
+def panels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with judges of two reviewers whose truths are independent, and one judge of nobody in particular."""
+    folder, draw = tmp_path_factory.mktemp("panels"), random.Random(1)
+    (folder / "predicting.py").write_text(PREDICTING, encoding="utf-8")
+    (folder / "jury.yaml").write_text(PANELS, encoding="utf-8")
+    texts = [f"{draw.randrange(3)}{draw.randrange(3)} t{task}" for task in range(TASKS)]
+    tasks = [
+        {"id": f"t{task}", "query": "q", "reviewers": ["ann", "bob"], "responses": [{"id": f"t{task}/r", "text": text}]}
+        for task, text in enumerate(texts)
+    ]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(one) + "\n" for one in tasks), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        assert run_process("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        learned = run_process(
+            "rescore", "run", "--out", "learned", "--learn", "reviewers", "--artifact", "a.json", "--json"
+        )
+        assert learned.code == 0, learned.err
+        (folder / "told.json").write_text(learned.out, encoding="utf-8")
+    return folder
+
+
+def test_the_matrices_of_judges_are_learned_over_responses_with_each_reviewer(panels: Path) -> None:
+    before, after = read_rewards(panels / "run"), read_rewards(panels / "learned")
+    votes = [
+        (f"{name}@{reviewer}", verdict["evaluator"].rpartition(".")[2], int(2 * verdict["score"]))
+        for name, trace in before.items()
+        for verdict in trace["verdicts"]
+        for reviewer in ([verdict["reviewer"]] if verdict["reviewer"] else ["ann", "bob"])
+    ]
+    fitted = consensus.fit(*zip(*votes, strict=True), n_classes=3)  # type: ignore[arg-type]
+    credit = dict(zip(map(str, fitted.items), fitted.credit(), strict=True))
+    for name, trace in after.items():
+        own = {reviewer: credit[f"{name}@{reviewer}"] for reviewer in ("ann", "bob")}
+        assert trace["reward"]["parts"]["reviewers"] == pytest.approx(own, abs=1e-6)
+        assert trace["reward"]["value"] == pytest.approx(sum(own.values()) / 2, abs=1e-6)
+    told = json.loads((panels / "told.json").read_text(encoding="utf-8"))["learned"]["reviewers"]
+    assert (told["responses"], told["units"]) == (TASKS, 2 * TASKS)
+    assert told["judges"]["first"]["accuracy"] > told["judges"]["third"]["accuracy"]
+    assert sorted(json.loads((panels / "a.json").read_text(encoding="utf-8"))["annotators"]) == sorted(told["judges"])
+
+
+def test_explain_says_whose_panels_there_are_and_what_pooling_assumes(
+    panels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(panels)
+    for command in ("explain", "show"):
+        text = run_process(command, panels / "run", "--response", "t0/r").out
+        assert "reviewers: a panel for each of ann, bob, with the judges anybody, first, second, third; " in text
+    done = run_process(
+        "rescore", panels / "run", "--out", panels / "pooled", "--set", "components.reviewers.params.pool=true"
+    )
+    assert done.code == 0, done.err
+    for command in ("explain", "show"):
+        text = run_process(command, panels / "pooled", "--response", "t0/r").out
+        assert "all votes are taken to be on one truth that all reviewers share" in text
+    before, pooled = read_rewards(panels / "run"), read_rewards(panels / "pooled")
+    assert any(before[name]["reward"]["value"] != one["reward"]["value"] for name, one in pooled.items())

@@ -1,0 +1,73 @@
+"""Majority votes of a question's samples: how many predictions there were, which of them left, and what won."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jurygraph.messages import format_plain
+from jurygraph.schema import ComponentInput, RecordedVerdict
+from jurygraph.schema.verdict import RESPONSE_GATES
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The vote on one question: numbers of `predictions`, of those without a vote, and of `seats`.
+
+    `leading` is the value with the most votes, which are `votes`; 0 without any.
+    """
+
+    predictions: int
+    discarded: int
+    abstained: int
+    failed: int
+    seats: int
+    leading: float
+    votes: int
+
+    @property
+    def is_decided(self) -> bool:
+        """Return True if more than half of the seats voted for one value."""
+        return 2 * self.votes > self.seats
+
+    def describe(self, rule: str) -> str:
+        """Describe the vote in words; `rule` is the failure rule, by which a question without a majority counts."""
+        discarded = "all" if self.discarded == self.predictions else self.discarded or "none"
+        lost = [f"{discarded} discarded for low confidence"]
+        lost += [f"{self.abstained} abstained"] if self.abstained else []
+        lost += [f"{self.failed} failed"] if self.failed else []
+        has_left = self.seats < self.predictions
+        seats = f"the {self.seats} left" if has_left else f"all {self.seats}"
+        seats += " (a failed one keeps its seat)" if self.failed else ""
+        if self.is_decided:
+            result = f"{self.votes} of {seats} for {format_plain(self.leading)}"
+        else:
+            problem = f"no majority of {seats}" if self.seats else "none is left"
+            result = f"{problem}, so there is no prediction, and the {rule} rule says how that counts"
+        return f"{self.predictions} predictions, {', '.join(lost)}; {result}"
+
+
+def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput) -> Tally:
+    """Return the tally of a question's verdicts that apply, with their scores as they count for the response."""
+    voting = [
+        score
+        for verdict, score in zip(verdicts, scores, strict=True)
+        if score is not None and not is_discarded(verdict, use.min_confidence)
+    ]
+    failed = sum(map(_keeps_seat, verdicts))
+    seats = len(voting) + failed if use.vote == "discard-first" else len(verdicts)
+    ((leading, votes),) = Counter(voting).most_common(1) or [(0.0, 0)]
+    discarded = sum(is_discarded(verdict, use.min_confidence) for verdict in verdicts)
+    abstained = len(verdicts) - len(voting) - discarded - failed
+    return Tally(len(verdicts), discarded, abstained, failed, seats, leading, votes)
+
+
+def _keeps_seat(verdict: RecordedVerdict) -> bool:
+    """Return True if a verdict is missing for another reason than that its judge cannot tell."""
+    is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
+    return verdict.status == "failed" or (verdict.status == "abstained" and is_infrastructure)
+
+
+def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
+    """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
+    confidence = 1.0 if verdict.confidence is None else verdict.confidence
+    return verdict.status == "ok" and verdict.gated_by not in RESPONSE_GATES and confidence < required_confidence
