@@ -22,6 +22,7 @@ from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Unit
 
 MAX_QUOTES = 3
+CANNOT_TELL = "the judge cannot tell"
 _WEIGHTS_HINT = "give a tuple with a number above 0 for each part"
 Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]
 Reason = Annotated[str, Field(max_length=2000)]
@@ -80,6 +81,10 @@ class Form(Displayed, ABC):
     @abstractmethod
     def claims(self, answer: Any) -> Iterator[Claim]:
         """Yield the positive findings of the reply, which need a quotation from the response."""
+
+    def is_unknown(self, answer: Any) -> bool:
+        """Return True if the judge cannot tell, so that the item has no score; a form has no such answer by default."""
+        return False
 
     @abstractmethod
     def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
-from jurygraph.agents.judging.forms import Form, PartialCredit, Scale
+from jurygraph.agents.judging.forms import CANNOT_TELL, Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
 from jurygraph.display import Displayed
 from jurygraph.messages import require_type
@@ -48,7 +48,8 @@ async def judge_items(
 
     If the config's `safety.evidence` is on, every positive finding needs a quotation from the response: quotations from
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any becomes
-    a failed verdict of cause `response`. `compact` replies hold neither reasons nor quotations.
+    a failed verdict of cause `response`. An item of which the judge cannot tell abstains with the judge's reason.
+    `compact` replies hold neither reasons nor quotations.
     """
     reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
@@ -67,6 +68,10 @@ async def judge_items(
     verdicts = []
     for name, item in items.items():
         answer = getattr(result.value, name)
+        if item.form.is_unknown(answer):
+            abstained = Verdict.abstain(getattr(answer, "reason", "") or CANNOT_TELL)
+            verdicts.append(abstained.model_copy(update={"call": result.call.id}))
+            continue
         finding = Finding(name, item.form.measure(answer, result.reply, name), "")
         if not compact:
             claims, parts = tuple(item.form.claims(answer)), (answer, *(part for _, part in answer))

@@ -63,8 +63,8 @@ class LeaksFirst(BaseExampleSelector):
         return sorted(self._examples, key=lambda example: (example["score"] != SECRET, example["digest"]))
 
 
-CHOICES = ("balanced", "similar", f"{__name__}.{LeaksFirst.__name__}")
-CHOICE_NAMES = ("balanced", "similar", "leaks first")
+CHOICES = ("random", "balanced", "similar", f"{__name__}.{LeaksFirst.__name__}")
+CHOICE_NAMES = ("random", "balanced", "similar", "leaks first")
 every_choice = pytest.mark.parametrize("choice", CHOICES, ids=CHOICE_NAMES)
 
 
