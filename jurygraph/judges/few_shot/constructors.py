@@ -132,9 +132,7 @@ class ReviewerJudge(Evaluator):
                 raise ConfigError("history: was loaded without the two texts of its pairs; give it `pairs`")
             return history
         if self._both_orders and texts is None:
-            raise ConfigError(
-                "texts: both_orders swaps the two texts of an item; name a file with `first` and `second`"
-            )
+            raise ConfigError("texts: both_orders swaps two texts of an item; name a file with `first` and `second`")
         scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
         return ReviewerHistory.read(history, texts, columns, scales=scales, has_pairs=self._both_orders)
 

@@ -35,9 +35,10 @@ _MAX_NAMES = 8
 
 
 class Example(FrozenModel):
-    """A rated item as a judge may be shown it: the score and reason of a reviewer. Its `digest` covers all fields.
+    """A rated item as a judge may be shown it: the score and reason of a reviewer.
 
-    `swapped` is the text with its two parts in each other's place, if it is a pair that is judged in both orders.
+    `swapped` is the text with its two parts in each other's place, if it is a pair that is judged in both orders. The
+    `digest` covers all other fields, so that the draw is the same in one order and in both.
     """
 
     key: str
@@ -49,7 +50,7 @@ class Example(FrozenModel):
     score: Number
     text: str
     reason: str | None
-    swapped: str | None = Field(default=None, exclude_if=lambda swapped: swapped is None)
+    swapped: str | None = Field(default=None, exclude=True)
 
 
 class OmittedRatings(NamedTuple):
@@ -310,9 +311,14 @@ class ReviewerHistory:
 
     @cached_property
     def relations_digest(self) -> str:
-        """Digest of the relations by which an example can give a judged item away: items, groups and texts by name."""
+        """Digest of the relations by which an example can give a judged item away: items, groups and texts by name.
+
+        It covers the swapped texts of pairs, too, which no digest of an example does.
+        """
         kinds = self._items, self._groups, self._texts
-        return digest_of([[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds])
+        relations = [[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds]
+        swapped = [[example.digest, example.swapped] for example in self.examples] if self.has_pairs else None
+        return digest_of(relations if swapped is None else [relations, swapped])
 
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:
