@@ -79,6 +79,8 @@ def _example_value(schema: Any, definitions: Any, place: int = 1) -> Any:
     """Return a value for a schema: nine tenths of the range of a bounded number, else the place in its list."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].removeprefix("#/$defs/")]
+    if "anyOf" in schema:
+        return _example_value(schema["anyOf"][0], definitions, place)
     if "enum" in schema:
         return schema["enum"][min(place, len(schema["enum"])) - 1]
     match schema["type"]:

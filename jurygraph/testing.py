@@ -31,8 +31,9 @@ class ScriptedJudge(Displayed, Backend):
     request, of the second, and so on.
 
     An answer is True or False; a probability, or a value on the item's scale; booleans for its parts; a function of the
-    response's text that returns one of these; a mapping of fields of the reply itself; or a text, the whole reply,
-    valid or not. Quotations, and a reviewer's full confidence, are added where a judge needs them.
+    response's text that returns one of these; a mapping of fields of the reply itself, such as {"met": None,
+    "probability": None} where the judge cannot tell; or a text, the whole reply, valid or not. Quotations, and a
+    reviewer's full confidence, are added where a judge needs them.
 
     A request without an answer gives a failed verdict; closing the jury (the end of its `with` block) then raises
     ModelError. `requests` are all requests so far, in the order in which they arrived.
@@ -128,7 +129,8 @@ def _fill_in(fields: Mapping[str, Any], answer: Any, response: str) -> dict[str,
     if "met" in fields:
         filled |= {"met": answer >= 0.5, "probability": float(answer)}
     elif "value" in fields:
-        ends = {True: fields["value"]["maximum"], False: fields["value"]["minimum"]}
+        (bounds,) = (one for one in fields["value"].get("anyOf", [fields["value"]]) if "maximum" in one)
+        ends = {True: bounds["maximum"], False: bounds["minimum"]}
         filled["value"] = ends[answer] if isinstance(answer, bool) else answer
     else:
         parts = [name for name in fields if name.startswith("part_")]

@@ -80,12 +80,12 @@ def _item(name: str, schema: Mapping[str, Any], shown: Sequence[Shown]) -> Reply
     """What is said of one thing that is asked about, in the form that the schema states."""
     forms = schema["properties"]
     if "confidence" in forms:
-        return _predicted(forms["value"], shown)
+        return _predicted(*_ends(forms["value"]), shown)
     asked = _text_of(shown, "item", name)
     if "met" in forms:
         return _met_or_not(asked, _text_of(shown, "response"))
     if "value" in forms:
-        return _on_scale(asked, _text_of(shown, "response"), forms["value"]["minimum"], forms["value"]["maximum"])
+        return _on_scale(asked, _text_of(shown, "response"), *_ends(forms["value"]))
     raise Unscripted(f"no rule is for the form {sorted(forms)}")
 
 
@@ -109,6 +109,11 @@ def _lines(shown: Sequence[Shown], name: str) -> list[Any]:
 def _resolved(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = schema.get("$ref")
     return whole["$defs"][reference.rpartition("/")[2]] if reference else schema  # type: ignore[no-any-return]
+
+
+def _ends(value: Mapping[str, Any]) -> tuple[float, float]:
+    """The ends of a scale, on which a value may be null where a judge cannot tell."""
+    return next((one["minimum"], one["maximum"]) for one in value.get("anyOf", [value]) if "minimum" in one)
 
 
 # Criteria and wishes
@@ -167,12 +172,12 @@ def _step(number: int, text: str, facts: str) -> Reply:
 # What a reviewer would say
 
 
-def _predicted(value: Mapping[str, Any], shown: Sequence[Shown]) -> Reply:
+def _predicted(low: float, high: float, shown: Sequence[Shown]) -> Reply:
     response = _text_of(shown, "response")
     quotes = [line for line in response.splitlines() if line.strip()][:1]
     examples = [(one.text, _score(one)) for one in shown if one.name == "example"]
     if not examples:
-        middle = (value["minimum"] + value["maximum"] + 1) // 2
+        middle = (low + high + 1) // 2
         return {"reason": "By the script: no example is shown.", "quotes": quotes, "value": middle, "confidence": 85}
     score, alike = max(((one, _alike(text, response)) for text, one in examples), key=lambda found: found[1])
     reason = f"By the script: the nearest example agrees on {alike} of {len(SIGNS)} signs."
