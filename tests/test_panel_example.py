@@ -176,7 +176,7 @@ def test_reviewers_differ_and_their_judges_are_fused_by_consensus(whole: Mapping
 
 def test_the_careful_plan_is_the_best_and_talk_the_worst(whole: Mapping[str, Trace]) -> None:
     worth = {str(trace.agent): trace.reward.value or 0.0 for trace in whole.values()}
-    assert sorted(worth, key=worth.__getitem__) == ["talkative", "inventive", "terse", "lavish", "careful"]
+    assert sorted(worth, key=worth.__getitem__) == ["talkative", "inventive", "lavish", "terse", "careful"]
 
 
 # What must not matter, and what must stay
