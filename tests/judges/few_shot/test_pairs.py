@@ -18,6 +18,7 @@ from jurygraph.judges.few_shot.pairs import combine_orders, swap_texts
 from jurygraph.schema import Verdict
 from jurygraph.sources.ratings import read_pairs
 from tests.agents.judging import scripted_judge
+from tests.cli.conftest import Command, traces
 from tests.judges.few_shot.reviewers import (
     KINDS,
     WITH_EXAMPLES,
@@ -34,7 +35,7 @@ from tests.judges.few_shot.reviewers import (
     write_history,
 )
 from tests.models.judge_scripts import Script, response_in
-from tests.models.server import Answer, status
+from tests.models.server import Answer, run_server, status
 
 PREFERENCE: Mapping[str, Any] = {"preference": {"text": "Which is better.", "scale": [-1, 1]}}
 LONG, SHORT = prose(1001, 20), prose(1002, 6)
@@ -354,3 +355,34 @@ def test_both_orders_draw_the_examples_that_one_order_does(tmp_path: Path) -> No
     (one,), (both,) = params
     assert [one[pool] for pool in ("own", "others")] == [both[pool] for pool in ("own", "others")]
     assert one["relations"] != both["relations"]  # it covers what the texts are when they are swapped
+
+
+# From the dry run to the verification
+
+
+@pytest.mark.parametrize("shrinkage", [0, 2])
+def test_a_run_sends_what_the_dry_run_said_and_is_verified_deeply_and_not_sent_again(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, shrinkage: float
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    shelf = write_pairs(tmp_path, {"ann": (1, 0, 1, -1) * 3, "bob": (-1, 0, 1, 1) * 3})
+    params = {"dimensions": PREFERENCE, "shots": 2, "both_orders": True, "counts": True, "shrinkage": shrinkage}
+    use = judge_use("personalized", **shelf.params, **params)
+    (tmp_path / "jury.yaml").write_text(json.dumps({"evaluators": [use]}), encoding="utf-8")
+    line = {"id": "t", "query": "Write.", "reviewers": ["ann"], "responses": [pair().model_dump(mode="json")]}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    samples = use["params"].get("samples", 1)
+    with run_server(prefer_the_longer) as server:
+        score = ("score", "tasks.jsonl", "--out", "run", "--model", f"openai-compatible:{server.url}#tiny")
+        foretold = json.loads(run(*score, "--dry-run", "--json").out)["model"]["expected"]["calls"]
+        assert (foretold, server.count) == ((4 if shrinkage else 2) * samples, 0)
+        assert run(*score).code == 0
+        assert server.count == foretold
+        (trace,) = traces(run, tmp_path / "run")
+        assert {verdict["swap"]["swapped"] for verdict in trace["verdicts"]} == {1.0}
+        assert "judged in both orders: (0.0000 + 1 - 1.0000) / 2 = 0.0000" in run("show", "run", "--response", "r").out
+        checked = run("verify", "run", "--deep")
+        assert (checked.code, server.count) == (0, foretold), checked.err
+        assert run(*score[:3], "again", *score[4:]).code == 0
+        assert server.count == foretold  # the cache has every reply
