@@ -231,6 +231,23 @@ def test_shrinkage_asks_each_judge_in_both_orders(tmp_path: Path) -> None:
     ]
 
 
+def test_a_pair_of_the_same_texts_in_the_other_order_is_not_shown(tmp_path: Path) -> None:
+    """Too short to be near in one order, they are the judged pair in the other."""
+    yes, no = "Yes, at noon.", "Not before two, and then by boat."
+    texts = [
+        {"item": item, "text": lay_out(*both), "first": both[0], "second": both[1]}
+        for item, both in {"same": (no, yes), "other": (prose(1), prose(2))}.items()
+    ]
+    said = [{"reviewer": who, "item": item, "score": 1} for who in ("ann", "bob") for item in ("same", "other")]
+    known = {"history": write_history(tmp_path, said), "texts": write_history(tmp_path, texts, "texts.jsonl")}
+    trace, _ = score_pair(prefer_the_longer, "personalized", pair(yes, no), **known)
+    (found,) = trace.verdicts
+    assert {one.item: one.dropped for one in found.examples} == {
+        "same": "it says nearly the same as the judged item",
+        "other": None,
+    }
+
+
 # No half credit
 
 
