@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.models.judge_scripts import judge_reply
+from tests.models.judge_scripts import judge_reply, quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
 from tests.sources.importers import published
 from tests.sources.importers import test_qags as qags
@@ -200,7 +200,8 @@ def test_a_table_of_ratings_becomes_tasks_and_the_history_of_a_judge_with_ten_li
 
     def predict(body: Mapping[str, Any], _: int) -> Answer:
         sent.append(json.dumps(body))
-        return reply_with(json.dumps({"score": {"reason": "So.", "quotes": [], "value": 1, "confidence": 90}}))
+        reply = {"reason": "So.", "quotes": quotable(response_in(body)), "value": 1, "confidence": 90}
+        return reply_with(json.dumps({"score": reply}))
 
     with run_server(predict) as server:
         (tmp_path / "reviewers.yaml").write_text(re.sub(r"http://[^#]*", server.url, config), encoding="utf-8")

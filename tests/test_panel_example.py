@@ -208,7 +208,7 @@ def test_the_judges_of_each_reviewer_are_fused_by_consensus_and_the_reviewers_by
 
 def test_the_careful_plan_is_the_best_and_talk_the_worst(whole: Mapping[str, Trace]) -> None:
     worth = {str(trace.agent): trace.reward.value or 0.0 for trace in whole.values()}
-    assert sorted(worth, key=worth.__getitem__) == ["talkative", "inventive", "terse", "lavish", "careful"]
+    assert sorted(worth, key=worth.__getitem__) == ["talkative", "inventive", "lavish", "terse", "careful"]
 
 
 # What must not matter, and what must stay

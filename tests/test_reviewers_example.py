@@ -166,19 +166,19 @@ def test_without_a_model_every_question_abstains_and_the_command_says_so(tmp_pat
     assert "Of 2997 ratings in ratings.csv.gz, 2997 can be shown, by 3 reviewers." in ended.err
 
 
-def test_the_dry_run_foretells_three_calls_for_each_pair_and_annotator(
+def test_the_dry_run_foretells_six_calls_for_each_pair_and_annotator(
     tmp_path: Path, run: Command, server: Server
 ) -> None:
     model = f"openai-compatible:{server.url}#tiny"
     ended = run(*SCORE, tmp_path / "run", "--limit", 5, "--model", model, "--dry-run", "--json")
-    assert json.loads(ended.out)["model"]["expected"]["calls"] == 5 * 3 * SAMPLES
+    assert json.loads(ended.out)["model"]["expected"]["calls"] == 5 * 3 * SAMPLES * 2
     assert server.count == 0
 
 
 def test_with_a_model_and_nothing_else_changed_there_are_rewards(tmp_path: Path, run: Command, server: Server) -> None:
     ended = run(*SCORE, tmp_path / "run", "--limit", 5, "--model", f"openai-compatible:{server.url}#tiny")
     assert "45 judged + 0 abstained" in ended.out
-    assert server.count == 5 * 3 * SAMPLES
+    assert server.count == 5 * 3 * SAMPLES * 2
     rewards = {}
     for trace in traces(run, tmp_path / "run"):
         said = {name: Counter(v["native"] for v in trace["verdicts"] if v["reviewer"] == name) for name in ANNOTATORS}
@@ -196,7 +196,9 @@ def test_show_names_what_was_shown_and_what_was_not_and_why(
     copied, *others = verdict.examples
     text = texts[copied.item].partition("\n\nResponse 1:\n")[2]
     row = {"id": task.id, "query": task.query, "reviewers": [verdict.reviewer], "group": task.group}
-    row |= {"metadata": task.metadata, "responses": [{"id": "copy", "text": f"Response 1:\n{text}"}]}
+    both = dict(zip(("first", "second"), text.split("\n\nResponse 2:\n"), strict=True))
+    copy = {"id": "copy", "text": f"Response 1:\n{text}", "data": both}
+    row |= {"metadata": task.metadata, "responses": [copy]}
     (tmp_path / "tasks.jsonl").write_text(json.dumps(row), encoding="utf-8")
     model = f"openai-compatible:{server.url}#tiny"
     ended = run("score", tmp_path / "tasks.jsonl", *SCORE[2:], tmp_path / "run", "--model", model)
@@ -246,11 +248,14 @@ def test_the_aggregate_judges_prompt_carries_as_many_and_none_of_the_annotators(
 
 
 def test_the_prompts_say_just_what_the_traces_say_that_they_do(scored: Scored, texts: Mapping[str, str]) -> None:
-    told = Counter(
-        (response.text, tuple((texts[one.item], f"{one.score:g}") for one in verdict.examples if one.dropped is None))
+    told = {
+        verdict.call: (
+            response.text,
+            tuple((texts[one.item], f"{one.score:g}") for one in verdict.examples if one.dropped is None),
+        )
         for kind in ("personalized", "aggregate")
         for _, response, verdict in scored.verdicts(kind)
-    )
+    }
     found = Counter(
         (response_in(body), tuple((shot["text"], shot["score"]) for shot in _SHOT.finditer(examples_in(body))))
         for body in scored.bodies

@@ -80,7 +80,7 @@ def _item(name: str, schema: Mapping[str, Any], shown: Sequence[Shown]) -> Reply
     """What is said of one thing that is asked about, in the form that the schema states."""
     forms = schema["properties"]
     if "confidence" in forms:
-        return _predicted(forms["value"], shown)
+        return _predicted(*_ends(forms["value"]), shown)
     asked = _text_of(shown, "item", name)
     if "met" in forms:
         return _met_or_not(asked, _text_of(shown, "response"))
@@ -172,12 +172,12 @@ def _step(number: int, text: str, facts: str) -> Reply:
 # What a reviewer would say
 
 
-def _predicted(value: Mapping[str, Any], shown: Sequence[Shown]) -> Reply:
+def _predicted(low: float, high: float, shown: Sequence[Shown]) -> Reply:
     response = _text_of(shown, "response")
     quotes = [line for line in response.splitlines() if line.strip()][:1]
     examples = [(one.text, _score(one)) for one in shown if one.name == "example"]
     if not examples:
-        middle = (value["minimum"] + value["maximum"] + 1) // 2
+        middle = (low + high + 1) // 2
         return {"reason": "By the script: no example is shown.", "quotes": quotes, "value": middle, "confidence": 85}
     score, alike = max(((one, _alike(text, response)) for text, one in examples), key=lambda found: found[1])
     reason = f"By the script: the nearest example agrees on {alike} of {len(SIGNS)} signs."

@@ -31,9 +31,20 @@ class Pair(NamedTuple):
     group: str
     domain: str
     query: str
-    text: str
+    first: str
+    second: str
     models: str
     scores: dict[str, int]
+
+    @property
+    def text(self) -> str:
+        """Both responses as a judge is shown them."""
+        return f"Response 1:\n{self.first}\n\nResponse 2:\n{self.second}"
+
+    @property
+    def both(self) -> dict[str, str]:
+        """Both responses by themselves, for a judge that swaps them."""
+        return {"first": self.first, "second": self.second}
 
 
 def main() -> None:
@@ -56,7 +67,8 @@ def pairs() -> Iterator[Pair]:
             group=group,
             domain=rating["motivation_app"],
             query=f"{text['instruction']}\n\n{text['input']}".strip(),
-            text=f"Response 1:\n{text['response1']}\n\nResponse 2:\n{text['response2']}",
+            first=str(text["response1"]),
+            second=str(text["response2"]),
             models=rating["cmp_key"],
             scores={name: SCORES[rating[name]] for name in ANNOTATORS},
         )
@@ -79,7 +91,7 @@ def _rated(pair: Pair) -> Iterator[list[Any]]:
 def texts(found: Iterable[Pair]) -> Iterator[str]:
     """TEXTS: a pair as a judge is shown it among the examples, with what it answers."""
     for pair in found:
-        yield _line({"item": pair.item, "text": f"Instruction:\n{pair.query}\n\n{pair.text}"})
+        yield _line({"item": pair.item, "text": f"Instruction:\n{pair.query}\n\n{pair.text}", **pair.both})
 
 
 def tasks(found: Iterable[Pair]) -> Iterator[str]:
@@ -99,7 +111,14 @@ def _task(pair: Pair) -> Row:
         "reviewers": list(ANNOTATORS),
         "group": pair.group,
         "metadata": {"domain": pair.domain},
-        "responses": [{"id": pair.item, "text": pair.text, "labels": {"models": pair.models, **pair.scores}}],
+        "responses": [
+            {
+                "id": pair.item,
+                "text": pair.text,
+                "data": pair.both,
+                "labels": {"models": pair.models, **pair.scores},
+            }
+        ],
     }
 
 

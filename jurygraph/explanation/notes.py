@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict
-from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Rubric, Trace
+from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Rubric, Swap, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
 
 _MOST_NAMES = 5
@@ -110,12 +110,20 @@ def discard_reason(one: ExplainedVerdict) -> str:
 
 
 def example_details(verdict: RecordedVerdict) -> Iterator[str]:
-    """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
+    """Return lines on the past examples a judge was shown or not, on both orders of a pair, and on the shrinkage."""
     yield from _example_lines(verdict.examples)
+    yield from _order_lines(verdict.swap)
     if verdict.shrinkage is not None:
         toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
         yield f"shrunk by {weight:.1%} towards {toward:.4f}, the score of the aggregate judge"
+        yield from _order_lines(verdict.shrinkage.swap, " by the aggregate judge")
         yield from _example_lines(verdict.shrinkage.examples, " to the aggregate judge")
+
+
+def _order_lines(swap: Swap | None, judge: str = "") -> Iterator[str]:
+    if swap is not None:
+        mean = (swap.given + 1.0 - swap.swapped) / 2.0
+        yield f"judged in both orders{judge}: ({swap.given:.4f} + 1 - {swap.swapped:.4f}) / 2 = {mean:.4f}"
 
 
 def _example_lines(examples: Iterable[ExampleUse], receiver: str = "") -> Iterator[str]:

@@ -85,5 +85,6 @@ from jurygraph.schema.verdict import ResponseGate as ResponseGate
 from jurygraph.schema.verdict import Shrinkage as Shrinkage
 from jurygraph.schema.verdict import Status as Status
 from jurygraph.schema.verdict import Step as Step
+from jurygraph.schema.verdict import Swap as Swap
 from jurygraph.schema.verdict import Variant as Variant
 from jurygraph.schema.verdict import Verdict as Verdict

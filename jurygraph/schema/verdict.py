@@ -63,13 +63,28 @@ class ExampleUse(FrozenModel):
     dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
 
 
+class Swap(FrozenModel):
+    """The scores of a pair of texts in the `given` order and with the two `swapped`: score = (given + 1 - swapped) / 2.
+
+    `call` is the one in the swapped order.
+    """
+
+    given: Unit
+    swapped: Unit
+    call: str | None = None
+
+
 class Shrinkage(FrozenModel):
-    """How far a score shrank toward another judge's, with its `examples`: score = (1 - weight) own + weight toward."""
+    """How far a score shrank toward another judge's, with its `examples`: score = (1 - weight) own + weight toward.
+
+    `swap` is that of the other judge, if it was asked in both orders.
+    """
 
     weight: Unit
     toward: Unit
     call: str | None = None
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
+    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
 
 
 class CallUse(FrozenModel):
@@ -95,7 +110,8 @@ class Verdict(FrozenModel):
     `score` is a number exactly if `status` is `ok`. A question is `not_applicable` if its evaluator returns that, if
     its `when` skipped it, or if there is nothing to compare with. `native` is the judge's own value, on `scale`. `call`
     is the id of the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or
-    dropped.
+    dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both; `shrinkage` applies to
+    what they give together.
     """
 
     score: Unit | None = None
@@ -110,6 +126,7 @@ class Verdict(FrozenModel):
     call: str | None = None
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
     shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
+    swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:
@@ -176,9 +193,13 @@ class RecordedVerdict(Verdict, VerdictIdentity):
 
     @property
     def named_calls(self) -> list[CallUse]:
-        """The calls, with the purpose `aggregate judge` for the one that the score was shrunk toward."""
-        toward = None if self.shrinkage is None else self.shrinkage.call
-        return [CallUse(id=use.id, purpose="aggregate judge") if use.id == toward else use for use in self.calls]
+        """The calls, with a purpose of their own for the swapped order, and for what the score was shrunk toward."""
+        purposes = {} if self.swap is None else {self.swap.call: "swapped order"}
+        if self.shrinkage is not None:
+            purposes[self.shrinkage.call] = "aggregate judge"
+            if self.shrinkage.swap is not None:
+                purposes[self.shrinkage.swap.call] = "aggregate judge, swapped order"
+        return [use.model_copy(update={"purpose": purposes.get(use.id, use.purpose)}) for use in self.calls]
 
     @cached_property
     def digest(self) -> str:

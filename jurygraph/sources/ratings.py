@@ -72,6 +72,13 @@ class _ItemText(RatedItem):
     text: str
 
 
+class _ItemPair(RatedItem):
+    """The two texts of an item that is a pair."""
+
+    first: str
+    second: str
+
+
 def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
     """Read the ratings of a RATINGS file.
 
@@ -146,6 +153,21 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
             problem = f"is not the text that item {quote(row.key)} has in {first}"
             _refuse(f"{path}, {place}", Problem((file.columns["text"],), problem, "give each item one text"))
     return {key: text for key, (text, _) in texts.items()}
+
+
+def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
+    """Read the first and the second text of the pairs in a TEXTS file, by key; either may be blank.
+
+    Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
+    """
+    pairs: dict[str, tuple[str, str]] = {}
+    for place, row in _read_models(Path(path), _ItemPair, {}).rows:
+        pair = pairs.setdefault(row.key, (row.first, row.second))
+        if pair != (row.first, row.second):
+            problem = f"is not what item {quote(row.key)} has in an earlier row"
+            field = "first" if pair[0] != row.first else "second"
+            _refuse(f"{path}, {place}", Problem((field,), problem, "give each item one pair of texts"))
+    return pairs
 
 
 def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> FileRows[N]:

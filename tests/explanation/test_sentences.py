@@ -34,6 +34,7 @@ from jurygraph.schema import (
     RepetitionControl,
     Reward,
     Shrinkage,
+    Swap,
     Term,
     Trace,
 )
@@ -603,6 +604,21 @@ def test_a_judge_is_listed_with_its_confidence_and_its_examples():
     start = lines.index(expected[0])
     assert lines[start : start + 4] == expected
     assert f"appeal@ann (e): {'; '.join(expected[1:])}." in sentences(one)
+
+
+def test_a_pair_that_was_judged_in_both_orders_shows_the_arithmetic():
+    swap, other = Swap(given=1.0, swapped=0.25, call="s"), Swap(given=0.5, swapped=0.5)
+    verdict = predicted_verdict(swap=swap, shrinkage=Shrinkage(weight=0.2, toward=0.5, swap=other))
+    expected = [
+        "judged in both orders: (1.0000 + 1 - 0.2500) / 2 = 0.8750",
+        "shrunk by 20.0% towards 0.5000, the score of the aggregate judge",
+        "judged in both orders by the aggregate judge: (0.5000 + 1 - 0.5000) / 2 = 0.5000",
+    ]
+    one = trace(reward(), verdict)
+    lines = show_lines(one, Decision(specs=()))
+    start = lines.index(expected[0])
+    assert lines[start : start + 3] == expected
+    assert "; ".join(expected) in "".join(sentences(one))
 
 
 def test_the_examples_of_the_aggregate_judge_have_a_line_of_their_own():

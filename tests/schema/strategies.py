@@ -215,8 +215,14 @@ def outcomes(draw: Draw) -> dict[str, Any]:
 example_uses = strategy(
     schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=optional(texts)
 )
+swaps = strategy(schema.Swap, given=units, swapped=units, call=optional(texts))
 shrinkages = strategy(
-    schema.Shrinkage, weight=units, toward=units, call=optional(texts), examples=lists_of(example_uses)
+    schema.Shrinkage,
+    weight=units,
+    toward=units,
+    call=optional(texts),
+    examples=lists_of(example_uses),
+    swap=optional(swaps),
 )
 call_uses = strategy(schema.CallUse, id=ids, purpose=st.text("abc _-", min_size=1, max_size=64))
 steps = strategy(schema.Step, name=ids, duration=optional(numbers))
@@ -245,6 +251,7 @@ verdict_fields = {
     "call": optional(texts),
     "examples": lists_of(example_uses),
     "shrinkage": optional(shrinkages),
+    "swap": optional(swaps),
 }
 verdicts = st.builds(
     lambda fields, outcome: schema.Verdict(**fields, **outcome), st.fixed_dictionaries(verdict_fields), outcomes()

@@ -17,6 +17,7 @@ from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_n
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import FrozenModel, Message
+from jurygraph.schema.frozen_model import PositiveInt
 from jurygraph.sources.files import TextFile
 
 
@@ -37,6 +38,11 @@ class _Example(FrozenModel):
     reason: str = ""
 
 
+class _ScoreCount(FrozenModel):
+    score: str
+    number: PositiveInt
+
+
 _ENTRIES = "a list of objects with `name` and `text`"
 _VARIABLES: Mapping[str, tuple[Any, str]] = {
     "items": (Annotated[tuple[_Item, ...], Field(min_length=1)], _ENTRIES),
@@ -44,6 +50,7 @@ _VARIABLES: Mapping[str, tuple[Any, str]] = {
     "responses": (Annotated[tuple[_Entry, ...], Field(min_length=1)], _ENTRIES),
     "steps": (Annotated[tuple[_Entry, ...], Field(min_length=1)], _ENTRIES),
     "examples": (tuple[_Example, ...], "a list of objects with `reviewer`, `text` and `score`"),
+    "counts": (tuple[_ScoreCount, ...], "a list of objects with `score` and `number`"),
     "names": (tuple[str, ...], "a list of texts"),
     "edits": (tuple[str, ...], "a list of texts"),
     "kinds": (Any, "the records of extract"),
@@ -97,8 +104,9 @@ def render_prompt(
     They are the messages that a model receives; fences are marked with the project's key, JURYGRAPH_FENCE_KEY. Most
     variables are texts. Lists of objects are `items` (what is judged), each with `name` and `text`, and optionally
     `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and `steps`, each with `name` and `text`;
-    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and optionally `reason`. `names` is a
-    list of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as in a config.
+    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and optionally `reason`; `counts` (may
+    be []), each with `score` (a text) and `number`. `names` is a list of texts, `compact` true or false, `step` a
+    number or null, `kinds` the records of extract as in a config.
 
     \b
     Example:

@@ -1,6 +1,7 @@
 """Zero-shot, aggregate and personalized judges: three evaluators that differ only in the examples they show."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, get_args
@@ -12,8 +13,15 @@ from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
 from jurygraph.judges.few_shot.history import Example, ReviewerHistory, join_names
+from jurygraph.judges.few_shot.pairs import combine_orders, missing_verdict, no_pair, swap_response
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
-from jurygraph.judges.few_shot.shown_examples import ShownExamples, as_shots, choose_examples, example_use
+from jurygraph.judges.few_shot.shown_examples import (
+    ShownExamples,
+    as_shots,
+    choose_examples,
+    example_use,
+    format_score,
+)
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
@@ -22,6 +30,8 @@ from jurygraph.schema.task import query_text
 MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
+
+_PREPARE_AGAIN = "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
 
 POOLS = ("own", "others")  # examples that may be shown: the reviewer's own and those of all others
 
@@ -39,14 +49,20 @@ class ReviewerJudge(Evaluator):
         texts: file with the items' texts, if the history has none.
         columns: the history's names of the columns item, reviewer, score, dimension, domain, group, text and reason.
         shots: number of examples that a judge is shown.
-        choice: `balanced` over the scores, `similar` to the task's query, or a callable as package.module.name that
-            makes a langchain-core example selector.
-        seed: seed of the draw among equal candidates.
+        choice: `random`, so that a reviewer's base rate survives, `balanced` over the scores, `similar` to the task's
+            query, or a callable as package.module.name that makes a langchain-core example selector. An item that
+            several reviewers rated is shown once.
+        seed: seed of the draw, or of the draw among equal candidates.
         samples: number of answers to each question, each with the next seed and so with another draw of examples; the
             config's `panel` combines them.
         shrinkage: shrinks what a personalized judge predicts for reviewers with few ratings toward what the aggregate
             judge predicts for the same response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each
             of its questions then takes two calls. 0 turns it off.
+        counts: show, before the examples, how often each score was given in all ratings that may be shown: the
+            reviewer's own for the personalized judge, those of all others for the aggregate judge.
+        both_orders: the items are pairs. Each is judged in both orders, in two calls, and the score is
+            (given + 1 - swapped) / 2. Its two texts are `first` and `second` in the data of a response and in the file
+            of texts. Reasons are not shown then, since they may name a position.
         profile: `full`, or `compact` for fewer tokens.
     """
 
@@ -64,10 +80,12 @@ class ReviewerJudge(Evaluator):
         texts: str | None = None,
         columns: Mapping[str, str] | None = None,
         shots: int = 5,
-        choice: str = "balanced",
+        choice: str = "random",
         seed: int = 0,
         samples: int = 3,
         shrinkage: float = 0.0,
+        counts: bool = False,
+        both_orders: bool = False,
         profile: Profile = "full",
     ) -> None:
         _check_names(choice, history, texts, columns)
@@ -79,25 +97,44 @@ class ReviewerJudge(Evaluator):
         self._samples = _check_count("samples", samples, 1)
         self._shrinkage = self._check_shrinkage(shrinkage)
         self._compact = profile == "compact"
-        self._history = None
-        if self._pool and shots > 0:
-            if history is None:
-                raise ConfigError(
-                    "history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0"
-                )
-            if not isinstance(history, ReviewerHistory):
-                scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
-                history = ReviewerHistory.read(history, texts, columns or {}, scales=scales)
-            self._history = history
+        self._counts, self._both_orders = _check_flag("counts", counts), _check_flag("both_orders", both_orders)
+        self._check_dimensions()
+        self._history = self._load_history(history, texts, columns or {}) if self._pool and shots > 0 else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
-        self.version = f"1 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
+        self.version = f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
     def _check_shrinkage(self, shrinkage: Any) -> float:
         if shrinkage == 0:
             return 0.0
         raise ConfigError(f"shrinkage is for the personalized judge, and this is {self.name}; leave it out")
+
+    def _check_dimensions(self) -> None:
+        """Raise ConfigError for a scale that `both_orders` or `counts` cannot use, and for counts without a history."""
+        for name, dimension in self._dimensions.items():
+            low, high = dimension.scale
+            if self._both_orders and low != -high:
+                problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither text is better"
+                raise ConfigError(f"dimensions.{name}.scale: {problem}; write one such as [-1, 1], or no both_orders")
+            if self._counts and dimension.step is None:
+                raise ConfigError(f"dimensions.{name}.step: counts are of scores in steps; give a step, or no counts")
+        if self._counts and self._pool and not self._shots:
+            raise ConfigError("counts: without examples no ratings are read; set shots to 1 or more, or leave it out")
+
+    def _load_history(
+        self, history: str | ReviewerHistory | None, texts: str | None, columns: Mapping[str, str]
+    ) -> ReviewerHistory:
+        if history is None:
+            raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
+        if isinstance(history, ReviewerHistory):
+            if self._both_orders and not history.has_pairs:
+                raise ConfigError("history: was loaded without the two texts of its pairs; give it `pairs`")
+            return history
+        if self._both_orders and texts is None:
+            raise ConfigError("texts: both_orders swaps two texts of an item; name a file with `first` and `second`")
+        scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
+        return ReviewerHistory.read(history, texts, columns, scales=scales, has_pairs=self._both_orders)
 
     @property
     def notes(self) -> Sequence[str]:
@@ -122,22 +159,21 @@ class ReviewerJudge(Evaluator):
             question = self.question(view, screening).id
             when = Condition(question=question, op=">", threshold=threshold, reduce="median", on="native")
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
-        compact = {"compact": True} if self._compact else {}
-        params = {"dimension": frozen_dimension, **self._question_params(view, name), **compact}
+        flags = {"compact": self._compact, "both_orders": self._both_orders}
+        set_flags = {flag: True for flag, is_set in flags.items() if is_set}
+        params = {"dimension": frozen_dimension, **self._question_params(view, name), **set_flags}
         return self.question(view, name, when=when, samples=self._samples, params=params)
 
     def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
         """Return the question parameters, which are the same for both kinds of judges with examples.
 
         They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
-        relations by which candidates may be dropped. So each judge knows how many examples the other can show.
+        relations by which candidates may be dropped. So each judge knows how many examples the other can show. With
+        `counts` they also hold the frequency of each score in both pools, and the digest of the history.
         """
         if self._history is None:
             return {}
-        history, query, domain = self._history, query_text(view.query), view.metadata.get("domain")
-        key = str(view.member), dimension, None if domain is None else str(domain)
-        rated = {"own": history.examples_of(*key), "others": history.examples_of_others(*key)}
-        pools = {name: shown_examples.candidate_examples(examples, view, history) for name, examples in rated.items()}
+        history, query, pools = self._history, query_text(view.query), _pools(self._history, view, dimension)
         seeds = range(self._seed, self._seed + self._samples)
         draws = {
             name: [order_examples(self._selectors, pool, query, seed) for seed in seeds] for name, pool in pools.items()
@@ -148,12 +184,22 @@ class ReviewerJudge(Evaluator):
         for name, of_pool in draws.items():
             params[name] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in of_pool]
         params["relations"] = history.relations_digest[:16]
+        if self._counts:
+            found = {name: Counter(example.score for example in pool) for name, pool in pools.items()}
+            counts = {name: [list(count) for count in sorted(scores.items())] for name, scores in found.items()}
+            params["counts"] = {**counts, "history": history.digest[:16]}
         if self._shrinkage:
             params["shrinkage"] = self._shrinkage / (self._shrinkage + len(pools["own"]))
         return params
 
     def check(self, question: Question) -> None:
         params: Any = question.params
+        counts, known = params.get("counts"), self._history
+        if counts is not None and (known is None or known.digest[:16] != counts["history"]):
+            raise InputError(
+                f"the plan for question {question.id!r} counts the scores of a history that has changed since; "
+                f"{_PREPARE_AGAIN}"
+            )
         for draws in (params[pool] for pool in POOLS if pool in params):
             if question.samples > len(draws):
                 raise ConfigError(
@@ -169,13 +215,13 @@ class ReviewerJudge(Evaluator):
             which = f"what {use['reviewer']!r} said of {use['item']!r}"
             raise InputError(
                 f"the plan for question {question.id!r} shows {which}, which the history no longer holds as it was; "
-                "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
+                f"{_PREPARE_AGAIN}"
             )
         return example
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         if self._history is None or "count" not in inputs.question.params:
-            return await self._predict(inputs, ShownExamples((), ()))
+            return await self._predict(inputs, ShownExamples((), ()), {})
         return await self._answer_from_pool(inputs, self._pool, self._remaining_examples(inputs, self._history))
 
     def _remaining_examples(self, inputs: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
@@ -193,21 +239,64 @@ class ReviewerJudge(Evaluator):
         planned: Any = inputs.question.params["count"]
         shown = left[pool].first_examples(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
         if shown.examples:
-            return await self._predict(inputs, shown)
+            return await self._predict(inputs, shown, self._score_counts(inputs, pool))
         return Verdict.abstain(_explain_abstention(inputs, pool, left)).model_copy(update={"examples": shown.uses})
 
-    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
-        """Predict with these examples."""
-        assert inputs.client is not None, "a model is required"
-        dimension, text = self._dimensions[inputs.question.subject], inputs.response.text
-        item = {"score": Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))}
-        shots = as_shots(shown.examples, str(inputs.task.member))
-        step = None if dimension.step == 1.0 else dimension.step
-        variables = {**shared_prompt_variables(inputs), "examples": shots, "step": step}
-        (verdict,) = await judge_items(
-            inputs.client, self._prompt, item, variables, text, sample=inputs.sample, compact=self._compact
-        )
+    def _score_counts(self, inputs: EvaluatorInput, pool: str) -> dict[float, int]:
+        """Return how often each score was given in a pool, as frozen, less what gives the response away."""
+        frozen: Any = inputs.question.params.get("counts")
+        if frozen is None or self._history is None:
+            return {}
+        candidates = _pools(self._history, inputs.task, inputs.question.subject)[pool]
+        uses = choose_examples(candidates, len(candidates), inputs.response, inputs.task, self._history).uses
+        dropped = Counter(use.score for use in uses if use.dropped is not None)
+        return {score: number - dropped[score] for score, number in frozen[pool] if number > dropped[score]}
+
+    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples, counts: Mapping[float, int]) -> Verdict:
+        """Predict with these examples and frequencies of scores; a pair in both orders, if configured."""
+        dimension, response = self._dimensions[inputs.question.subject], inputs.response
+        if not self._both_orders:
+            verdict = await self._ask(inputs, response.text, shown.examples, counts)
+        elif (swapped := swap_response(response)) is None:
+            verdict = no_pair(response)
+        else:
+            given = [example.model_copy(update={"reason": None}) for example in shown.examples]
+            mirrored = [
+                example.model_copy(update={"text": example.swapped, "score": dimension.mirror(example.score)})
+                for example in given
+            ]
+            mirrored_counts = {dimension.mirror(score): number for score, number in counts.items()}
+            asking = [self._ask(inputs, response.text, given, counts)]
+            asking.append(self._ask(inputs, swapped, mirrored, mirrored_counts))
+            verdict = combine_orders(*await asyncio.gather(*asking))
         return verdict.model_copy(update={"examples": shown.uses})
+
+    async def _ask(
+        self, inputs: EvaluatorInput, text: str, examples: Sequence[Example], counts: Mapping[float, int]
+    ) -> Verdict:
+        """Ask the model, and show it the response with this text; quotations are looked up in the response's own."""
+        assert inputs.client is not None, "a model is required"
+        name = inputs.question.subject
+        dimension = self._dimensions[name]
+        variables = {
+            **shared_prompt_variables(inputs),
+            "response": text,
+            "dimension": name,
+            "examples": as_shots(examples, str(inputs.task.member)),
+            "counts": tuple({"score": format_score(score), "number": counts[score]} for score in sorted(counts)),
+            "step": None if dimension.step == 1.0 else dimension.step,
+        }
+        item = {"score": Item(dimension.text, dimension.form, anchors=dimension.sorted_anchors)}
+        (verdict,) = await judge_items(
+            inputs.client,
+            self._prompt,
+            item,
+            variables,
+            inputs.response.text,
+            sample=inputs.sample,
+            compact=self._compact,
+        )
+        return verdict
 
 
 class ZeroShot(ReviewerJudge):
@@ -242,6 +331,14 @@ class Personalized(ReviewerJudge):
         return _shrink_verdict(own, toward, inputs.question.params["shrinkage"])
 
 
+def _pools(history: ReviewerHistory, view: TaskView, dimension: str) -> dict[str, list[Example]]:
+    """Return the ratings of each pool that may be shown for a task, as far as is known before there is a response."""
+    domain = view.metadata.get("domain")
+    key = str(view.member), dimension, None if domain is None else str(domain)
+    rated = {"own": history.examples_of(*key), "others": history.examples_of_others(*key)}
+    return {name: shown_examples.candidate_examples(examples, view, history) for name, examples in rated.items()}
+
+
 def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     empty_pool = pool if not left[pool].examples else next(other for other in left if other != pool)
@@ -255,12 +352,17 @@ def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, Sh
 
 
 def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdict:
-    """Shrink a prediction toward another; if one of the two has no score, the result has none either."""
+    """Shrink a prediction toward another; if one of the two has no score, the result has none either.
+
+    A failed one counts before one that abstained.
+    """
     if prediction.score is None or toward.score is None or prediction.scale is None:
-        return (prediction if prediction.score is None else toward).model_copy(update={"examples": prediction.examples})
+        return missing_verdict(prediction, toward).model_copy(update={"examples": prediction.examples})
     score = (1.0 - weight) * prediction.score + weight * toward.score
     low, high = prediction.scale
-    shrinkage = Shrinkage(weight=weight, toward=toward.score, call=toward.call, examples=toward.examples)
+    shrinkage = Shrinkage(
+        weight=weight, toward=toward.score, call=toward.call, examples=toward.examples, swap=toward.swap
+    )
     value = min(confidence for confidence in (prediction.confidence, toward.confidence) if confidence is not None)
     fields = {"score": score, "native": low + score * (high - low), "confidence": value, "shrinkage": shrinkage}
     return prediction.model_copy(update=fields)
@@ -272,10 +374,16 @@ def _check_count(name: str, value: Any, least: int) -> int:
     return value
 
 
+def _check_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{name} is true or false, not {value!r}")
+    return value
+
+
 def _check_names(choice: Any, history: Any, texts: Any, columns: Any) -> None:
     """Raise ConfigError for values that name no selector, file or column."""
     if not isinstance(choice, str):
-        raise ConfigError(f"choice is text, such as balanced, not {choice!r}")
+        raise ConfigError(f"choice is text, such as random, not {choice!r}")
     for name, path in (("history", history), ("texts", texts)):
         if not isinstance(path, str | ReviewerHistory | None):
             raise ConfigError(f"{name} is text, the name of a file, not {path!r}")

@@ -1,7 +1,8 @@
 """Dimensions that reviewers score, each with its scale and perhaps a threshold in another; and the reply for one."""
 
+import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
@@ -9,22 +10,42 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError, create_model, model_validator
 
-from jurygraph.agents.judging.forms import Measurement, Quotes, Reason, Scale
+from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason, Scale
 from jurygraph.errors import ConfigError
 from jurygraph.messages import first_validation_error
 from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, Number, Positive
+from jurygraph.sources.ratings import NUMERAL
+
+
+class _Prediction(FrozenModel):  # `value` and `confidence` are added, the reason and its quotations before them
+    @model_validator(mode="after")
+    def _confident_in_a_value(self) -> Self:
+        answer: Any = self
+        if answer.value is not None and answer.confidence is None:
+            raise ValueError("`confidence` is null and `value` is not: give both, or null for both if you cannot tell")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionForm(Scale):
-    """A score in steps from `low` to `high` (None: any number), and a confidence from 0 to 100."""
+    """A score in steps from `low` to `high` (None: any number) and a confidence from 0 to 100, or null: cannot tell.
+
+    Any score needs a quotation, the lowest as well: otherwise a response would have to be good to be heard.
+    """
 
     step: float | None = 1.0
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _prediction_model(self, compact)
+
+    def is_unknown(self, answer: Any) -> bool:
+        return answer.value is None
+
+    def claims(self, answer: Any) -> Iterator[Claim]:
+        if answer.value is not None:
+            yield Claim(f"a value of {answer.value:g}", answer.quotes)
 
     def measure(self, prediction: Any, reply: Reply, name: str) -> Measurement:
         measured = super(PredictionForm, self).measure(prediction, reply, name)
@@ -51,10 +72,9 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     if form.step == 1.0 and form.low.is_integer() and form.high.is_integer():
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    confidence = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
-    return create_model(
-        "PredictionStated", __base__=FrozenModel, **explanation, value=(value, ...), confidence=(confidence, ...)
-    )
+    confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
+    stated: Any = {"value": (value | None, ...), "confidence": (confidence | None, ...)}
+    return create_model("PredictionStated", __base__=_Prediction, **explanation, **stated)
 
 
 READY_SETS = ("ideas",)  # ready sets of dimensions that a config can name
@@ -87,6 +107,19 @@ class Dimension(FrozenModel):
     def form(self) -> PredictionForm:
         """The form in which a judge predicts its scores."""
         return PredictionForm(*self.scale, self.step)
+
+    @property
+    def sorted_anchors(self) -> tuple[tuple[str, str], ...]:
+        """The values with their descriptions, numbers from low to high before any other."""
+        return tuple(sorted(self.anchors.items(), key=lambda anchor: (_as_number(anchor[0]), anchor[0])))
+
+    def mirror(self, score: float) -> float:
+        """Return the score at the same distance from the other end of the scale."""
+        return self.scale[0] + self.scale[1] - score
+
+
+def _as_number(text: str) -> float:
+    return float(text) if NUMERAL.fullmatch(text) else math.inf
 
 
 def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:

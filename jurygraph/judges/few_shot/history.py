@@ -1,19 +1,24 @@
 """Reviewers' ratings of other items, from which a judge's examples are drawn, and why some cannot be shown."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from pydantic import Field
+
 from jurygraph.errors import InputError
+from jurygraph.judges.few_shot.pairs import swap_texts
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import FrozenModel, digest_of
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
+from jurygraph.sources.ratings import Ratings, read_pairs, read_ratings, read_texts
 
 Scales = Mapping[str, tuple[float, float]]
+Pairs = Mapping[str, tuple[str, str]]
 
 OMISSION_REASONS = {
     "no_dimension": "without a dimension, where others have one",
@@ -23,13 +28,18 @@ OMISSION_REASONS = {
     "off_scale": "with a score off the scale",
     "no_text": "of an item without a text",
     "blank_text": "of an item whose text is blank",
+    "no_pair": "of an item whose text does not hold a `first` and a `second`, each on lines of its own",
     "duplicate": "given before, with the same score",
 }
 _MAX_NAMES = 8
 
 
 class Example(FrozenModel):
-    """A rated item as a judge may be shown it: the score and reason of a reviewer. Its `digest` covers all fields."""
+    """A rated item as a judge may be shown it: the score and reason of a reviewer.
+
+    `swapped` is the text with its two parts in each other's place, if it is a pair that is judged in both orders. The
+    `digest` covers all other fields, so that the draw is the same in one order and in both.
+    """
 
     key: str
     item: str
@@ -40,6 +50,7 @@ class Example(FrozenModel):
     score: Number
     text: str
     reason: str | None
+    swapped: str | None = Field(default=None, exclude=True)
 
 
 class OmittedRatings(NamedTuple):
@@ -51,10 +62,11 @@ class OmittedRatings(NamedTuple):
 
 
 def select_examples(
-    ratings: Ratings, texts: Mapping[str, str], scales: Scales
+    ratings: Ratings, texts: Mapping[str, str], scales: Scales, pairs: Pairs | None = None
 ) -> tuple[Iterable[Example], tuple[OmittedRatings, ...]]:
     """Return the examples that can be shown, and the other ratings, each left out for exactly one reason.
 
+    With `pairs`, only those can be shown whose text holds the two texts of its item.
     Equal ratings count once, in any order, and one with a reason wins. Raises `InputError` for an item of two groups,
     or for several dimensions if no rating names one.
     """
@@ -68,9 +80,13 @@ def select_examples(
     left_out: dict[str, list[str]] = {kind: [] for kind in OMISSION_REASONS}
     for cell, (location, rating) in rated:
         text = rated_text(rating, texts)
+        pair = None if pairs is None or text is None else pairs.get(rating.key)
+        swapped = None if pair is None else swap_texts(text or "", *pair)
         kind = _omission(rating, cell[2], text, cell in contradictory, scales)
+        if kind is None and pairs is not None and swapped is None:
+            kind = "no_pair"
         if kind is None:
-            example = _build_example(rating, scores[cell], cell[2], text or "", groups)
+            example = _build_example(rating, scores[cell], cell[2], text or "", swapped, groups)
             earlier = kept.setdefault(cell, example)
             if earlier is not example:
                 kind = "duplicate"
@@ -98,7 +114,9 @@ def _omission(rating: Rating, dimension: str, text: str | None, is_contradictory
     return None if text.strip() else "blank_text"
 
 
-def _build_example(rating: Rating, score: float, dimension: str, text: str, groups: Mapping[str, str]) -> Example:
+def _build_example(
+    rating: Rating, score: float, dimension: str, text: str, swapped: str | None, groups: Mapping[str, str]
+) -> Example:
     return Example(
         key=rating.key,
         item=rating.item,
@@ -109,6 +127,7 @@ def _build_example(rating: Rating, score: float, dimension: str, text: str, grou
         score=score + 0.0,  # -0.0 would have another digest than 0.0
         text=text,
         reason=rating.reason or None,
+        swapped=swapped,
     )
 
 
@@ -150,13 +169,17 @@ def join_names(names: Sequence[str]) -> str:
 class ReviewerHistory:
     """Examples by reviewer, dimension and domain, in an order that does not depend on the order of the file."""
 
-    def __init__(self, ratings: Ratings, texts: Mapping[str, str] = {}, *, scales: Scales) -> None:
+    def __init__(
+        self, ratings: Ratings, texts: Mapping[str, str] = {}, *, scales: Scales, pairs: Pairs | None = None
+    ) -> None:
         """Select the ratings that can be shown. `scales` holds the requested dimensions, each with its ends.
 
-        `texts` holds the items' texts by key, for ratings without one. If no rating names a dimension, all are of the
-        one requested. Raises `InputError` if several are requested then, or if an item has two groups.
+        `texts` holds the items' texts by key, for ratings without one. `pairs` holds the two texts of each item, if
+        the items are pairs that are judged in both orders. If no rating names a dimension, all are of the one
+        requested. Raises `InputError` if several are requested then, or if an item has two groups.
         """
-        examples, self.left_out = select_examples(ratings, texts, scales)
+        self.has_pairs = pairs is not None
+        examples, self.left_out = select_examples(ratings, texts, scales, pairs)
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
         self.examples = tuple(sorted(examples, key=lambda example: (example.reviewer, example.key, example.dimension)))
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
@@ -184,13 +207,22 @@ class ReviewerHistory:
 
     @classmethod
     def read(
-        cls, path: str | Path, texts: str | Path | None = None, columns: Mapping[str, str] = {}, *, scales: Scales
+        cls,
+        path: str | Path,
+        texts: str | Path | None = None,
+        columns: Mapping[str, str] = {},
+        *,
+        scales: Scales,
+        has_pairs: bool = False,
     ) -> Self:
         """Read the history from a RATINGS file, with texts from it or from a TEXTS file.
 
-        `columns` maps our column names to those of the RATINGS file. Raises `InputError`.
+        `columns` maps our column names to those of the RATINGS file. If the items are pairs that are judged in both
+        orders, the TEXTS file has the columns `first` and `second`, too. Raises `InputError`.
         """
-        return cls(read_ratings(path, columns), {} if texts is None else read_texts(texts), scales=scales)
+        pairs = read_pairs(texts) if has_pairs and texts is not None else None
+        text_of = {} if texts is None else read_texts(texts)
+        return cls(read_ratings(path, columns), text_of, scales=scales, pairs=pairs)
 
     def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of a reviewer; of all domains if none is given."""
@@ -243,8 +275,13 @@ class ReviewerHistory:
         """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""
         scores = {name: [example.score for example in self.examples_of(name, dimension)] for name in self.reviewers}
         total = sum(map(len, scores.values()))
+        raters: dict[str, list[str]] = {}
+        for example in (one for name in self.reviewers for one in self.examples_of(name, dimension)):
+            raters.setdefault(example.key, []).append(example.reviewer)
+        alone = Counter(names[0] for names in raters.values() if len(names) == 1)
+        of_others = {name: len(raters) - alone[name] for name in scores}
         own_counts = {name: len(ratings) for name, ratings in scores.items() if len(ratings) < shots}
-        others_counts = {name: total - len(ratings) for name, ratings in scores.items() if total - len(ratings) < shots}
+        others_counts = {name: number for name, number in of_others.items() if number < shots}
         constant = {
             name: f"{ratings[0]:g}, {len(ratings)} times"
             for name, ratings in scores.items()
@@ -252,7 +289,7 @@ class ReviewerHistory:
         }
         notes: tuple[tuple[str, Mapping[str, object]], ...] = (
             (f"fewer than {shots} ratings", own_counts),
-            (f"fewer than {shots} ratings by others", others_counts),
+            (f"fewer than {shots} items rated by others", others_counts),
             ("one rating", {name: f"{ratings[0]:g}" for name, ratings in scores.items() if len(ratings) == 1}),
             ("one score alone", constant),
         )
@@ -274,9 +311,14 @@ class ReviewerHistory:
 
     @cached_property
     def relations_digest(self) -> str:
-        """Digest of the relations by which an example can give a judged item away: items, groups and texts by name."""
+        """Digest of the relations by which an example can give a judged item away: items, groups and texts by name.
+
+        It covers the swapped texts of pairs, too, which no digest of an example does.
+        """
         kinds = self._items, self._groups, self._texts
-        return digest_of([[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds])
+        relations = [[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds]
+        swapped = [[example.digest, example.swapped] for example in self.examples] if self.has_pairs else None
+        return digest_of(relations if swapped is None else [relations, swapped])
 
     @cached_property
     def by_digest(self) -> Mapping[str, Example]:

@@ -5,8 +5,8 @@ Equal seeds and equal examples give the same order on every machine, whatever th
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, cast
 
 from langchain_core.example_selectors import BaseExampleSelector
@@ -31,17 +31,35 @@ class _Seeded(BaseExampleSelector):
         self._examples.append(example)
 
 
-class Balanced(_Seeded):
-    """Alternate between the scores, so that the examples cover the scale; the order within a score is drawn."""
+class Random(_Seeded):
+    """Draw without replacement, each example as likely as any other, so that a reviewer's base rate survives.
+
+    Each query has a draw of its own: otherwise one unlucky draw would stand for a reviewer in a whole run.
+    """
 
     def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
-        """Return all examples, the first choice first; the task's query has no effect."""
+        """Return all examples in the order of the draw."""
+        return shuffle_examples(self._examples, self._seed, input_variables["query"])
+
+
+class Balanced(_Seeded):
+    """Alternate between the scores, so that the examples cover the scale; the order within a score is drawn.
+
+    The frequencies of the scores are lost: a strict and a lenient reviewer look alike.
+    """
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
+        """Return one example of each item, the first choice first; the task's query has no effect."""
         by_score: dict[float, list[ExampleFields]] = {}
         for example in shuffle_examples(self._examples, self._seed):
             by_score.setdefault(example["score"], []).append(example)
         scores = sorted(by_score, key=lambda score: digest_of([self._seed, float(score)]))
-        turns = zip_longest(*(by_score[score] for score in scores))
-        return [example for turn in turns for example in turn if example is not None]
+        seen: set[str] = set()
+        queues = [_unseen_items(by_score[score], seen) for score in scores]
+        ordered: list[ExampleFields] = []
+        while turn := [example for queue in queues for example in islice(queue, 1)]:
+            ordered += turn
+        return ordered
 
 
 class Similar(_Seeded):
@@ -53,7 +71,7 @@ class Similar(_Seeded):
         return sorted(examples, key=lambda example: -fuzz.token_set_ratio(query, example["text"]))
 
 
-BUILT_IN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
+BUILT_IN: dict[str, Selectors] = {"random": Random, "balanced": Balanced, "similar": Similar}
 _CHOICES = f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
 
 
@@ -76,7 +94,11 @@ def load_selector(choice: str) -> Selectors:
 
 
 def order_examples(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
-    """Return examples in a selector's order for a task's query. Raises `ConfigError` if it returns anything else."""
+    """Return examples in a selector's order for a task's query, and of each item only the one that comes first.
+
+    So an item that several reviewers rated is shown with the rating that the draw meets first, and one rated often is
+    as likely to be met as its ratings are many. Raises `ConfigError` if the selector returns anything else.
+    """
     by_digest = {example.digest: example for example in examples}
     records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
     try:
@@ -92,9 +114,20 @@ def order_examples(selectors: Selectors, examples: Sequence[Example], query: str
     chosen = [str(example.get("digest")) for example in selected]
     if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
         raise ConfigError("choice: the selector gave an example twice, or one that it was not given; fix it")
-    return [by_digest[digest] for digest in chosen]
+    by_item: dict[str, Example] = {}
+    for digest in chosen:
+        by_item.setdefault(by_digest[digest].key, by_digest[digest])
+    return list(by_item.values())
 
 
-def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:
+def shuffle_examples(examples: Iterable[ExampleFields], *seed: int | str) -> list[ExampleFields]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
-    return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
+    return sorted(examples, key=lambda example: digest_of([*seed, example["digest"]]))
+
+
+def _unseen_items(examples: Iterable[ExampleFields], seen: set[str]) -> Iterator[ExampleFields]:
+    """Yield the examples whose item is not among those seen when its turn comes, and add it there."""
+    for example in examples:
+        if example["key"] not in seen:
+            seen.add(example["key"])
+            yield example

@@ -17,6 +17,7 @@ import re2
 from rapidfuzz import fuzz
 
 from jurygraph.judges.few_shot.history import Example, ReviewerHistory
+from jurygraph.judges.few_shot.pairs import swap_response
 from jurygraph.prompts import Shot
 from jurygraph.safety.text_folding import fold_text
 from jurygraph.schema import ExampleUse, Response, TaskView
@@ -62,11 +63,13 @@ def candidate_examples(examples: Iterable[Example], view: TaskView, history: Rev
 def choose_examples(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
 ) -> ShownExamples:
-    """Return the first `count` candidates that do not give the response away."""
+    """Return the first `count` candidates that do not give the response away; nor a pair with its texts swapped."""
     names = {response.id, *history.items_of(response.id)}
     groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
     other_texts = history.texts_of({*names, view.id}) - {response.text}  # texts may be rated under the task's id too
-    judged = JudgedItem(names, groups, (response.text, *sorted(other_texts)))
+    swapped = swap_response(response) if history.has_pairs else None
+    shown_texts = (response.text,) if swapped is None else (response.text, swapped)
+    judged = JudgedItem(names, groups, (*shown_texts, *sorted(other_texts)))
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
@@ -108,9 +111,14 @@ def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(
-        Shot(names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or "")
+        Shot(names[example.reviewer], example.text, format_score(example.score), example.reason or "")
         for example in examples
     )
+
+
+def format_score(score: float) -> str:
+    """Return a score as prompts show it."""
+    return f"{score:.15g}"
 
 
 MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order

@@ -13,7 +13,8 @@ from tests.prompts.test_library import FILLED
 PERSON = {"query": "Plan a trip.", "profile": "travels with a cat"}
 CRITERIA = {"query": "q", "reference": None, "response": "r", "compact": False}
 EXTRACT = {"query": "q", "reference": None, "response": "r"}
-SCORING = {**CRITERIA, "step": None, "items": [{"name": "score", "text": "How kind?", "scale": ["1", "5"]}]}
+ON_SCALE = [{"name": "score", "text": "How kind?", "scale": ["1", "5"]}]
+SCORING = {**CRITERIA, "dimension": "kindness", "counts": [], "step": None, "items": ON_SCALE}
 SCORED = {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4"}
 COMPARED = {"query": "q", "reference": None, "criterion": "How kind?", "compact": False}
 NESTED = "[" * 100_000 + "]" * 100_000
@@ -194,6 +195,11 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
             "variable step: expected a number or null, got the text '1'",
         ),
         ("reviewer", {**SCORING, "examples": [], "step": True}, "variable step: expected a number or null, got true"),
+        (
+            "reviewer",
+            {**SCORING, "examples": [], "counts": [{"score": "4", "number": 0}]},
+            "variable counts: expected a list of objects with `score` and `number`; counts[0].number",
+        ),
         (
             "pair",
             {**COMPARED, "responses": []},

@@ -333,7 +333,7 @@ def test_notes_name_every_reviewer_with_too_short_a_history() -> None:
         "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else has no "
         "rating that can be shown: 'cy'.",
         "With fewer than 2 ratings for 'clarity': 'bo' (1), 'cy' (0).",
-        "With fewer than 2 ratings by others for 'clarity': 'ada' (1).",
+        "With fewer than 2 items rated by others for 'clarity': 'ada' (1).",
         "With one rating for 'clarity': 'bo' (2.5).",
     )
 
@@ -356,7 +356,7 @@ def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
 
 
 def test_notes_shorten_long_lists_of_names() -> None:
-    rows = [rating(f"r{number:02}", score=1) for number in range(20)]
+    rows = [rating(f"r{number:02}", f"i{number}", score=1) for number in range(20)]
     assert history(*rows, scales=ONE).notes(shots=3)[1:-1] == (
         "With fewer than 3 ratings for 'clarity': 'r00' (1), 'r01' (1), 'r02' (1), 'r03' (1), 'r04' (1), 'r05' (1), "
         "'r06' (1), 'r07' (1) and 12 more.",

@@ -40,6 +40,7 @@ from tests.judges.few_shot.reviewers import (
     task,
     write_history,
 )
+from tests.models.judge_scripts import quotable, response_in
 
 HISTORIES = 5000
 SECRET = 7.03125
@@ -63,8 +64,8 @@ class LeaksFirst(BaseExampleSelector):
         return sorted(self._examples, key=lambda example: (example["score"] != SECRET, example["digest"]))
 
 
-CHOICES = ("balanced", "similar", f"{__name__}.{LeaksFirst.__name__}")
-CHOICE_NAMES = ("balanced", "similar", "leaks first")
+CHOICES = ("random", "balanced", "similar", f"{__name__}.{LeaksFirst.__name__}")
+CHOICE_NAMES = ("random", "balanced", "similar", "leaks first")
 every_choice = pytest.mark.parametrize("choice", CHOICES, ids=CHOICE_NAMES)
 
 
@@ -214,7 +215,7 @@ def _planted(
 
 def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
     """All that a model is asked, for one kind of judge after another; without a server."""
-    backend = scripted_judge.Scripted(lambda body: LOWEST)
+    backend = scripted_judge.Scripted(lowest)
 
     async def asked(one: Case, place: int) -> list[str]:
         kind, params = JUDGES[place % len(JUDGES)]
@@ -243,7 +244,11 @@ def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
                 yield one, said
 
 
-LOWEST = {"score": {"reason": "so it is", "quotes": [], "value": 0, "confidence": 90}}
+def lowest(body: Mapping[str, Any]) -> Row:
+    """Give the lowest score, with a quotation of the response."""
+    return {"score": {"reason": "so", "quotes": quotable(response_in(body)), "value": 0, "confidence": 90}}
+
+
 JUDGES: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("aggregate", {}),
     ("personalized", {}),

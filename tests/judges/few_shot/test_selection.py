@@ -15,7 +15,15 @@ from rapidfuzz import fuzz
 from jurygraph import Jury, Question
 from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
-from jurygraph.judges.few_shot.selection import Balanced, Selectors, Similar, load_selector, order_examples
+from jurygraph.judges.few_shot.selection import (
+    BUILT_IN,
+    Balanced,
+    Random,
+    Selectors,
+    Similar,
+    load_selector,
+    order_examples,
+)
 from tests.agents.judging import scripted_judge
 from tests.judges.few_shot.reviewers import (
     ANY_NUMBER,
@@ -53,11 +61,11 @@ def order_by(choice: str, given: Sequence[Example], query: str = QUERY, seed: in
 
 
 some_scores = st.lists(st.integers(0, 5).map(float), max_size=20)
-own_choices = st.sampled_from(["balanced", "similar"])
+own_choices = st.sampled_from(sorted(BUILT_IN))
 seeds = st.integers(0, 2**40)
 
 
-# What both hold to
+# What all hold to
 
 
 @given(some_scores, own_choices, seeds)
@@ -74,7 +82,7 @@ def test_the_order_of_the_input_does_not_matter(scores: list[float], choice: str
     assert order_by(choice, turned, seed=seed) == order_by(choice, given, seed=seed)
 
 
-@pytest.mark.parametrize("choice", ["balanced", "similar"])
+@pytest.mark.parametrize("choice", sorted(BUILT_IN))
 def test_equal_candidates_are_drawn_by_the_seed(choice: str) -> None:
     given = examples(*[3.0] * 6)
     firsts = [order_by(choice, given, query="", seed=seed)[0].item for seed in range(30)]
@@ -82,10 +90,17 @@ def test_equal_candidates_are_drawn_by_the_seed(choice: str) -> None:
     assert firsts == [order_by(choice, given, query="", seed=seed)[0].item for seed in range(30)]
 
 
-def test_a_seed_draws_the_same_on_every_machine() -> None:
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ("random", ["i3 i1 i2 i0 i5 i4", "i0 i2 i3 i4 i1 i5"]),
+        ("balanced", ["i1 i3 i4 i0 i2 i5", "i2 i1 i4 i3 i0 i5"]),
+    ],
+)
+def test_a_seed_draws_the_same_on_every_machine(choice: str, expected: list[str]) -> None:
     given = examples(1, 1, 2, 2, 3, 3)
-    found = [" ".join(one.item for one in order_by("balanced", given, seed=seed)) for seed in (0, 1)]
-    assert found == ["i1 i3 i4 i0 i2 i5", "i2 i1 i4 i3 i0 i5"]
+    found = [" ".join(one.item for one in order_by(choice, given, seed=seed)) for seed in (0, 1)]
+    assert found == expected
 
 
 # Balanced
@@ -145,7 +160,7 @@ def test_the_query_of_a_chat_contains_all_its_messages() -> None:
     assert [item for _, item, _ in candidates_of(question)] == ["y", "x"]
 
 
-@pytest.mark.parametrize("made", [Balanced, Similar])
+@pytest.mark.parametrize("made", [Random, Balanced, Similar])
 def test_selectors_are_those_of_langchain_and_accept_more_examples(made: Any) -> None:
     selector = made([], 0)
     assert isinstance(selector, BaseExampleSelector)
@@ -299,12 +314,12 @@ def test_an_example_changed_by_a_selector_is_not_shown() -> None:
 
 
 MISNAMED = {
-    "blanced": "'blanced'; name balanced, similar, or a callable as package.module.name",
-    "": "''; name balanced, similar",
+    "blanced": "'blanced'; name random, balanced, similar, or a callable as package.module.name",
+    "": "''; name random, balanced, similar",
     "jurygraph.no_such.thing": "'jurygraph.no_such.thing' cannot be found",
     "jurygraph.judges.few_shot.selection.Absent": "'jurygraph.judges.few_shot.selection.Absent' cannot be found",
-    "jurygraph.judges.few_shot.shown_examples.MIN_SIMILARITY": "shown_examples.MIN_SIMILARITY'; name balanced",
-    ".relative": "name balanced, similar",
+    "jurygraph.judges.few_shot.shown_examples.MIN_SIMILARITY": "shown_examples.MIN_SIMILARITY'; name random",
+    ".relative": "name random, balanced, similar",
 }
 
 
@@ -328,7 +343,7 @@ def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"choice": 3}, "choice is text, such as balanced, not 3"),
+        ({"choice": 3}, "choice is text, such as random, not 3"),
         ({"choice": None}, "choice is text"),
         ({"history": ["a.csv"]}, r"history is text, the name of a file, not \['a.csv'\]"),
         ({"texts": 7}, "texts is text, the name of a file, not 7"),
@@ -373,7 +388,7 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
 def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> None:
     said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
     question = frozen_question("personalized", said, 2, seed=5)
-    first = order_by("balanced", load_history(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
+    first = order_by("random", load_history(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
     draws: Any = question.params["own"]
     (stated,) = draws
     assert [one["fingerprint"] for one in stated] == [one.digest for one in first]

@@ -1,0 +1,405 @@
+"""A pair is judged in both orders: what its reviewer prefers counts, and no preference of the model for a position."""
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph import Response, Trace
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.judges.few_shot.constructors import Personalized
+from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.judges.few_shot.pairs import combine_orders, swap_texts
+from jurygraph.schema import Verdict
+from jurygraph.sources.ratings import read_pairs
+from tests.agents.judging import scripted_judge
+from tests.cli.conftest import Command, traces
+from tests.judges.few_shot.reviewers import (
+    KINDS,
+    WITH_EXAMPLES,
+    examples_in,
+    examples_shown,
+    judge,
+    judge_use,
+    plan_questions,
+    prediction_reply,
+    prose,
+    row,
+    score_with,
+    task,
+    write_history,
+)
+from tests.models.judge_scripts import Script, response_in
+from tests.models.server import Answer, run_server, status
+
+PREFERENCE: Mapping[str, Any] = {"preference": {"text": "Which is better.", "scale": [-1, 1]}}
+LONG, SHORT = prose(1001, 20), prose(1002, 6)
+
+
+def lay_out(first: str, second: str) -> str:
+    return f"Response 1:\n{first}\n\nResponse 2:\n{second}"
+
+
+def pair(first: str = LONG, second: str = SHORT, **fields: Any) -> Response:
+    known: dict[str, Any] = {"id": "r", "text": lay_out(first, second), "data": {"first": first, "second": second}}
+    return Response.model_validate(known | fields)
+
+
+class Shelf(NamedTuple):
+    """A history of pairs: the paths of RATINGS and TEXTS, and the two texts of each item."""
+
+    history: str
+    texts: str
+    pairs: Mapping[str, tuple[str, str]]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        return {"history": self.history, "texts": self.texts}
+
+
+def write_pairs(tmp_path: Path, scores: Mapping[str, Sequence[float]], **fields: Any) -> Shelf:
+    """Write what reviewers gave pairs of a long and a short text: `i0`, `i1`, …"""
+    number = max(map(len, scores.values()))
+    pairs = {f"i{n}": (prose(2 * n, 20), prose(2 * n + 1, 6)) for n in range(number)}
+    texts = [
+        {"item": item, "text": lay_out(*both), "first": both[0], "second": both[1]} for item, both in pairs.items()
+    ]
+    path = write_history(tmp_path, texts, "texts.jsonl")
+    said = [
+        {"reviewer": who, "item": f"i{n}", "score": score, **fields}
+        for who, given in scores.items()
+        for n, score in enumerate(given)
+    ]
+    return Shelf(write_history(tmp_path, said), path, pairs)
+
+
+def score_pair(script: Script, kind: str, shown: Response, **params: Any) -> tuple[Trace, list[dict[str, Any]]]:
+    """Return the trace of a pair that is judged in both orders, and the requests."""
+    stated = judge_use(kind, **{"dimensions": PREFERENCE, "both_orders": True, **params})
+    (trace,), bodies = score_with(script, stated, task("ann"), shown)
+    return trace, bodies
+
+
+def saying(given: Answer | float, swapped: Answer | float, confidence: Sequence[float] = (90, 90)) -> Script:
+    """A model that says one thing of the pair as it is, and another of it with its texts swapped."""
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        place = 0 if response_in(body) == lay_out(LONG, SHORT) else 1
+        told = (given, swapped)[place]
+        return told if callable(told) else prediction_reply(body, told, confidence[place], quotes=[SHORT])  # type: ignore[arg-type]
+
+    return script
+
+
+# Two texts change places
+
+parts = st.text(st.sampled_from("ab \n"), max_size=12)
+
+
+@given(parts, parts)
+def test_two_texts_that_are_swapped_twice_are_where_they_were(first: str, second: str) -> None:
+    text = lay_out(first, second)
+    swapped = swap_texts(text, first, second)
+    assert swapped == lay_out(second, first)
+    assert swap_texts(swapped, second, first) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("yes\n\nA:\nyes\nB:\nno", "yes\n\nA:\nno\nB:\nyes"),
+        ("Say yes or no.\nyes\nno\n", "Say yes or no.\nno\nyes\n"),
+        ("yes\nno\nIs it no?", "no\nyes\nIs it no?"),
+        ("no\nyes", None),
+        ("A: yes\nB: no", None),
+        ("yes", None),
+        ("", None),
+    ],
+)
+def test_the_last_places_on_lines_of_their_own_count(text: str, expected: str | None) -> None:
+    assert swap_texts(text, "yes", "no") == expected
+
+
+# The arithmetic
+
+units = st.integers(0, 64).map(lambda n: n / 64)
+
+
+def verdict(score: float, confidence: float = 0.9, call: str = "c") -> Verdict:
+    return Verdict(score=score, native=2 * score - 1, scale=(-1, 1), confidence=confidence, reason=call, call=call)
+
+
+@given(units, units, st.integers(-32, 32).map(lambda n: n / 64))
+def test_what_favours_a_position_in_both_orders_cancels_out(own: float, confidence: float, bias: float) -> None:
+    """A judge whose scores lean by so much toward the place that comes first, or second, says what it would without."""
+    if 0.0 <= own + bias <= 1.0 and 0.0 <= 1.0 - own + bias <= 1.0:
+        found = combine_orders(verdict(own + bias, confidence, "a"), verdict(1.0 - own + bias, 1.0, "b"))
+        assert (found.score, found.native, found.confidence) == (own, 2 * own - 1, confidence)
+        assert (found.call, found.swap and found.swap.call) == ("a", "b")
+
+
+@given(units, units)
+def test_to_swap_a_pair_mirrors_its_score(given_score: float, swapped_score: float) -> None:
+    one = combine_orders(verdict(given_score), verdict(swapped_score))
+    other = combine_orders(verdict(swapped_score), verdict(given_score))
+    assert one.score is not None
+    assert other.score == 1.0 - one.score
+
+
+# What a model is asked
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_that_prefers_a_place_says_neither(tmp_path: Path, kind: str) -> None:
+    known = {} if kind == "zero-shot" else write_pairs(tmp_path, {"ann": (1, 0), "bob": (1, 0)}).params
+    for place in (-1, 1):
+        trace, bodies = score_pair(saying(place, place), kind, pair(), **known)
+        (found,) = trace.verdicts
+        assert (len(bodies), found.status, found.score, found.native) == (2, "ok", 0.5, 0.0)
+    assert trace.reward.value == 0.5
+
+
+def test_a_model_that_prefers_a_text_says_so_in_both_orders() -> None:
+    for first, second, expected in ((LONG, SHORT, -1.0), (SHORT, LONG, 1.0)):
+        trace, _ = score_pair(prefer_the_longer, "zero-shot", pair(first, second))
+        assert [one.native for one in trace.verdicts] == [expected]
+
+
+def prefer_the_longer(body: dict[str, Any], number: int) -> Answer:
+    first, second = response_in(body).removeprefix("Response 1:\n").split("\n\nResponse 2:\n")
+    return prediction_reply(body, -1 if len(first) > len(second) else 1, quotes=[second])
+
+
+def test_both_calls_are_listed_and_the_trace_shows_the_arithmetic() -> None:
+    trace, _ = score_pair(saying(1, 0, confidence=(80, 95)), "zero-shot", pair())
+    (found,) = trace.verdicts
+    assert found.swap is not None
+    assert (found.swap.given, found.swap.swapped, found.score) == (1.0, 0.5, 0.75)
+    assert (found.native, found.confidence, found.scale) == (0.5, 0.8, (-1, 1))
+    assert {use.id: use.purpose for use in found.named_calls} == {found.call: "judge", found.swap.call: "swapped order"}
+    assert {call.id for call in trace.calls} == {found.call, found.swap.call}
+    assert found.reason == "so it is [swapped: so it is]"
+    (evidence,) = found.evidence  # both quote the same passage, which is where the response has it
+    assert pair().text[evidence.start : evidence.end] == SHORT
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_the_second_prompt_mirrors_the_examples_with_their_scores_and_counts(tmp_path: Path, kind: str) -> None:
+    """What a reviewer prefers, even a position, says the same in both."""
+    shelf = write_pairs(tmp_path, {"ann": (1, 1, 0), "bob": (1, 1, 0)}, reason="The first is too long.")
+    _, bodies = score_pair(saying(1, -1), kind, pair(), **shelf.params, shots=3, counts=True)
+    given, swapped = sorted(bodies, key=lambda body: response_in(body) != pair().text)
+    assert response_in(swapped) == lay_out(SHORT, LONG)
+    assert [score for _, score in examples_shown(swapped)] == [0.0 - score for _, score in examples_shown(given)]
+    for item, (first, second) in shelf.pairs.items():
+        assert lay_out(first, second) in examples_in(given), item
+        assert lay_out(second, first) in examples_in(swapped), item
+    assert "\n- 0: 1 time\n- 1: 2 times\n" in examples_in(given)
+    assert "\n- -1: 2 times\n- 0: 1 time\n" in examples_in(swapped)
+    assert "too long" not in json.dumps(bodies)  # a reason may name a position, and cannot be mirrored
+
+
+def test_in_one_order_nothing_changes(tmp_path: Path) -> None:
+    shelf = write_pairs(tmp_path, {"ann": (1, 0), "bob": (1, 0)}, reason="The first is too long.")
+    stated = judge_use("personalized", dimensions=PREFERENCE, **shelf.params)
+    (trace,), bodies = score_with(saying(1, -1), stated, task("ann"), pair())
+    assert (len(bodies), trace.verdicts[0].swap, trace.verdicts[0].native) == (1, None, 1.0)
+    assert "too long" in examples_in(bodies[0])
+
+
+def test_shrinkage_asks_each_judge_in_both_orders(tmp_path: Path) -> None:
+    shelf = write_pairs(tmp_path, {"ann": (1, 1), "bob": (-1, -1)})
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return prediction_reply(body, int(statistics.median_low([score for _, score in examples_shown(body)])))
+
+    trace, bodies = score_pair(script, "personalized", pair(), **shelf.params, shrinkage=2.0)
+    (found,) = trace.verdicts
+    assert (len(bodies), found.score, found.shrinkage and found.shrinkage.toward) == (4, 0.5, 0.0)
+    assert found.shrinkage is not None
+    assert (found.swap, found.shrinkage.swap) != (None, None)
+    assert sorted(use.purpose for use in found.named_calls) == [
+        "aggregate judge",
+        "aggregate judge, swapped order",
+        "judge",
+        "swapped order",
+    ]
+
+
+def test_a_pair_of_the_same_texts_in_the_other_order_is_not_shown(tmp_path: Path) -> None:
+    """Too short to be near in one order, they are the judged pair in the other."""
+    yes, no = "Yes, at noon.", "Not before two, and then by boat."
+    texts = [
+        {"item": item, "text": lay_out(*both), "first": both[0], "second": both[1]}
+        for item, both in {"same": (no, yes), "other": (prose(1), prose(2))}.items()
+    ]
+    said = [{"reviewer": who, "item": item, "score": 1} for who in ("ann", "bob") for item in ("same", "other")]
+    known = {"history": write_history(tmp_path, said), "texts": write_history(tmp_path, texts, "texts.jsonl")}
+    trace, _ = score_pair(prefer_the_longer, "personalized", pair(yes, no), **known)
+    (found,) = trace.verdicts
+    assert {one.item: one.dropped for one in found.examples} == {
+        "same": "it says nearly the same as the judged item",
+        "other": None,
+    }
+
+
+# No half credit
+
+
+@pytest.mark.parametrize("failing", [0, 1], ids=["as it is", "swapped"])
+def test_if_one_order_fails_so_does_the_verdict(failing: int) -> None:
+    told: list[Any] = [1, 1]
+    told[failing] = status(400)
+    trace, _ = score_pair(saying(*told), "zero-shot", pair())
+    (found,) = trace.verdicts
+    assert (found.status, found.score, found.swap) == ("failed", None, None)
+    assert (len(found.calls), trace.reward.value) == (2, None)
+
+
+@pytest.mark.parametrize("other", [1, status(400)], ids=["a score", "a failure"])
+def test_if_one_order_cannot_be_told_the_verdict_abstains_unless_the_other_fails(other: Any) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        if response_in(body) == pair().text:
+            return other if callable(other) else prediction_reply(body, other)
+        said = {"reason": "both are alike", "quotes": [], "value": None, "confidence": None}
+        return scripted_judge.reply_with(json.dumps({"score": said}))
+
+    trace, _ = score_pair(script, "zero-shot", pair())
+    expected = ("failed", "abstained")[other == 1]
+    assert [(one.status, one.score) for one in trace.verdicts] == [(expected, None)]
+    assert other != 1 or trace.verdicts[0].reason == "both are alike"
+
+
+UNKNOWN: Mapping[str, Mapping[str, Any]] = {
+    "no data": {"data": None},
+    "no object": {"data": [LONG, SHORT]},
+    "no second": {"data": {"first": LONG}},
+    "a number": {"data": {"first": LONG, "second": 2}},
+    "another order": {"data": {"first": SHORT, "second": LONG}},
+    "another text": {"data": {"first": LONG, "second": "another"}},
+}
+
+
+@pytest.mark.parametrize("fields", UNKNOWN.values(), ids=UNKNOWN)
+def test_a_response_whose_two_texts_are_unknown_fails_before_any_call(fields: Mapping[str, Any]) -> None:
+    trace, bodies = score_pair(saying(1, 1), "zero-shot", pair(**fields))
+    (found,) = trace.verdicts
+    assert bodies == []
+    assert found.failure is not None
+    assert (found.failure.cause, found.failure.kind, found.score) == ("response", "no-pair", None)
+    assert "give data.first and data.second, in this order" in found.failure.message
+
+
+# Configs and histories that do not fit
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [[0, 1], [1, 5], [-1, 2], [-2, 1]])
+def test_a_scale_that_is_not_symmetric_is_refused(kind: str, scale: list[float]) -> None:
+    low, high = scale
+    said = f"dimensions.quality.scale: goes from {low} to {high}, which is not symmetric about 0"
+    with pytest.raises(ConfigError, match=said):
+        judge(kind, dimensions={"quality": {"text": "x", "scale": scale}}, both_orders=True)
+
+
+def test_other_params_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    shelf = write_pairs(tmp_path, {"ann": (1,), "bob": (0,)})
+    with pytest.raises(ConfigError, match="both_orders is true or false, not 1"):
+        score_pair(saying(1, 1), "zero-shot", pair(), both_orders=1)
+    with pytest.raises(ConfigError, match="texts: both_orders swaps two texts of an item; name a file with `first`"):
+        score_pair(saying(1, 1), "personalized", pair(), history=shelf.history)
+    unpaired = {"dimensions": {"quality": PREFERENCE["preference"]}, "both_orders": True}
+    with pytest.raises(ConfigError, match="history: was loaded without the two texts of its pairs"):
+        judge("personalized", [row("ann", "i0", 1)], **unpaired)
+
+
+def test_the_plan_says_that_both_orders_are_judged() -> None:
+    for kind in KINDS:
+        stated: dict[str, Any] = {"dimensions": {"quality": PREFERENCE["preference"]}, "shots": 0}
+        (one,), (both,) = (
+            plan_questions(judge(kind, **stated, both_orders=orders), task("ann")) for orders in (False, True)
+        )
+        assert ("both_orders" in one.params, both.params["both_orders"]) == (False, True)
+
+
+def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -> None:
+    texts = [
+        {"item": "a", "text": lay_out("one", "two"), "first": "one", "second": "two"},
+        {"item": "b", "text": "one, two", "first": "one", "second": "two"},
+    ]
+    said = [{"reviewer": "ann", "item": item, "score": 1} for item in "ab"]
+    read: Any = {"texts": write_history(tmp_path, texts, "texts.jsonl"), "scales": {"preference": (-1.0, 1.0)}}
+    history = ReviewerHistory.read(write_history(tmp_path, said), **read, has_pairs=True)
+    assert [one.item for one in history.examples] == ["a"]
+    assert (
+        "Left out: 1 rating of an item whose text does not hold a `first` and a `second`, each on lines of its own; "
+        "the first is history.jsonl, line 2." in history.notes()
+    )
+    assert len(ReviewerHistory.read(write_history(tmp_path, said), **read).examples) == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"item": "a", "text": "one"}], "first"),
+        ([{"item": "a", "text": "one", "first": "one"}], "second"),
+        (
+            [{"item": "a", "first": "x", "second": "y"}, {"item": "a", "first": "x", "second": "z"}],
+            "line 2, field second: is not what item 'a' has in an earlier row; give each item one pair of texts",
+        ),
+    ],
+)
+def test_texts_without_the_two_of_each_pair_are_refused(
+    tmp_path: Path, rows: Sequence[Mapping[str, Any]], said: str
+) -> None:
+    with pytest.raises(InputError, match=said):
+        read_pairs(write_history(tmp_path, rows, "texts.jsonl"))
+
+
+def test_both_orders_draw_the_examples_that_one_order_does(tmp_path: Path) -> None:
+    shelf = write_pairs(tmp_path, {"ann": (1, 0) * 5, "bob": (1, -1) * 5})
+    params = [
+        [question.params for question in plan_questions(made, task("ann"))]
+        for made in (
+            Personalized(dimensions=PREFERENCE, shots=2, both_orders=both, **shelf.params) for both in (False, True)
+        )
+    ]
+    (one,), (both,) = params
+    assert [one[pool] for pool in ("own", "others")] == [both[pool] for pool in ("own", "others")]
+    assert one["relations"] != both["relations"]  # it covers what the texts are when they are swapped
+
+
+# From the dry run to the verification
+
+
+@pytest.mark.parametrize("shrinkage", [0, 2])
+def test_a_run_sends_what_the_dry_run_said_and_is_verified_deeply_and_not_sent_again(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, shrinkage: float
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    shelf = write_pairs(tmp_path, {"ann": (1, 0, 1, -1) * 3, "bob": (-1, 0, 1, 1) * 3})
+    params = {"dimensions": PREFERENCE, "shots": 2, "both_orders": True, "counts": True, "shrinkage": shrinkage}
+    use = judge_use("personalized", **shelf.params, **params)
+    (tmp_path / "jury.yaml").write_text(json.dumps({"evaluators": [use]}), encoding="utf-8")
+    line = {"id": "t", "query": "Write.", "reviewers": ["ann"], "responses": [pair().model_dump(mode="json")]}
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    samples = use["params"].get("samples", 1)
+    with run_server(prefer_the_longer) as server:
+        score = ("score", "tasks.jsonl", "--out", "run", "--model", f"openai-compatible:{server.url}#tiny")
+        foretold = json.loads(run(*score, "--dry-run", "--json").out)["model"]["expected"]["calls"]
+        assert (foretold, server.count) == ((4 if shrinkage else 2) * samples, 0)
+        assert run(*score).code == 0
+        assert server.count == foretold
+        (trace,) = traces(run, tmp_path / "run")
+        assert {verdict["swap"]["swapped"] for verdict in trace["verdicts"]} == {1.0}
+        assert "judged in both orders: (0.0000 + 1 - 1.0000) / 2 = 0.0000" in run("show", "run", "--response", "r").out
+        checked = run("verify", "run", "--deep")
+        assert (checked.code, server.count) == (0, foretold), checked.err
+        assert run(*score[:3], "again", *score[4:]).code == 0
+        assert server.count == foretold  # the cache has every reply
