@@ -397,7 +397,7 @@ def test_the_scripted_judge_runs_by_itself_and_refuses_what_it_was_not_told(type
 
 def test_who_is_less_sure_than_the_panel_asks_is_not_heard_in_the_consensus(judge: Server) -> None:
     config = settings(judge.url)
-    heard = scored({**config, "panel": {"min_confidence": 0.9}})["sandhaven/lavish"].reward
+    heard = scored({**config, "panel": {"min_confidence": 0.8}})["sandhaven/lavish"].reward
     unheard = scored({**config, "panel": {"min_confidence": 0.95}, "failure": {"min_coverage": 0.1}})[
         "sandhaven/lavish"
     ].reward
