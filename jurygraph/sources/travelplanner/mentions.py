@@ -43,6 +43,8 @@ def _classify(query: str, kind: str, match: re.Match[str]) -> Mention:
     is_forbidding_rule = pattern("no_rule").search(after) is not None
     if is_forbidding_rule:
         before = re.sub(r"\bno[- ]$", "", before, flags=re.IGNORECASE)
+    if kind == "rules" and _is_of_the_stay(before, after):
+        return "wanted"
     if pattern("indifferent").search(before) or pattern("open_to").search(before):
         return "indifferent"
     if pattern("indifferent_after").search(after):
@@ -52,6 +54,16 @@ def _classify(query: str, kind: str, match: re.Match[str]) -> Mention:
         denials += 1
         return "wanted" if denials == 2 else "denied" if denials == 1 else "unclear"
     return ("wanted", "denied")[denials] if denials < 2 else "unclear"
+
+
+def _is_of_the_stay(before: str, after: str) -> bool:
+    """Return True if the stay, not the travellers, is said to be fine with a mention.
+
+    "A host who doesn't mind pets", "rooms where smoking is fine", and "avoid places that don't allow parties".
+    """
+    if pattern("host_minds_not").search(before) or pattern("avoids_refusal").search(before):
+        return True
+    return pattern("in_a_place").search(before) is not None and pattern("indifferent_after").search(after) is not None
 
 
 def _clause_around(query: str, match: re.Match[str]) -> tuple[str, str]:

@@ -5,10 +5,7 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from jurygraph.sources.travelplanner.budgets import parse_budget
 from jurygraph.sources.travelplanner.mentions import Mention, classify_all, names_mentioned
-from jurygraph.sources.travelplanner.travellers import count_travellers
-from jurygraph.sources.travelplanner.trip_dates import parse_dates
 from jurygraph.sources.travelplanner.vocabulary import compile_words, load_vocabulary, pattern
 
 _SHARED = "Shared room"
@@ -34,22 +31,11 @@ class TripRequest(NamedTuple):
     is_assumed: bool = False
 
 
-def read_query(query: str) -> TripRequest:
-    """Parse a query. Raises ValueError naming which of people, dates and budget is missing, wrong or ambiguous."""
-    stated = count_travellers(query)
-    people = stated or 1
-    return read_wishes(query)._replace(
-        people=people, dates=parse_dates(query), budget=parse_budget(query, people), is_assumed=stated is None
-    )
-
-
 def read_wishes(query: str) -> TripRequest:
     """Parse the constraints of a query, whose people, dates and budget stay empty."""
     rules, modes = classify_all(query, "rules"), _read_modes(query)
-    cuisines, (room, not_shared, unread_rooms) = (
-        classify_all(_sentences_about_food(query), "cuisines"),
-        _read_rooms(query),
-    )
+    cuisines = classify_all(_sentences_about_food(query), "cuisines")
+    room, not_shared, unread_rooms = _read_rooms(query)
     return TripRequest(
         people=1,
         dates=(),

@@ -41,13 +41,16 @@ NOTES = {
 }
 FACTLESS = "rows have no tables of facts, so that nothing in a plan can be looked up"
 
+_LONGEST_QUERY = 4_000
+"""Characters, several times the longest published query; the time to read one grows with the square of its length."""
+
 
 class _Row(Columns):
     """A row of the file: a query, its tables, and the reference plan, a record for each day."""
 
     id: Id | None = None
     idx: Key | None = None
-    query: str = Field(min_length=1)
+    query: str = Field(min_length=1, max_length=_LONGEST_QUERY)
     facts: dict[str, JsonValue] | None = None
     reference_information: Annotated[JsonValue, BeforeValidator(parse_literal)] = None
     plan: list[dict[str, JsonValue]] | None = None

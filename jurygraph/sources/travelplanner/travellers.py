@@ -30,13 +30,18 @@ def _size_of(match: re.Match[str]) -> int:
     groups = {name: text for name, text in match.groupdict().items() if text}
     words = next((_SIZES[name] for name in groups if name in _SIZES), 0)
     couples = 2 * parse_number(groups["couples"]) if "couples" in groups else 0
-    return words + couples + sum(parse_number(groups[name]) for name in ("n", "m", "w") if name in groups)
+    times = parse_number(groups.get("times", "one"))  # "two families of four"
+    return words + couples + times * sum(parse_number(groups[name]) for name in ("n", "m", "w") if name in groups)
 
 
 def _count_companions(query: str) -> int | None:
     """Return the number of "my wife, my two sons and I"; None if there are none, or not a number of each."""
     matches = compile_words(load_vocabulary()["with_me"]).finditer(query)
-    return next(filter(None, (_size_with_speaker(match["others"] or match["later"]) for match in matches)), None)
+    return next(filter(None, (_size_with_speaker(_companions(match)) for match in matches)), None)
+
+
+def _companions(match: re.Match[str]) -> str:
+    return " and ".join(filter(None, (match["others"], match["also"], match["later"])))
 
 
 def _size_with_speaker(companions: str) -> int | None:

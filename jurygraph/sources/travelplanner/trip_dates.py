@@ -66,7 +66,7 @@ def find_dates(query: str) -> list[_Mention]:
             found.append(_Mention(*last.span(), mention.month, int(last["day"]), int(year) if year else None))
         first = pattern("first_day").search(query[: mention.start])
         if first is not None and not any(first.start() < other.end for other in found if other.end <= mention.start):
-            found.append(_Mention(*first.span(), mention.month, int(first["day"]), None))
+            found.append(_Mention(*first.span(), mention.month, _to_day(first["day"]), None))
     return sorted(found)
 
 
@@ -75,7 +75,13 @@ def _to_mention(match: re.Match[str]) -> _Mention:
     name = groups.get("month")
     starts = [number for number, month in enumerate(months, 1) if name and month.startswith(name[:3].capitalize())]
     month = starts[0] if starts else int(groups["monthnumber"])
-    return _Mention(*match.span(), month, int(match["day"]), int(groups["year"]) if groups.get("year") else None)
+    return _Mention(*match.span(), month, _to_day(match["day"]), int(groups["year"]) if groups.get("year") else None)
+
+
+def _to_day(text: str) -> int:
+    """Return the day of a month, written in digits or as "first"."""
+    ordinals = load_vocabulary()["ordinals"]
+    return ordinals.index(text.lower()) + 1 if text.lower() in ordinals else int(text)
 
 
 def _to_dates(query: str, first: _Mention, last: _Mention) -> tuple[date, date]:

@@ -19,7 +19,8 @@ def compile_words(words: str) -> re.Pattern[str]:
     """Compile a regular expression for any case; `{{other}}` in it is replaced by a pattern of that name."""
     vocabulary = load_vocabulary()
     numerals = "|".join([r"\d+", *(name for name in vocabulary["numbers"] if name not in ("a", "an"))])
-    named = {**vocabulary["patterns"], "months": "|".join(vocabulary["months"]), "numeral": rf"(?:{numerals})"}
+    lists = {name: "|".join(vocabulary[name]) for name in ("months", "ordinals", "cuisines")}
+    named = {**vocabulary["patterns"], **lists, "numeral": rf"(?:{numerals})"}
     while "{{" in words:
         words = re.sub(r"\{\{(\w+)\}\}", lambda other: named[other[1]], words)
     return re.compile(words, re.IGNORECASE)

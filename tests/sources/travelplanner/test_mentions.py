@@ -11,13 +11,16 @@ SMOKING, PARTIES, CHILDREN, PETS, VISITORS = (
 RULES = {
     SMOKING: "We need rooms where smoking is allowed.|We're smokers.|Lodging that does not prohibit smoking is a must.|"
     "The stay shouldn't have a no-smoking rule.|accommodations that aren't against smoking|We want to smoke.",
-    PARTIES: "We'd love to host a party.|Our stay shouldn't prohibit parties.|Parties have to be possible.|"
+    PARTIES: "We want rooms in which parties are OK.|We'd love to host a party.|Our stay shouldn't prohibit parties.|"
+    "Parties have to be possible.|"
     "We require lodgings that have no restrictions against parties.|The stay should be okay with parties.",
     CHILDREN: "We'll bring our kids, all under ten.|We travel with a 6-year-old.|It must be child-friendly.|"
     "The hotel should welcome young children.|There are children below the age of ten with us.",
-    PETS: "There must be no ban on pets.|We bring our dog.|A place where pets aren't prohibited.|"
+    PETS: "A host who doesn't mind pets is needed.|There must be no ban on pets.|We bring our dog.|"
+    "A place where pets aren't prohibited.|"
     "Our stay must not have a no-pet policy.|Since we have pets, we can't stay where pets are banned.",
-    VISITORS: "a stay with no restrictions on visitors|We want to have guests over.|We need to receive visitors.|"
+    VISITORS: "Our friends should be able to visit us.|a stay with no restrictions on visitors|"
+    "We want to have guests over.|We need to receive visitors.|"
     "Our lodging must not forbid visitors.|Visitors should be welcome where we stay.",
 }
 BARRED = {
@@ -27,22 +30,26 @@ BARRED = {
     "We're open to any transportation except flights.|No need for a flight; we will drive.|Flights aren't an option.",
     "Self-driving": "None of us can drive.|We won't rent a car.|Driving ourselves is not an option.|"
     "Self-driving is out.|Travel by car is not possible for us.|We'd like to fly rather than drive.|"
-    "We'd like to forgo self-driving.|We cannot self-drive, so please consider trains.|We rely on public transport.",
+    "We'd like to forgo self-driving.|Nobody wants to drive.|We cannot self-drive, so please consider trains.|"
+    "We rely on public transport.",
 }
 ROOMS = {
-    "Entire home/apt": "We would like the entire place to ourselves.|We want a whole apartment.|entire rooms, please",
+    "Entire home/apt": "We would like the entire place to ourselves.|We want a whole apartment.|entire rooms, please|"
+    "The rooms must be entire.|Room type should be entire.",
     "Private room": "a private room each.|The rooms should be private, not shared.|Make sure our room is private.",
     "Shared room": "We would like a shared room.|We prefer to stay in shared rooms.",
 }
 NOT_SHARED = (
     "We don't want to share a room with strangers.|Rooms mustn't be shared.|No shared rooms, please.|unshared rooms|"
     "We'd rather not share rooms.|Anything but a shared room.|Shared rooms are not an option.|"
-    "Accommodation must not be shared.|We'd prefer not having to share rooms.|It is best if rooms are not shared."
+    "No room sharing.|Accommodation must not be shared.|We'd prefer not having to share rooms.|"
+    "It is best if rooms are not shared."
 )
 SILENT = (
     "We don't mind flying.|Flying is fine.|Shared rooms are fine for us.|We have no issue flying.|Any room is fine.|"
     "We have no specific cuisine in mind.|We have no preference for private rooms.|We are a party of two.|"
-    "We prefer driving over flying.|We have no house rules in mind.|A hot dog would be nice."
+    "Two friends visiting 3 cities|We prefer driving over flying.|We have no house rules in mind.|"
+    "A hot dog would be nice."
 )
 SEVERAL = [
     ("Pets must be allowed and rooms must not be shared.", {"house_rules": (PETS,), "not_shared": True}),
@@ -67,7 +74,15 @@ SEVERAL = [
     ("We can't miss Italian dishes.", {"cuisines": ("Italian",)}),
     ("There is no restriction on flights.", {}),
     ("We don't smoke.", {"unread": ("smoking",)}),
-    ("Avoid places that don't allow smoking.", {"unread": ("smoking",)}),
+    ("Avoid places that don't allow smoking.", {"house_rules": (SMOKING,)}),
+    ("Hotels with a no-party policy are not acceptable.", {"unread": ("parties",)}),
+    ("Plan 3 days, and don't include flights.", {"barred": ("Flight",)}),
+    ("We have a small purse and can't stay in shared rooms.", {"not_shared": True}),
+    ("We want private rooms and won't fly.", {"room": "Private room", "barred": ("Flight",)}),
+    ("We like Italian.", {"cuisines": ("Italian",)}),
+    ("We fly American Airlines and are Mexican.", {}),
+    ("Chinese, French, and Mediterranean.", {"cuisines": ("Chinese", "French", "Mediterranean")}),
+    ("Room: entire; no flights.", {"room": "Entire home/apt", "barred": ("Flight",)}),
     ("We'd take private rooms or entire homes.", {"unread": ("Entire home/apt", "Private room")}),
     ("We'd like Thai and Indian food.", {"cuisines": ("Indian",), "unread": ("Thai",)}),
 ]  # fmt: skip

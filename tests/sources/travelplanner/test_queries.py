@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.travelplanner.queries import read_query
+from jurygraph.sources.travelplanner.columns import Columns, read_request
+from jurygraph.sources.travelplanner.queries import TripRequest
 from tests.sources.travelplanner.train import lines
 
 ENTIRE, PRIVATE = "Entire home/apt", "Private room"
@@ -48,6 +49,10 @@ READ: dict[str, tuple[int, int, int, int, dict[str, Any]]] = {
 }  # fmt: skip
 QUERIES = {name: line["query"] for name, line in lines().items()}
 TRIP = "Please plan a trip for 2 people from March 1st to March 5th, 2022, with a budget of $900."
+
+
+def read_query(query: str) -> TripRequest:
+    return read_request(query, Columns()).request
 
 
 def test_the_training_set_has_thirty_checked_queries() -> None:

@@ -14,7 +14,9 @@ FIRST_TO_FIFTH = (
     "March 1st, 2022 through March 5th, 2022|in 2022 from March 1st through the 5th|1st-5th March 2022|"
     "departing March 1st, 2022 and returning March 5th|from the 1st to the 5th of March 2022|"
     "from Tuesday, March 1st to Saturday, March 5th, 2022|march 1st to march 5th, 2022|March 1st to 5th 2022|"
-    "from March 1st to March 5th, 2022, with March 3rd in Dallas|from March the 1st to March the 5th, 2022"
+    "from March 1st to March 5th, 2022, with March 3rd in Dallas|from March the 1st to March the 5th, 2022|"
+    "from the first of March to the fifth of March, 2022|March first to March fifth, 2022|"
+    "from the first to the fifth of March 2022|on March 1st, 2nd, 3rd, 4th and 5th, 2022"
 )
 
 
