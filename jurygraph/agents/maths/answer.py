@@ -15,7 +15,7 @@ _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(
     r"^[ \t>*_#-]{0,8}(?:A|(?i:(?:the )?(?:final )?answer))[*_ ]{0,4}:"  # "A: 18", "**Final answer:** 18"
-    r"|^#{1,6}[ \t]{0,4}(?i:(?:final )?answer)[*_ \t]{0,4}$"  # a heading above the answer
+    r"|^(?:#{1,6}[ \t]{0,4}|\*\*)(?i:(?:final )?answer)[*_ \t]{0,4}$"  # a heading above the answer
     r"|\b(?i:answer is)\b[ \t]{0,4}:?",  # "So the final answer is 18."
     re.MULTILINE,
 )

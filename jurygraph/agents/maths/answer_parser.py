@@ -52,6 +52,7 @@ _RANGE_OPENING = re.compile(r"(between|from) ", re.IGNORECASE)
 _TO = re.compile(r" ?[–—] ?| to |(?<=[0-9%]) ?- ?(?=[0-9.])")
 _AND = re.compile(r" and ")
 _LONGEST_RANGE = 200
+_EQUALS_SIGN = re.compile(r" ?= ?")
 _EQUALS = re.compile(r"(?<![<>!:\\])=|\\approx(?![A-Za-z])")
 _VALUES = re.compile(r",|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
 
@@ -72,8 +73,11 @@ class Reading:
 
 
 def fold_text(text: str) -> str:
-    """Return `text` stripped and case-folded, with inner blanks folded to one space: equal texts need no reading."""
-    return " ".join(text.split()).casefold()
+    """Return `text` stripped and case-folded, with inner blanks folded to one space, and to none around "=".
+
+    Equal texts need no reading.
+    """
+    return _EQUALS_SIGN.sub("=", " ".join(text.split())).casefold()
 
 
 def parse_answer(text: str) -> Reading | None:
@@ -100,8 +104,8 @@ def parse_answer(text: str) -> Reading | None:
 def compare_plainly(answer: Reading, reference: Reading) -> bool | None:
     """Return true if two answers are equal numbers, times or ranges; None if one is another expression.
 
-    Units of one dimension are converted; of two, they make the answers different. If one has no unit, the number
-    decides.
+    Units of one dimension are converted; of two, they make the answers different, and so do "%" and a unit. If one has
+    no unit, the number decides.
     """
     if answer.clock or reference.clock:
         return _compare_clocks(answer, reference)
@@ -109,6 +113,8 @@ def compare_plainly(answer: Reading, reference: Reading) -> bool | None:
     if ratio is None:
         return False
     if answer.number and reference.number:
+        if answer.number.percent != reference.number.percent and (answer.unit.top or reference.unit.top):
+            return False
         return are_equal_numbers(_scaled(answer.number, ratio), reference.number)
     if answer.span and reference.span:
         return all(_are_equal_quantities(*ends) for ends in zip(answer.span, reference.span, strict=True))

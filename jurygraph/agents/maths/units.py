@@ -60,7 +60,8 @@ def _build_measures(tables: Mapping[str, Mapping[str, str]]) -> dict[str, Measur
 
 WORDS = _read_toml("answer_words.toml")
 _MEASURES = _build_measures(_read_toml("measures.toml"))
-_SPEEDS = {"mph": "mile", "kph": "km", "kmh": "km", "kmph": "km"}
+_RATES = {word: (top, "hour") for word, top in {"mph": "mile", "kph": "km", "kmh": "km", "kmph": "km"}.items()}
+_RATES |= {"mpg": ("mile", "gallon")}
 _PAID = {"count", "dollar", "euro", "sterling", "rupee", "yen", "yuan", "peso", "franc", "ruble"}
 _PAID |= {"canadian", "australian", "mass"}  # a pound is a mass too
 _SCALES = {f"{word}{ending}": scale for word, scale in WORDS["scales"].items() for ending in ("", "s")}
@@ -182,8 +183,9 @@ def _read_phrase(
     head, below = words[:rate], words[rate:]
     if is_glued and head and not (_is_known(head[0], letters) or head[0].lower() in _ADJECTIVES):
         return None
-    if len(head) == 1 and head[0].lower() in _SPEEDS and not below and power == 1:
-        return Unit(1, measure_of(_SPEEDS[head[0].lower()]), measure_of("hour"), True)
+    if len(head) == 1 and head[0].lower() in _RATES and not below and power == 1:
+        counted, base = map(measure_of, _RATES[head[0].lower()])
+        return Unit(1, counted, base, True)
     top: Measures | None = ()
     if head:
         top = _read_noun(head, 1 if below else power, letters, is_one)
@@ -250,7 +252,7 @@ def _is_known(word: str, letters: frozenset[str]) -> bool:
     if len(word) == 1:
         return word in letters
     lower = word.lower()
-    return bool(measure_of(word)) or lower in _COUNTED or lower.removesuffix("s") in _COUNTED or lower in _SPEEDS
+    return bool(measure_of(word)) or lower in _COUNTED or lower.removesuffix("s") in _COUNTED or lower in _RATES
 
 
 def _is_plain(word: str) -> bool:

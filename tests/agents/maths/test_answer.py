@@ -20,6 +20,7 @@ FORMS = {
     "The answer is 17, no, the answer is 18": "18",
     "Final answer:\n\n  18": "18",
     "## Final Answer\n18": "18",
+    "**Final Answer**\n\n18": "18",
     "<answer> 18 </answer>": "18",
     "<answer>A: 18</answer>": "18",
     r"<answer>It is \boxed{18}</answer> and \boxed{19}": "18",

@@ -244,7 +244,8 @@ def test_rows_that_cannot_be_read_are_skipped_alone(tmp_path: Path) -> None:
 def test_a_query_far_longer_than_any_published_one_is_skipped_unread(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", {**SMALL, "query": "rooms private no shared " * 400}, LINES["03"])
     skipped, read = import_travelplanner(path)
-    assert isinstance(skipped, Skipped) and isinstance(read, Imported)
+    assert isinstance(skipped, Skipped)
+    assert isinstance(read, Imported)
     assert skipped.error == "a.jsonl, line 1, field query: has 9600 characters; write at most 4000"
 
 
