@@ -58,7 +58,8 @@ def _parse_days(value: Any) -> tuple[date, ...] | None:
     if texts is None:
         return None
     if not isinstance(texts, list | tuple) or not texts or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"is {describe_value(texts)}; write a list of days such as 2022-03-16")
+        found = "empty" if texts in ([], ()) else describe_value(texts)
+        raise ValueError(f"is {found}; write a list of days such as 2022-03-16")
     days = tuple(date.fromisoformat(text) for text in texts)
     for one, other in pairwise(days):
         if other != one + timedelta(days=1):

@@ -27,7 +27,8 @@ BARRED = {
     "Flight": "We'd rather not fly.|We are afraid of flying.|Flights are off the table.|No airplanes.|We can't fly.|"
     "We will drive, not fly.|a flight-free trip.|Flights should be avoided.|We'd drive instead of flying.|"
     "Air travel must be excluded.|We'd steer clear of planes.|We only use ground transportation.|"
-    "We're open to any transportation except flights.|No need for a flight; we will drive.|Flights aren't an option.",
+    "We're open to any transportation except flights.|No need for a flight; we will drive.|Flights aren't an option.|"
+    "Flights are off limits.|Flights are ruled out.",
     "Self-driving": "None of us can drive.|We won't rent a car.|Driving ourselves is not an option.|"
     "Self-driving is out.|Travel by car is not possible for us.|We'd like to fly rather than drive.|"
     "We'd like to forgo self-driving.|Nobody wants to drive.|We cannot self-drive, so please consider trains.|"
@@ -35,7 +36,7 @@ BARRED = {
 }
 ROOMS = {
     "Entire home/apt": "We would like the entire place to ourselves.|We want a whole apartment.|entire rooms, please|"
-    "The rooms must be entire.|Room type should be entire.",
+    "entire-room lodging|The rooms must be entire.|Room type should be entire.",
     "Private room": "a private room each.|The rooms should be private, not shared.|Make sure our room is private.",
     "Shared room": "We would like a shared room.|We prefer to stay in shared rooms.",
 }
