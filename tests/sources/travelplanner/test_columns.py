@@ -80,6 +80,7 @@ def test_dates_that_are_not_as_many_as_the_days_are_refused() -> None:
     [
         ({"date": "__import__('os').getcwd()"}, "is not a list or record as Python writes them"),
         ({"date": ["2022-03-01", "2022-03-03"]}, "has 2022-03-03 after 2022-03-01; list every day"),
+        ({"date": []}, "is empty; write a list of days such as 2022-03-16"),
         ({"date": [5]}, "is a list; write a list of days such as 2022-03-16"),
         ({"local_constraint": "{'house rules': None}"}, "has 'house rules'; did you mean house rule"),
         ({"local_constraint": {"house rule": "smokin"}}, "did you mean smoking"),
