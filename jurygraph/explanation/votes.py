@@ -39,7 +39,7 @@ class Tally:
         seats = f"the {self.seats} left" if has_left else f"all {self.seats}"
         seats += " (a failed one keeps its seat)" if self.failed else ""
         if self.is_decided:
-            result = f"{self.votes} of {seats} for {format_plain(self.leading)}"
+            result = f"{self.votes} of {seats} vote for {format_plain(self.leading)}"
         else:
             problem = f"no majority of {seats}" if self.seats else "none is left"
             result = f"{problem}, so there is no prediction, and the {rule} rule says how that counts"

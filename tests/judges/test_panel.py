@@ -214,7 +214,7 @@ def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failur
         (
             (make_verdict(0.5), UNSURE, make_verdict(0.5)),
             "discard-first",
-            "3 predictions, 1 discarded for low confidence; 2 of the 2 left for 0.5",
+            "3 predictions, 1 discarded for low confidence; 2 of the 2 left vote for 0.5",
         ),
         (
             (make_verdict(0.5), UNSURE, UNSURE),
