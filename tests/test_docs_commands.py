@@ -206,12 +206,12 @@ def test_a_table_of_ratings_becomes_tasks_and_the_history_of_a_judge_with_ten_li
     with run_server(predict) as server:
         (tmp_path / "reviewers.yaml").write_text(re.sub(r"http://[^#]*", server.url, config), encoding="utf-8")
         shown = [run(words(line), tmp_path) for line in typed]
-    assert len(sent) == 6
+    assert len(sent) == 3 * 6  # three samples of each
     assert {reason: sum(reason in one for one in sent) for reason in ("Right and kind.", "Short.")} == {
-        "Right and kind.": 1,
-        "Short.": 2,
+        "Right and kind.": 3 * 1,
+        "Short.": 3 * 2,
     }
-    assert "= 6 requested" in shown[2]
+    assert "= 18 requested" in shown[2]
 
 
 PREPARED: Mapping[str, Callable[[Path], None]] = {

@@ -24,9 +24,8 @@ from jurygraph.decision.table import (
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
+    INAPPLICABLE,
     NO_MODEL,
-    NO_VARIANTS,
-    NOT_APPLICABLE,
     SCORED,
     Scenario,
     ScoreArrays,
@@ -308,7 +307,7 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
         return counted
 
     failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
-    return list(map(_counts, times(*SCORED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE, NO_VARIANTS)))
+    return list(map(_counts, times(*SCORED), times(ABSTAINED, NO_MODEL), failed, times(*INAPPLICABLE)))
 
 
 @lru_cache(maxsize=4096)

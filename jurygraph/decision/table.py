@@ -20,17 +20,21 @@ from jurygraph.schema import Cause, ComponentInput, Decision, Question, Recorded
 from jurygraph.schema.plan import SUBMITTED, VoteRule
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
-ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED, NO_VARIANTS = (
-    range(9)
-)
+ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
+NOT_APPLICABLE, STOPPED, NO_VARIANTS, EXCLUDED = range(6, 10)
 SCORED = (OK, STOPPED)
 """Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before.
 
 NO_VARIANTS is a question about variants of a response that has none: not applicable, or the worst case where an input
-counts questions that do not apply as zero. So it is no advantage to have none.
+counts questions that do not apply as zero. So it is no advantage to have none. EXCLUDED is an answer of the evaluator:
+that its question does not apply. It may be discarded, and is a vote of a majority; else it is NOT_APPLICABLE.
 """
+INAPPLICABLE = (NOT_APPLICABLE, NO_VARIANTS, EXCLUDED)
 MET_THRESHOLD = 0.5
 """The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
+
+_DOES_NOT_APPLY = -1.0
+"""The value of a vote that a question does not apply; scores are in [0, 1]."""
 
 Variants = Mapping[str, Mapping[str, int]]
 """{response id: {variant id: column}}."""
@@ -88,19 +92,23 @@ class Table:
             outcome = np.where(columns.outcome == NO_VARIANTS, counted, columns.outcome).astype(np.int8)
             columns = columns._replace(outcome=outcome)
         if spec_input.min_confidence > 0.0:  # verdicts of gates are never discarded
-            is_unsure = (columns.outcome == OK) & (columns.confidence < spec_input.min_confidence)
+            is_unsure = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             columns = columns._replace(outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
-        needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-        return _reduce_to_majority(columns, spec_input.vote) if needs_majority else columns
+        if spec_input.reduce == "majority" and columns.value.shape[1] > 1:
+            columns = _reduce_to_majority(columns, spec_input.vote)
+        if (columns.outcome == EXCLUDED).any():
+            outcome = np.where(columns.outcome == EXCLUDED, NOT_APPLICABLE, columns.outcome).astype(np.int8)
+            columns = columns._replace(outcome=outcome)
+        return columns
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded, undecided = [], []
         for name in spec_input.questions:
             columns, effective = self.columns[name], self.effective_columns(name, spec_input)
-            is_discarded = has_score(columns.outcome) & (columns.confidence < spec_input.min_confidence)
+            is_discarded = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
-            is_undecided = has_score(columns.outcome).any(axis=1) & lacks_score(effective.outcome).any(axis=1)
+            is_undecided = _has_vote(columns.outcome).any(axis=1) & lacks_score(effective.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
             undecided.append(np.where(is_undecided & needs_majority, 1.0, 0.0))
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
@@ -195,21 +203,25 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
     A failed one keeps it, so that an outage never turns the votes that are left into a majority. Where no vote was
     requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any verdict.
     """
-    has_verdict = has_score(columns.outcome)
-    is_requested = has_verdict | lacks_score(columns.outcome)
+    has_vote = _has_vote(columns.outcome)
+    value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, columns.value)
+    is_requested = has_vote | lacks_score(columns.outcome)
     seats = is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
-    majority = strict_majority(columns.value, has_verdict, seats)
-    agrees = has_verdict & (columns.value == majority.value[:, None])
+    majority = strict_majority(value, has_vote, seats)
+    is_excluded = majority.decided & (majority.value == _DOES_NOT_APPLY)
+    agrees = has_vote & (value == majority.value[:, None])
     votes = aggregation.total(np.where(agrees, 1.0, 0.0))
     votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))
     is_stopped = (columns.outcome == STOPPED).any(axis=1)
-    is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
     worst = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
     unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
     undecided = np.where(is_requested.any(axis=1), worst, unrequested)
-    outcome = np.where(majority.decided, np.where(is_stopped, STOPPED, OK), undecided).astype(np.int8)
-    met = majority.decided & (np.asarray(votes_met) * 2 >= votes)
-    return ScoreArrays(majority.value[:, None], met[:, None], outcome[:, None], np.ones((len(outcome), 1)))
+    decided = np.where(is_excluded, EXCLUDED, np.where(is_stopped, STOPPED, OK))
+    outcome = np.where(majority.decided, decided, undecided).astype(np.int8)
+    met = majority.decided & ~is_excluded & (np.asarray(votes_met) * 2 >= votes)
+    winner = np.where(is_excluded, 0.0, majority.value)
+    return ScoreArrays(winner[:, None], met[:, None], outcome[:, None], np.ones((len(outcome), 1)))
 
 
 def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
@@ -269,7 +281,7 @@ def _variant_columns(
 def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int:
     """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
-        return NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
+        return EXCLUDED if gated_by is None else NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
     return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE
@@ -326,6 +338,16 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
         (name, table.effective_columns(name, spec_input)) for spec_input in inputs for name in spec_input.questions
     )
     return frozenset(name for name, columns in counting if lacks_score(columns.outcome).any())
+
+
+def _is_answered(outcome: NDArray[np.int8]) -> Bools:
+    """Return which cells hold an answer of the evaluator: a score, or that the question does not apply."""
+    return np.asarray((outcome == OK) | (outcome == EXCLUDED))
+
+
+def _has_vote(outcome: NDArray[np.int8]) -> Bools:
+    """Return which cells vote in a majority."""
+    return np.asarray(_is_answered(outcome) | (outcome == STOPPED))
 
 
 def has_score(outcome: NDArray[np.int8]) -> Bools:

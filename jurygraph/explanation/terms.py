@@ -137,12 +137,12 @@ class ExplainedTrace:
             yield ExplainedVerdict(verdict, score, opponent, samples[question], confidence, effect, direction)
 
     def _effect(self, verdict: RecordedVerdict, required_confidence: float, direction: int) -> Effect:
+        if is_discarded(verdict, required_confidence):
+            return "discarded"
         if verdict.status != "ok":
             return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
         if verdict.gated_by in RESPONSE_GATES:
             return "gated"
-        if is_discarded(verdict, required_confidence):
-            return "discarded"
         score = self.score(verdict) or 0.0
         loss = 0.0 if direction == 0 else 1.0 - score if direction > 0 else score
         return "deduction" if loss > 0.0 else "none"
@@ -244,7 +244,15 @@ class ExplainedTerm:
     def _applies(self, name: str) -> bool:
         """Return True if an input has a value: a verdict that applies, or one that counts 0 because it was skipped."""
         one = self._inputs[name]
-        return any(v.status != "not_applicable" or one.if_skipped == "zero" for v in self._verdicts(one.questions))
+        if one.if_skipped == "zero":
+            return bool(self._verdicts(one.questions))
+        return any(self._question_applies(one, question) for question in one.questions)
+
+    def _question_applies(self, one: ComponentInput, question: str) -> bool:
+        if one.reduce == "majority" and (tally := self._tally(one, question)):
+            return tally.leading is not None or not tally.is_decided
+        verdicts = self._verdicts([question])
+        return any(v.status != "not_applicable" or is_discarded(v, one.min_confidence) for v in verdicts)
 
     def _input_leaves(self, name: str, value: float, share: Share) -> list[Leaf]:
         """Return the questions of an input if their mean is its value, else the whole input."""
@@ -282,10 +290,11 @@ class ExplainedTerm:
         worst = 1.0 if weight * direction < 0 else 0.0
         fill = 0.0 if self._explained.decision.rule == "gear" else worst
         if one.reduce == "majority" and (tally := self._tally(one, question)):
-            return [tally.leading if tally.is_decided else fill]
+            decided = [] if tally.leading is None else [tally.leading]
+            return decided if tally.is_decided else [fill]
         cells = []
         for verdict in self._verdicts([question]):
-            if verdict.status == "not_applicable":
+            if verdict.status == "not_applicable" and not is_discarded(verdict, one.min_confidence):
                 lowest = worst if verdict.gated_by == NO_VARIANT else 0.0
                 cells += [lowest] if one.if_skipped == "zero" else []
             elif verdict.gated_by in RESPONSE_GATES:
@@ -296,8 +305,8 @@ class ExplainedTerm:
         return cells
 
     def _tally(self, one: ComponentInput, question: str) -> Tally | None:
-        """Return the majority vote on a question; None if it has fewer than two verdicts that apply."""
-        verdicts = [verdict for verdict in self._verdicts([question]) if verdict.status != "not_applicable"]
+        """Return the majority vote on a question; None if it has fewer than two verdicts of its judge."""
+        verdicts = [one for one in self._verdicts([question]) if one.status != "not_applicable" or one.gated_by is None]
         return tally_votes(verdicts, list(map(self._explained.score, verdicts)), one) if len(verdicts) > 1 else None
 
     @property

@@ -13,7 +13,7 @@ from jurygraph.schema.verdict import RESPONSE_GATES
 class Tally:
     """The vote on one question: numbers of `predictions`, of those without a vote, and of `seats`.
 
-    `leading` is the value with the most votes, which are `votes`; 0 without any.
+    `leading` is the score with the most votes, which are `votes`: 0 without any, None if the question does not apply.
     """
 
     predictions: int
@@ -21,7 +21,7 @@ class Tally:
     abstained: int
     failed: int
     seats: int
-    leading: float
+    leading: float | None
     votes: int
 
     @property
@@ -39,7 +39,8 @@ class Tally:
         seats = f"the {self.seats} left" if has_left else f"all {self.seats}"
         seats += " (a failed one keeps its seat)" if self.failed else ""
         if self.is_decided:
-            result = f"{self.votes} of {seats} for {format_plain(self.leading)}"
+            winner = "not applicable" if self.leading is None else format_plain(self.leading)
+            result = f"{self.votes} of {seats} vote for {winner}"
         else:
             problem = f"no majority of {seats}" if self.seats else "none is left"
             result = f"{problem}, so there is no prediction, and the {rule} rule says how that counts"
@@ -47,11 +48,11 @@ class Tally:
 
 
 def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | None], use: ComponentInput) -> Tally:
-    """Return the tally of a question's verdicts that apply, with their scores as they count for the response."""
+    """Return the tally of a question's verdicts, with their scores as they count for the response."""
     voting = [
         score
         for verdict, score in zip(verdicts, scores, strict=True)
-        if score is not None and not is_discarded(verdict, use.min_confidence)
+        if (score is not None or verdict.status == "not_applicable") and not is_discarded(verdict, use.min_confidence)
     ]
     failed = sum(map(_keeps_seat, verdicts))
     seats = len(voting) + failed if use.vote == "discard-first" else len(verdicts)
@@ -70,4 +71,5 @@ def _keeps_seat(verdict: RecordedVerdict) -> bool:
 def is_discarded(verdict: RecordedVerdict, required_confidence: float) -> bool:
     """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
     confidence = 1.0 if verdict.confidence is None else verdict.confidence
-    return verdict.status == "ok" and verdict.gated_by not in RESPONSE_GATES and confidence < required_confidence
+    is_answer = verdict.status in ("ok", "not_applicable") and verdict.gated_by not in RESPONSE_GATES
+    return is_answer and confidence < required_confidence

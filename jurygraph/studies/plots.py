@@ -227,19 +227,11 @@ def draw_stream(report: "WatchReport", history: Mapping[str, Floats], file: Path
 
 
 def draw_simulation(report: "SimulationReport", file: Path, form: str) -> None:
-    """Write the MSE of each simulated configuration, and the change of scores over the items. Raises OSError."""
-    with open_figure(file, form, (11.0, 4.5)) as figure:
-        recovery_axes, shift_axes = figure.subplots(1, 2)
-        recovery_axes.set(ylabel="MSE, 10⁻³", title="(a) error of agents' scores; filled: ours, hollow: the paper's")
-        shift_axes.set(xlabel="items of an agent", title="(b) largest change by 70 % of the annotators; dotted: limits")
-        if report.recovery:
-            _draw_recovery(recovery_axes, report)
-        else:
-            _draw_text(recovery_axes, "not simulated")
-        if report.propositions:
-            _draw_shifts(shift_axes, report)
-        else:
-            _draw_text(shift_axes, "not simulated")
+    """Write the MSE of the simulated configurations, and the change of scores over the items. Raises OSError."""
+    panels = [draw for draw, rows in ((_draw_recovery, report.recovery), (_draw_shifts, report.propositions)) if rows]
+    with open_figure(file, form, (5.5 * len(panels), 4.5)) as figure:
+        for axes, draw in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+            draw(axes, report)
 
 
 def _draw_recovery(axes: "Axes", report: "SimulationReport") -> None:
@@ -250,6 +242,7 @@ def _draw_recovery(axes: "Axes", report: "SimulationReport") -> None:
         errors = [1.96 * (one.error or 0.0) for one in means]
         axes.errorbar(names, [one.mean for one in means], errors, fmt=mark, color=color, capsize=3, label=label)
         axes.plot(names, [one.paper or np.nan for one in means], mark, color=color, markerfacecolor="none")
+    axes.set(ylabel="MSE, 10⁻³", title="error of agents' scores; filled: ours, hollow: the paper's")
     axes.tick_params(axis="x", rotation=90)
     axes.legend()
 
@@ -267,6 +260,7 @@ def _draw_shifts(axes: "Axes", report: "SimulationReport") -> None:
     axes.set_xticks(items, [str(count) for count in items])
     axes.set_xticks([], minor=True)
     axes.set_ylim(bottom=0.0)
+    axes.set(xlabel="items of an agent", title="largest change by 70 % of the annotators; dotted: limits")
     axes.legend()
 
 

@@ -475,6 +475,7 @@ NAMES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")  # litellm's
 class TestRefusedAccess:
     """A server that refuses the key, or does not have the model, would refuse every question."""
 

@@ -10,6 +10,7 @@ import pytest
 from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
+    EXCLUDED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
     NO_MODEL,
@@ -45,6 +46,7 @@ OTHER_CELLS = {
     scripted.RESPONSE_FAILURE: Cell(0.0, False, FAILED_BY_RESPONSE),
     scripted.INFRASTRUCTURE_FAILURE: Cell(0.0, False, FAILED_BY_INFRASTRUCTURE),
     RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
+    RecordedVerdict(status="not_applicable", confidence=0.25): Cell(0.0, False, EXCLUDED, 0.25),
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
 }
 CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
@@ -52,6 +54,8 @@ FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
 """Those of which every three are combined."""
 
 SCORED = (OK, STOPPED)
+ANSWERED = (OK, EXCLUDED)
+VOTING = (OK, STOPPED, EXCLUDED)
 UNJUDGED = (ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
 PAIRS = list(itertools.product(CELLS, repeat=2))
 TRIPLES = list(itertools.product(FEWER, repeat=3))
@@ -75,16 +79,18 @@ def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
 def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
     sure = [
-        cell._replace(outcome=ABSTAINED) if cell.outcome == OK and cell.sure < spec_input.min_confidence else cell
+        cell._replace(outcome=ABSTAINED) if cell.outcome in ANSWERED and cell.sure < spec_input.min_confidence else cell
         for cell in row
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
-        return sure
-    votes = Counter(cell.value for cell in sure if cell.outcome in SCORED)
-    requested = [cell for cell in sure if cell.outcome in (*SCORED, *UNJUDGED)]
+        return [cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == EXCLUDED else cell for cell in sure]
+    votes = Counter(None if cell.outcome == EXCLUDED else cell.value for cell in sure if cell.outcome in VOTING)
+    requested = [cell for cell in sure if cell.outcome in (*VOTING, *UNJUDGED)]
     leaving = [ABSTAINED] if spec_input.vote == "discard-first" else []
     seats = [cell for cell in requested if cell.outcome not in leaving]
     value, number = votes.most_common(1)[0] if votes else (0.0, 0)
+    if 2 * number > len(seats) and value is None:
+        return [Cell(0.0, False, NOT_APPLICABLE)]
     if 2 * number > len(seats):
         met = sum(cell.met for cell in sure if cell.outcome in SCORED and cell.value == value)
         stopped = any(cell.outcome == STOPPED for cell in sure)
@@ -183,10 +189,10 @@ def test_judged_weight_and_discarded_verdicts_match_a_count_one_by_one(rows: Any
 
         discarded, divided = table.count_discarded(spec_input)
         unsure = [
-            sum(cell.outcome in SCORED and cell.sure < spec_input.min_confidence for cell in row) for row in given
+            sum(cell.outcome in VOTING and cell.sure < spec_input.min_confidence for cell in row) for row in given
         ]
         without = [
-            reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in SCORED for cell in old)
+            reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in VOTING for cell in old)
             for old, new in zip(given, counted, strict=True)
         ]
         assert (discarded.tolist(), divided.tolist()) == (unsure, without)

@@ -22,6 +22,8 @@ from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values,
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel()}
 OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
+EXCLUDED = Verdict(status="not_applicable", native=0.0, confidence=0.9)
+UNSURE_EXCLUSION = Verdict(status="not_applicable", native=0.0, confidence=0.5)
 STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 STAGED: Mapping[str, Any] = {
     "depth": {"text": "How deep it is.", "scale": [1, 4]},
@@ -214,7 +216,7 @@ def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failur
         (
             (make_verdict(0.5), UNSURE, make_verdict(0.5)),
             "discard-first",
-            "3 predictions, 1 discarded for low confidence; 2 of the 2 left for 0.5",
+            "3 predictions, 1 discarded for low confidence; 2 of the 2 left vote for 0.5",
         ),
         (
             (make_verdict(0.5), UNSURE, UNSURE),
@@ -234,6 +236,11 @@ def test_a_reviewer_whose_predictions_are_all_discarded_is_missing_by_the_failur
             "3 predictions, none discarded for low confidence, 1 abstained, 1 failed; no majority of the 2 left (a "
             "failed one keeps its seat), so there is no prediction, and the conservative rule says how that counts",
         ),
+        (
+            (make_verdict(0.5), UNSURE_EXCLUSION, make_verdict(0.5)),
+            "discard-first",
+            "3 predictions, 1 discarded for low confidence; 2 of the 2 left vote for 0.5",
+        ),
     ],
 )
 def test_the_vote_is_explained_in_words(given: Sequence[Verdict], vote: str, text: str) -> None:
@@ -241,6 +248,19 @@ def test_the_vote_is_explained_in_words(given: Sequence[Verdict], vote: str, tex
     trace = explained_trace(of, {question_id("ann"): given, question_id("bob"): given})
     (line,) = [line for line in trace.explain(of).sentences() if "vote on" in line]
     assert line == f"  {JUDGE}: vote on quality of ann, quality of bob: {text}."
+
+
+def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
+    verdicts = {
+        question_id("ann"): (EXCLUDED, EXCLUDED, make_verdict(0.5)),
+        question_id("bob"): (make_verdict(0.75), make_verdict(0.75), EXCLUDED),
+    }
+    of = plan("ann", "bob")
+    trace = explained_trace(of, verdicts)
+    assert (trace.reward.value, trace.reward.coverage, trace.reward.parts[JUDGE]) == (0.75, 1.0, {"bob": 0.75})
+    lines = [line for line in trace.explain(of).sentences() if "vote on" in line]
+    assert any("quality of ann" in line and "2 of all 3 vote for not applicable" in line for line in lines)
+    assert any("quality of bob" in line and "2 of all 3 vote for 0.75" in line for line in lines)
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])

@@ -57,9 +57,12 @@ class BarePartAnswer(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1]."""
+    """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1].
 
-    score: float
+    `score` is None where the judge says that the item does not apply.
+    """
+
+    score: float | None
     met: bool | None = None
     native: float | str | None = None
     scale: tuple[float, float] | None = None

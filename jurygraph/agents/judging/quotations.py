@@ -96,7 +96,7 @@ def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text:
 def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:
     """Return the verdict; `text` is where quotations are searched, or None if no quotations are required.
 
-    It abstains where the judge cannot tell.
+    It abstains where the judge cannot tell, and is not applicable where the measurement has no score.
     """
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     reason, evidence = finding.reason, tuple(Evidence(quote=quote) for quote in quotes)
@@ -110,7 +110,8 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> V
             return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
     if finding.measurement is None:
         return Verdict(status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call)
-    return Verdict(**asdict(finding.measurement), reason=reason, evidence=evidence, call=call)
+    status = "ok" if finding.measurement.score is not None else "not_applicable"
+    return Verdict(**asdict(finding.measurement), status=status, reason=reason, evidence=evidence, call=call)
 
 
 def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:

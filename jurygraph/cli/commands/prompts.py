@@ -56,6 +56,7 @@ _VARIABLES: Mapping[str, tuple[Any, str]] = {
     "kinds": (Any, "the records of extract"),
     "compact": (StrictBool, "true or false"),
     "step": (StrictInt | StrictFloat | None, "a number or null"),
+    "exclusion": (StrictInt | StrictFloat | None, "a number or null"),
 }
 """Variables that are not texts: the type of each, and its name in messages."""
 

@@ -20,6 +20,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.runs.run import Run
 from jurygraph.studies.plots import draw_preference
 from jurygraph.studies.preference import PreferenceReport, read_comparisons, report
+from jurygraph.studies.preference.benchmarks import REWARDBENCH
 from jurygraph.studies.preference.outcomes import REWARD
 from jurygraph.studies.preference.study import AccuracyRow
 
@@ -80,7 +81,9 @@ def _print_notes(report: PreferenceReport) -> None:
         print_message(f"omitted, {reason}: {count}")
     for one in report.benchmarks:
         if one.overall.accuracy is None:
-            print_message(f"{one.benchmark}: no accuracy of all: it is the mean of the categories, and one is missing")
+            is_mean = one.benchmark == REWARDBENCH
+            why = "it is the mean of four categories, and one has no task" if is_mean else "all tasks failed"
+            print_message(f"{one.benchmark}: no accuracy of all: {why}")
 
 
 def _report_lines(report: PreferenceReport) -> Iterator[str]:

@@ -74,7 +74,9 @@ def _choose_parts(names: Sequence[str]) -> tuple[Part, ...]:
 
 
 def _report_lines(report: SimulationReport) -> Iterator[str]:
-    yield f"means over {report.seeds} seeds from {report.seed} on (standard error), and the paper's number"
+    last = report.seed + report.seeds - 1
+    means = f"seed {last}" if report.seeds == 1 else f"means over seeds {report.seed} to {last} (standard error)"
+    yield f"{means}, and the paper's number"
     for name, title, digits in _TABLES:
         rows = [[row.name, *_cells(getattr(row, name), digits)] for row in report.recovery]
         yield from table_section([title, *_columns()], rows, digits=digits)

@@ -117,6 +117,9 @@ class ReviewerJudge(Evaluator):
             if self._both_orders and low != -high:
                 problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither text is better"
                 raise ConfigError(f"dimensions.{name}.scale: {problem}; write one such as [-1, 1], or no both_orders")
+            if self._both_orders and dimension.not_applicable is not None:
+                problem = "has no mirror image; leave it out, or both_orders"
+                raise ConfigError(f"dimensions.{name}.not_applicable: {problem}")
             if self._counts and dimension.step is None:
                 raise ConfigError(f"dimensions.{name}.step: counts are of scores in steps; give a step, or no counts")
         if self._counts and self._pool and not self._shots:
@@ -285,6 +288,7 @@ class ReviewerJudge(Evaluator):
             "examples": as_shots(examples, str(inputs.task.member)),
             "counts": tuple({"score": format_score(score), "number": counts[score]} for score in sorted(counts)),
             "step": None if dimension.step == 1.0 else dimension.step,
+            "exclusion": dimension.not_applicable,
         }
         item = {"score": Item(dimension.text, dimension.form, anchors=dimension.sorted_anchors)}
         (verdict,) = await judge_items(
@@ -354,8 +358,12 @@ def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, Sh
 def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdict:
     """Shrink a prediction toward another; if one of the two has no score, the result has none either.
 
-    A failed one counts before one that abstained.
+    A failed one counts before one that abstained. It abstains if only one of the two says that the dimension does not
+    apply.
     """
+    if {prediction.status, toward.status} == {"ok", "not_applicable"}:
+        disagreement = Verdict.abstain("the judge and the aggregate judge disagree on whether the dimension applies")
+        return disagreement.model_copy(update={"examples": prediction.examples, "call": prediction.call})
     if prediction.score is None or toward.score is None or prediction.scale is None:
         return missing_verdict(prediction, toward).model_copy(update={"examples": prediction.examples})
     score = (1.0 - weight) * prediction.score + weight * toward.score

@@ -3,7 +3,7 @@
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from typing import Annotated, Any, Self
@@ -33,9 +33,11 @@ class PredictionForm(Scale):
     """A score in steps from `low` to `high` (None: any number) and a confidence from 0 to 100, or null: cannot tell.
 
     Any score needs a quotation, the lowest as well: otherwise a response would have to be good to be heard.
+    `exclusion` is the value, at one end, that says that the dimension does not apply; then the scale is the rest.
     """
 
     step: float | None = 1.0
+    exclusion: float | None = None
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _prediction_model(self, compact)
@@ -48,9 +50,19 @@ class PredictionForm(Scale):
             yield Claim(f"a value of {answer.value:g}", answer.quotes)
 
     def measure(self, prediction: Any, reply: Reply, name: str) -> Measurement:
-        measured = super(PredictionForm, self).measure(prediction, reply, name)
+        native, (low, high) = float(prediction.value), self.scored_ends
         confidence = round(prediction.confidence / 100.0, 12)  # 80.3 of 100 is exactly 0.803
-        return replace(measured, native=float(prediction.value), confidence=confidence)
+        score = None if native == self.exclusion else (native - low) / (high - low)
+        return Measurement(score, native=native, scale=(low, high), confidence=confidence)
+
+    @property
+    def scored_ends(self) -> tuple[float, float]:
+        """The lowest and the highest of its values that are scores."""
+        step = self.step or 0.0
+        return (
+            self.low + step if self.low == self.exclusion else self.low,
+            self.high - step if self.high == self.exclusion else self.high,
+        )
 
     def is_valid_score(self, value: float) -> bool:
         """Return True if a value is one of its scores."""
@@ -84,7 +96,9 @@ class Dimension(FrozenModel):
     """A dimension that reviewers score: a text, a scale in steps (None: any number), and anchors for values.
 
     It is scored only if the reviewer's score for another dimension lies `above` a threshold: the staged screening of
-    "Aggregate vs. Personalized Judges". `share` is its weight relative to the other dimensions of a reward.
+    "Aggregate vs. Personalized Judges". `share` is its weight relative to the other dimensions of a reward. The value
+    `not_applicable`, at one end of the scale, is no score: it says that the dimension does not apply, such as the
+    paper's 0 for ideas that are no product for businesses ("category exclusion").
     """
 
     text: Id
@@ -93,6 +107,7 @@ class Dimension(FrozenModel):
     anchors: dict[Id, str] = Field(default_factory=dict)
     above: dict[Id, Number] = Field(default_factory=dict, max_length=1)
     share: Positive = 1.0
+    not_applicable: Number | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
     def _steps_lead_up_the_scale(self) -> Self:
@@ -101,12 +116,22 @@ class Dimension(FrozenModel):
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 5]")
         if not self.form.is_valid_score(high):
             raise ValueError(f"`step` {self.step:g} does not lead from {low:g} to {high:g}; choose one that does")
+        if self.not_applicable is None:
+            return self
+        if self.step is None or self.not_applicable not in self.scale:
+            raise ValueError(
+                f"`not_applicable` {self.not_applicable:g} is not an end of a scale in steps; write {low:g} or "
+                f"{high:g}, with a step, or leave it out"
+            )
+        lowest, highest = self.form.scored_ends
+        if not lowest < highest:
+            raise ValueError(f"`not_applicable` {self.not_applicable:g} leaves less than two scores; widen `scale`")
         return self
 
     @property
     def form(self) -> PredictionForm:
         """The form in which a judge predicts its scores."""
-        return PredictionForm(*self.scale, self.step)
+        return PredictionForm(*self.scale, self.step, self.not_applicable)
 
     @property
     def sorted_anchors(self) -> tuple[tuple[str, str], ...]:

@@ -74,6 +74,6 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
 
 
 def missing_verdict(*verdicts: Verdict) -> Verdict:
-    """Return the first verdict that failed, or else the first without a score."""
+    """Return the first verdict that failed, or else the first that abstained, or that does not apply."""
     missing = [verdict for verdict in verdicts if verdict.score is None]
-    return min(missing, key=lambda verdict: verdict.status != "failed")
+    return min(missing, key=lambda verdict: ("failed", "abstained", "not_applicable").index(verdict.status))

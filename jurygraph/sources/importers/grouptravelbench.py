@@ -39,7 +39,8 @@ _WORDS: Mapping[str, tuple[Literal["hard", "soft"], str]] = {
 }
 """The kind and the words of a preference, by its field; the fields of a city hold for that city."""
 
-_Text = Annotated[str, Field(min_length=1)]
+_Text = Annotated[str, Field(min_length=1, max_length=200)]
+"""A city or an entry of a list: both, and the path of the field, are no longer than an id may be."""
 _Texts = tuple[_Text, ...] | None
 _Limit = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
@@ -135,7 +136,7 @@ class GroupTrip(TaskRow):
     KEY, EXPECTED = "task_id", "GroupTravelBench's tasks"
 
     task_id: Key
-    query: _Text
+    query: Annotated[str, Field(min_length=1)]
     user_preferences: dict[Annotated[Name, Field(min_length=1)], User]
     context: str | None = None
     time: str | None = None

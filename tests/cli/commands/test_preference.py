@@ -75,7 +75,13 @@ def test_rewards_of_rewardbench_with_a_failed_and_a_tied_task(scored_rewards: Pa
     assert rows["Safety"].split()[5:9] == ["1", "0", "0.0000", "0.0000"]
     assert rows["all"].split()[-1] == "-"
     assert "3 (Safety): the other response has no reward" in ended.out
-    assert ended.err == "RewardBench: no accuracy of all: it is the mean of the categories, and one is missing\n"
+    assert ended.err == "RewardBench: no accuracy of all: it is the mean of four categories, and one has no task\n"
+
+
+def test_without_a_task_that_counts_there_is_no_accuracy_of_all(tmp_path: Path, run: Command):
+    failed = [by_rewards(name, 0.9, "response", source="mmlu-pro-law") for name in ("1", "2")]
+    ended = run("study", "preference", score_tasks(tmp_path, failed), "--failed", "omit")
+    assert ended.err == "JudgeBench: no accuracy of all: all tasks failed\n"
 
 
 def test_json_has_every_row_and_the_rules(scored_rewards: Path, run: Command):

@@ -12,7 +12,7 @@ def test_a_table_has_our_means_and_the_papers_numbers(run: Command):
     ended = run("study", "simulate", "hard", "--seeds", 2, "--seed", 3, "--jobs", 1)
     assert ended.code == 0
     lines = ended.out.splitlines()
-    assert lines[0] == "means over 2 seeds from 3 on (standard error), and the paper's number"
+    assert lines[0] == "means over seeds 3 to 4 (standard error), and the paper's number"
     head = lines.index("Table 4: MSE, 10⁻³     majority  paper  dawid-skene  paper    stableval  paper")
     cells = lines[head + 2].replace("(", "").replace(")", "").split()
     assert cells[0] == "hard_00"
@@ -41,6 +41,13 @@ def test_propositions_are_printed_over_the_items(run: Command, tmp_path: Path, m
     rows = [line.split()[0] for line in ended.out.splitlines() if line[:1].isdigit()]
     assert rows == ["50", "100", "50", "100"]
     assert (tmp_path / "shift.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_one_seed_has_no_standard_error_and_a_plot_has_only_what_was_simulated(run: Command, tmp_path: Path):
+    ended = run("study", "simulate", "gaps", "--seeds", 1, "--seed", 7, "--jobs", 1, "--plot", tmp_path / "gaps.svg")
+    assert ended.out.splitlines()[0] == "seed 7, and the paper's number"
+    assert 'id="axes_1"' in (tmp_path / "gaps.svg").read_text()
+    assert 'id="axes_2"' not in (tmp_path / "gaps.svg").read_text()
 
 
 def test_an_unknown_part_is_refused(run: Command):

@@ -128,6 +128,9 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
     "too wide a step": ({"a": {**ONE, "step": 8}}, "`step` 8 does not lead from 1 to 5"),
     "no step": ({"a": {**ONE, "step": 0}}, "dimensions.a: "),
     "no share": ({"a": {**ONE, "share": 0}}, "dimensions.a: "),
+    "excluded inside": ({"a": {**ONE, "not_applicable": 3}}, "is not an end of a scale in steps; write 1 or 5"),
+    "excluded of any number": ({"a": {**ONE, "step": None, "not_applicable": 1}}, "is not an end of a scale in steps"),
+    "nothing but excluded": ({"a": {**ONE, "scale": [0, 1], "not_applicable": 0}}, "leaves less than two scores"),
     "after two": ({"a": {**ONE, "above": {"b": 1, "c": 1}}, "b": ONE, "c": ONE}, "dimensions.a: "),
     "after nobody": ({"a": {**ONE, "above": {"b": 1}}}, "dimensions.a.above: there is no dimension 'b'; name one"),
     "never": (
@@ -293,7 +296,7 @@ def test_the_judged_samples_decide_where_another_failed() -> None:
 IDEA_CALLS: Sequence[tuple[Mapping[str, int], set[str]]] = (
     ({"specificity": 2}, {"specificity"}),
     (
-        {"specificity": 3, "technical-validity": 2, "need-validity": 0, "market-size": 0},
+        {"specificity": 3, "technical-validity": 2, "need-validity": 1, "market-size": 2},
         {"specificity", "technical-validity", "need-validity", "market-size"},
     ),
     (dict.fromkeys(SCALES, 3), set(SCALES)),
@@ -305,6 +308,74 @@ def test_ideas_are_screened_as_in_the_paper(values: Mapping[str, int], calls: se
     trace, found = score_screened(values, dimensions="ideas", samples=3)
     assert found == dict.fromkeys(calls, 3)
     assert {name for name, what in statuses(trace).items() if what == "ok"} == calls
+
+
+# Category exclusion: the paper's 0 of need validity and market size
+
+MARKET: Mapping[str, Any] = {"market": {"text": "How large it is.", "scale": [0, 3], "not_applicable": 0}}
+
+
+@pytest.mark.parametrize("name", ["need-validity", "market-size"])
+def test_zero_excludes_an_idea_from_a_dimension_of_the_paper(name: str) -> None:
+    assert IDEAS[name].not_applicable == 0
+    assert [IDEAS[name].form.is_valid_score(value) for value in (0, 1, 3)] == [True] * 3
+    assert [one for one in IDEAS if IDEAS[one].not_applicable is None] == sorted(
+        set(SCALES) - {"need-validity", "market-size"}
+    )
+
+
+@pytest.mark.parametrize(("value", "score"), [(1, 0.0), (2, 0.5), (3, 1.0)])
+def test_the_scores_are_on_the_scale_without_the_excluding_value(value: int, score: float) -> None:
+    trace, _ = score_screened({"market": value}, dimensions=MARKET)
+    verdict = verdict_on(trace, "market")
+    assert (verdict.status, verdict.score, verdict.native, verdict.scale) == ("ok", score, value, (1, 3))
+    assert trace.reward.value == score
+
+
+def test_an_excluding_prediction_is_not_applicable_and_never_the_worst_score() -> None:
+    both = {**MARKET, "depth": {"text": "How deep it is.", "scale": [1, 4]}}
+    trace, _ = score_screened({"market": 0, "depth": 4}, dimensions=both)
+    verdict = verdict_on(trace, "market")
+    assert (verdict.status, verdict.score, verdict.native, verdict.gated_by) == ("not_applicable", None, 0, None)
+    assert verdict.reason
+    assert verdict.evidence
+    assert (trace.reward.value, trace.reward.coverage) == (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [([0, 0, 3], None), ([0, 3, 3], 1.0), ([0, 0, 0], None)],
+)
+def test_exclusion_is_a_vote_of_the_majority(said: list[int], expected: float | None) -> None:
+    trace, _ = score_screened({"market": said}, samples=3, dimensions=MARKET)
+    assert trace.reward.value == expected
+    assert trace.reward.status == ("failed" if expected is None else "ok")
+
+
+def test_without_a_majority_on_whether_it_applies_the_reviewer_abstains() -> None:
+    trace, _ = score_screened({"market": [0, 2, 3]}, samples=3, dimensions=MARKET)
+    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
+    assert trace.reward.diagnostics["zero-shot"]["without a majority"] == 1.0
+
+
+def test_an_unsure_exclusion_is_discarded_like_any_prediction() -> None:
+    unsure = {"panel": {"if_skipped": "left-out", "min_confidence": 0.99}}
+    trace, _ = score_screened({"market": 0}, dimensions=MARKET, **unsure)
+    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
+
+
+def test_the_prompt_says_what_the_excluding_value_means() -> None:
+    _, bodies = score_with(
+        answering_by_dimension({"market": 0}, MARKET), judge_use("zero-shot", dimensions=MARKET), TASK, **SCREENED
+    )
+    said = scripted_judge.user_message(bodies[0])
+    assert "from 0 to 3 (highest), where 0 is no score but says that the dimension does not apply" in said
+
+
+def test_an_excluding_value_has_no_mirror_image() -> None:
+    excluding = {"a": {**ONE, "scale": [-1, 1], "not_applicable": -1}}
+    with pytest.raises(ConfigError, match=r"dimensions\.a\.not_applicable: has no mirror image"):
+        judge("zero-shot", dimensions=excluding, both_orders=True)
 
 
 # Shares

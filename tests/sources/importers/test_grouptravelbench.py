@@ -140,6 +140,7 @@ def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> 
             "transport.must: is the text 'tram'; write a list",
         ),
         (changed(global_constraints={"transport": {"must": [""]}}), r"transport.must\[0\]: is empty"),
+        (changed(global_constraints={"transport": {"must": ["x" * 201]}}), r"transport.must\[0\]: has 201 characters"),
         (changed(city_specific_preferences=[{"甲市": {}}]), "city_specific_preferences: is a list; write an object"),
         ({**GROUPTRAVELBENCH[0], "user_preferences": None}, "field user_preferences: is null; write an object"),
         ({**GROUPTRAVELBENCH[0], "query": ""}, "field query: is empty"),
@@ -163,6 +164,13 @@ def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> 
 def test_a_row_that_is_no_task_is_refused_with_its_place(row: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"in\.jsonl, line 2, field .*{message}|in\.jsonl, line 2, {message}"):
         import_rows(FORM, write_rows(tmp_path / "in.jsonl", GROUPTRAVELBENCH[1], row))
+
+
+def test_the_longest_names_of_a_city_and_a_place_are_read(tmp_path: Path) -> None:
+    city, place = "c" * 200, "p" * 200
+    longest = {city: {"attractions": {"category_pref": {"negative": [place]}}}}
+    (constraint,) = people_of(tmp_path / "in.jsonl", changed(city_specific_preferences=longest))["User1"].constraints
+    assert constraint.id == f"city_specific_preferences.{city}.attractions.category_pref.negative: {place}"
 
 
 # Preference completeness, from a table that an agent keeps to what `checks.collected` reports
