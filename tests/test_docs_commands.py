@@ -95,7 +95,7 @@ def for_consensus(folder: Path) -> None:
     names = ("strict", "kind", "terse")
     judges = [JUDGES.format(name=name, place=place) for place, name in enumerate(names)]
     (folder / "my_judges.py").write_text("".join(judges), encoding="utf-8")
-    (recipe,) = blocks(PAGES["consensus.md"], "yaml")
+    recipe, _ = blocks(PAGES["consensus.md"], "yaml")
     own = f"evaluators: [{', '.join(f'my_judges.{name}' for name in names)}]\n{recipe}"
     (folder / "jury.yaml").write_text(own, encoding="utf-8")
     lines(folder / "tasks.jsonl", map(judged_by_three, range(60)))

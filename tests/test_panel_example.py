@@ -341,7 +341,9 @@ def test_a_run_proves_itself_and_other_recipes_ask_nobody(typed: Typed, judge: S
         assert done.code == 0, done.err
         after = [trace.reward.value for trace in Run.open(tmp_path / f"other-{number}").traces()]
         assert after != before
-    assert typed("rescore", "run", "--out", "learned", "--learn", "reviewers", "--artifact", "judges.json").code == 0
+    learned = typed("rescore", "run", "--out", "learned", "--learn", "reviewers", "--artifact", "judges.json")
+    assert (learned.code, (tmp_path / "judges.json").exists()) == (0, False)
+    assert "the panel's depth is 52.5, and below 75" in learned.err
     assert judge.count == asked
 
 

@@ -267,7 +267,7 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
 def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions: object) -> str:
     """Describe how votes become one level, under the judges' `confusions` with this digest, or by majority if None."""
     votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
-    if one.unjudged:
+    if one.is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
         return f"{votes}; missing votes count as the worst level"
     learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
     rule = "by majority" if confusions is None else learned

@@ -13,14 +13,14 @@ from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Trace, V
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
 from jurygraph.graphs.routing import make_stamp
-from jurygraph.judges.panel import Panel
+from jurygraph.judges.panel import ConsensusOfJudges, Panel
 from jurygraph.runs.workflows.rescoring import DECISION_KEYS
 from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with, task
 
 JUDGE = "zero-shot"
-COMBINERS = {"panel": Panel()}
+COMBINERS = {"panel": Panel(), "consensus": ConsensusOfJudges()}
 OUT = RecordedVerdict(status="not_applicable", gated_by="gate")
 EXCLUDED = Verdict(status="not_applicable", native=0.0, confidence=0.9)
 UNSURE_EXCLUSION = Verdict(status="not_applicable", native=0.0, confidence=0.5)
@@ -261,6 +261,18 @@ def test_a_majority_for_exclusion_leaves_the_reviewer_out_and_says_so() -> None:
     lines = [line for line in trace.explain(of).sentences() if "vote on" in line]
     assert any("quality of ann" in line and "2 of all 3 vote for not applicable" in line for line in lines)
     assert any("quality of bob" in line and "2 of all 3 vote for 0.75" in line for line in lines)
+
+
+@pytest.mark.parametrize("pool", [{}, {"pool": True}], ids=["of each reviewer", "pooled"])
+def test_a_consensus_with_a_missing_sample_is_not_explained_by_those_cast(pool: dict[str, bool]) -> None:
+    """The value is that of the worst vote that the missing one could have been, not that of the probabilities."""
+    fused = {"combiner": "consensus", "params": {"levels": [0, 1], **pool}, "inputs": {"judge": {"verdicts_of": JUDGE}}}
+    of = plan("ann", "bob", components={"fused": fused}, reward={"fused": 1.0}, failure={"min_coverage": 0.0})
+    cast = {question_id("ann"): [make_verdict(1.0), make_verdict(0.0), INFRASTRUCTURE_FAILURE]}
+    trace = explained_trace(of, {**cast, question_id("bob"): [make_verdict(1.0)] * 3})
+    lines = "\n".join(trace.explain(of).sentences())
+    assert "missing votes count as the worst level" in lines
+    assert "level × probability" not in lines
 
 
 @pytest.mark.parametrize(("confidence", "value"), [(0.8, 0.5), (0.7999, None), (1.0, 0.5), (0.0, None), (None, 0.5)])

@@ -206,8 +206,8 @@ class ReviewerJudge(Evaluator):
         for draws in (params[pool] for pool in POOLS if pool in params):
             if question.samples > len(draws):
                 raise ConfigError(
-                    f"`samples` of the evaluator is {question.samples}, and examples are drawn for {len(draws)}; write "
-                    "params.samples instead"
+                    f"`samples` of evaluator {question.evaluator!r} is {question.samples}, and examples are drawn for "
+                    f"{len(draws)}; write params.samples instead"
                 )
             for use in chain.from_iterable(draws):
                 self._example(use, question)

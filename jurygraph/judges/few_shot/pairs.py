@@ -12,6 +12,9 @@ from jurygraph.schema import Response, Swap, Verdict
 
 _BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several, since only that one is the place of an empty text
 
+_DECIMALS, _NATIVE_DECIMALS = 12, 9
+"""Decimals of a mean score, and of its value on the scale: fewer than floats hold, more than any scale has steps."""
+
 
 def swap_texts(text: str, first: str, second: str) -> str | None:
     """Return a text with two of its parts in each other's place, or None if it does not hold them in this order.
@@ -55,16 +58,17 @@ def no_pair(response: Response) -> Verdict:
 def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
     """Return the verdict of both orders: score = (given + 1 - swapped) / 2, with the lower confidence of the two.
 
-    If one order failed, so has the verdict; else if the judge could not tell in one, it abstains.
+    Equal means are the same bits whichever scores they come from, so that samples which agree are counted together. If
+    one order failed, so has the verdict; else if the judge could not tell in one, it abstains.
     """
     if given.score is None or swapped.score is None or given.scale is None:
         return missing_verdict(given, swapped)
-    score = (given.score + 1.0 - swapped.score) / 2.0
+    score = round((given.score + 1.0 - swapped.score) / 2.0, _DECIMALS)
     low, high = given.scale
     reasons = [given.reason, f"[swapped: {swapped.reason}]" if swapped.reason else ""]
     fields = {
         "score": score,
-        "native": low + score * (high - low),
+        "native": round(low + score * (high - low), _NATIVE_DECIMALS),
         "confidence": min(one.confidence for one in (given, swapped) if one.confidence is not None),
         "reason": " ".join(filter(None, reasons)),
         "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),

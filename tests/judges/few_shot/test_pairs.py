@@ -2,7 +2,9 @@
 
 import json
 import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -149,6 +151,20 @@ def test_to_swap_a_pair_mirrors_its_score(given_score: float, swapped_score: flo
     other = combine_orders(verdict(swapped_score), verdict(given_score))
     assert one.score is not None
     assert other.score == 1.0 - one.score
+
+
+@pytest.mark.parametrize("end", [1, 3, 5, 7, 10])
+def test_samples_with_the_same_mean_agree_whichever_scores_it_comes_from(end: int) -> None:
+    """(2 + 1 - 1) / 2 and (1 + 1 - 0) / 2 of sixths are not the same floats, and a majority is of equal scores."""
+    means = defaultdict(set)
+    for given_place, swapped_place in product(range(2 * end + 1), repeat=2):
+        orders = (verdict(place / (2 * end)) for place in (given_place, swapped_place))
+        found = combine_orders(*(one.model_copy(update={"scale": (-end, end)}) for one in orders))
+        means[(given_place - swapped_place) / 2].add((found.score, found.native))
+    assert {value: {native for _, native in found} for value, found in means.items()} == {
+        value: {value} for value in means
+    }
+    assert all(len(found) == 1 for found in means.values())
 
 
 # What a model is asked

@@ -418,7 +418,7 @@ def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
 def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
     known = {"history": write_history(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
-    said = "`samples` of the evaluator is 3, and examples are drawn for 2; write params.samples instead"
+    said = f"`samples` of evaluator {kind!r} is 3, and examples are drawn for 2; write params.samples instead"
     with pytest.raises(ConfigError, match=said):
         score_with(by_examples(), judge_use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
     (question,) = plan_questions(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
