@@ -6,8 +6,8 @@ from random import Random
 import numpy as np
 
 from benchmarks.figure import Figure, at_least, best_of
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.arrays import Floats
 from jurygraph.judges.few_shot.shown_examples import NormalizedText
 
 GROUP, PRIOR, CLOSE = 16, 0.1, 1e-11

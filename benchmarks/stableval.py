@@ -24,8 +24,8 @@ from benchmarks.simulation.calibration import measure_calibration
 from benchmarks.simulation.coverage import CoverageSettings, coverage
 from benchmarks.simulation.panels import PANELS, Panel, Prior, setting, small_panels
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
+from jurygraph.arrays import Floats, Ints
 from jurygraph.studies.simulate import Setting, SimulationStudy
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.published import Sweep

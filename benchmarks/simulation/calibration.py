@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.resampling import run_each
+from jurygraph.arrays import Floats, Ints
 from jurygraph.studies.simulate import CLASSES, Setting, stableval
 
 BINS = 10

@@ -18,9 +18,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.resampling import Report, run_each
+from jurygraph.arrays import Floats
 from jurygraph.studies.simulate import (
     CLASSES,
     CLEAR,

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.resampling import run_each, tau_b
+from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import CLASSES, Setting, SimulatedEvaluation, stableval
 from jurygraph.studies.simulate.figures import MethodFigures

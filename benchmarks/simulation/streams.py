@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.agents.data_analyzer import Step
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
 """Weights of MACRM (Table 3)."""

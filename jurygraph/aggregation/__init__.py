@@ -15,6 +15,6 @@ of the edges. Three are exceptions: `gear.retention` and `stakeholders.weights`,
 """
 
 from jurygraph.aggregation import agreement, consensus, fusion, gear, pairwise, stakeholders
-from jurygraph.aggregation.arrays import total
+from jurygraph.arrays import total
 
 __all__ = ["agreement", "consensus", "fusion", "gear", "pairwise", "stakeholders", "total"]

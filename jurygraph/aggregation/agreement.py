@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation.arrays import Bools, Floats, total
+from jurygraph.arrays import Bools, Floats, total
 from jurygraph.errors import PlanError
 
 Labels = NDArray[np.generic]

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Floats, as_finite, as_probability, as_unit_interval, check_shape, total
+from jurygraph.arrays import Floats, as_finite, as_probability, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import (
+from jurygraph.arrays import (
     Bools,
     Floats,
     Ints,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
+from jurygraph.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
 
 MOST_ROUNDS = 1000

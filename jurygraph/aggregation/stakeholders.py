@@ -12,7 +12,7 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Floats, as_finite, as_nonnegative, check_shape, check_vector_or_matrix, total
+from jurygraph.arrays import Floats, as_finite, as_nonnegative, check_shape, check_vector_or_matrix, total
 from jurygraph.errors import PlanError
 
 SUM_TOLERANCE = 1e-9

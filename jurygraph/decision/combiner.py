@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor

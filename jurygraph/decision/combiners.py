@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner, Component, Matrices, Params, ScoreMatrix, weighted_mean
 from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.messages import first_validation_error

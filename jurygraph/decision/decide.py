@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiners, Component, Matrices, ScoreMatrix, as_plan_error, weighted_mean
 from jurygraph.decision.combiners import PREFERENCE_COMPLETENESS
 from jurygraph.decision.fusion import Interval, fuse, fuse_bounds, require_finite

@@ -7,7 +7,7 @@ from functools import reduce
 import numpy as np
 
 from jurygraph.aggregation import fusion
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Component
 from jurygraph.errors import PlanError
 from jurygraph.schema import Decision, FormatGate, RepetitionControl, RewardGate

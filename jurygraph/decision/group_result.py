@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Component
 from jurygraph.decision.fusion import FusedRewards
 from jurygraph.schema import Counts, Decision, RepetitionControl, Reward

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.aggregation.agreement import strict_majority
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule

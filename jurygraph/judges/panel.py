@@ -24,8 +24,8 @@ import numpy as np
 from pydantic import ValidationError
 
 from jurygraph import aggregation
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus import Consensus
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError

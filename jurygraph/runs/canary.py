@@ -1,7 +1,6 @@
 """Canaries: known-bad responses mixed into a run, not rewarded or exported; crediting one is a false positive."""
 
 import json
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -9,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
+from jurygraph.inference.shares import wilson
 from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
@@ -33,19 +33,6 @@ class Proportion(FrozenModel):
         """Return the proportion of `hits` out of `n`, 0 <= hits <= n."""
         low, high = wilson(hits, n) if n else (None, None)
         return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)
-
-
-def wilson(hits: float, n: float) -> tuple[float, float]:
-    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` > 0, within [0, 1].
-
-    Both may be fractions: shares of a hit, or the effective size of a weighted sample. Unlike the usual normal
-    interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
-    """
-    z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
-    share, z2 = hits / n, z * z
-    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    half_width = z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
 
 
 _DIGITS = 13

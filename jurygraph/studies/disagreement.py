@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
-from jurygraph.aggregation.arrays import Bools, Floats, as_unit_interval
-from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
+from jurygraph.arrays import Bools, Floats, as_unit_interval
 from jurygraph.errors import InputError, PlanError
+from jurygraph.inference.bootstrap import QUANTILES, resample_sums
 from jurygraph.runs.run import Run
 from jurygraph.schema import FrozenModel, Trace
 from jurygraph.schema.frozen_model import Count, Number, Unit

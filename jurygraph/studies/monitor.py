@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Alert, Analyzer, SeriesSummary, Settings, Step
 from jurygraph.agents.data_analyzer.detectors import REFERENCES
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as run_folder

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import HIGH
 from jurygraph.aggregation.consensus.resampling import Method
+from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:

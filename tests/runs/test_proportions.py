@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from jurygraph.runs.canary import Proportion, wilson
+from jurygraph.inference.shares import wilson
+from jurygraph.runs.canary import Proportion
 
 counts = st.integers(1, 5000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

@@ -19,7 +19,7 @@ from jurygraph.agents.data_analyzer.series import (
     series_of,
 )
 from jurygraph.agents.data_analyzer.step import Step
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special
 
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 
 REFERENCES = (0.25, 1.0)
 """Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd."""

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 
 MIN_RELATIVE_SD = 1e-9  # the least sd, relative to the size of the number: below it differences are rounding errors
 

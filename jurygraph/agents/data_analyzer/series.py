@@ -14,7 +14,7 @@ from jurygraph.agents.data_analyzer import scales
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD, Measure
 from jurygraph.agents.data_analyzer.step import Groups, Step
 from jurygraph.aggregation import fusion
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 
 _EQUAL = 1e-12
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation.arrays import Floats, Ints
+from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
 
 MAX_VALUE = 1e100  # the largest absolute value: sums of squares of larger ones would overflow

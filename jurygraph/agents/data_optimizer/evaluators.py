@@ -14,7 +14,7 @@ import numpy as np
 from jurygraph.agents.data_optimizer import measures
 from jurygraph.agents.data_optimizer.measures import Group, is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder

@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder, open_reranker

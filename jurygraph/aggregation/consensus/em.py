@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats, Ints
 from jurygraph.aggregation.consensus.votes import Patterns
+from jurygraph.arrays import Floats, Ints
 
 _SLACK = 1e-13
 """Relative fall of the objective that is within rounding error, so that the step is still accepted."""

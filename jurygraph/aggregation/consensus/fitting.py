@@ -7,10 +7,10 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Bools, Ints
 from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Settings, likeliest_classes, near_identity
 from jurygraph.aggregation.consensus.result import Consensus, Credited
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.arrays import Bools, Ints
 from jurygraph.errors import PlanError
 
 Preset = Literal["converged", "paper", "paper-synthetic"]

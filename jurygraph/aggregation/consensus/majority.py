@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus.result import Credited
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
 Ties = Literal["shared", "first", "lowest", "highest"]

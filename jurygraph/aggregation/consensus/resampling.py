@@ -9,8 +9,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
-from jurygraph.aggregation.bootstrap import QUANTILES, draw_clusters
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.fitting import Preset, estimate, fit_patterns, settings_with
 from jurygraph.aggregation.consensus.majority import Ties, vote
@@ -23,7 +21,9 @@ from jurygraph.aggregation.consensus.result import (
     read_cells,
 )
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
+from jurygraph.inference.bootstrap import QUANTILES, draw_clusters
 
 Argument = TypeVar("Argument")
 Result = TypeVar("Result")

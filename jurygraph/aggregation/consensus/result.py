@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.arrays import Floats, Ints, as_finite, check_shape
-from jurygraph.aggregation.bootstrap import mean_interval
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encode
+from jurygraph.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
+from jurygraph.inference.bootstrap import mean_interval
 
 HIGH = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
 Key = Hashable

@@ -12,8 +12,8 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
-from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError

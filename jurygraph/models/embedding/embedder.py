@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 

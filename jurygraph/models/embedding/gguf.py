@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.models.backends.gguf import Gguf, engine_fault, library, start_server
 from jurygraph.models.embedding.embedder import Embedder, LocalModel, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault

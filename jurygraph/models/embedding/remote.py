@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.models.backends.http_guard import check_value_count
 from jurygraph.models.backends.litellm import LiteLLM
 from jurygraph.models.backends.openai_compatible import OpenAICompatible

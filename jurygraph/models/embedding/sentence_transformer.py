@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, LocalModel, Reranker, normalize_vectors, validate_scores
 from jurygraph.safety.known_secrets import process_redactor

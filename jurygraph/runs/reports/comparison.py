@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
-from jurygraph.aggregation.bootstrap import mean_interval
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import InputError
+from jurygraph.inference.bootstrap import mean_interval
 from jurygraph.runs.reports.gate import ComparisonStatistics
 from jurygraph.schema import Trace
 from jurygraph.schema.frozen_model import Count, FrozenModel, Number

@@ -9,10 +9,10 @@ import numpy as np
 from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
 from jurygraph.aggregation.consensus.majority import Agreement
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
+from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Flag, Id, LongId, Number, Unit

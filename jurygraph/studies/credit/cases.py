@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, as_unit_interval, check_shape
-from jurygraph.aggregation.bootstrap import QUANTILES, resample_sums
+from jurygraph.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, as_unit_interval, check_shape
 from jurygraph.errors import GraphError
+from jurygraph.inference.bootstrap import QUANTILES, resample_sums
 
 PREREQUISITE = ("weak", "strong")
 ACTIVATION = ("activation",)

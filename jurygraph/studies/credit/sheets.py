@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.combiners import (
     Flat,

@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from jurygraph.aggregation import gear
-from jurygraph.aggregation.arrays import Bools, Floats
+from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiners import is_inferred_exactly
 from jurygraph.schema import FrozenModel, digest_of
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
-from jurygraph.runs.canary import wilson
+from jurygraph.inference.shares import wilson
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, PositiveInt, Unit
 from jurygraph.studies.preference.benchmarks import REWARDBENCH, SECTIONS, categories_of

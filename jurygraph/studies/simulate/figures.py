@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 
 _NORMAL = 1.959963984540054
 

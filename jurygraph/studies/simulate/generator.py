@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, get_args
 import numpy as np
 from pydantic import Field, model_validator
 
-from jurygraph.aggregation.arrays import Floats, Ints
+from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import PlanError
 from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Unit
 

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Bools, Floats, Ints
 from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.studies.simulate.generator import CLASSES, CONFUSION, KINDS, VALUES, Setting, stableval
 from jurygraph.studies.simulate.recovery import agent_means
 

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Bools, Floats
 from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
+from jurygraph.arrays import Bools, Floats
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import CLASSES, VALUES, Setting, SimulatedEvaluation, stableval
 

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus.resampling import METHODS, Method
+from jurygraph.arrays import Floats
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number, PositiveInt, Unit
 from jurygraph.studies.simulate.figures import MethodFigures

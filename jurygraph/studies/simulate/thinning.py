@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus.resampling import METHODS, Report, run_each, tau_b
+from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import Setting, stableval

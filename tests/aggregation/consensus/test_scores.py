@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import bootstrap, consensus
+from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
+from jurygraph.inference import bootstrap
 from tests.aggregation.consensus.reference import Row, drawn, votes
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder, Embedder, normalize_vectors
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import vector

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.aggregation.arrays import Floats
+from jurygraph.arrays import Floats
 from jurygraph.models.embedding import remote
 from jurygraph.models.embedding.embedder import normalize_vectors
 from jurygraph.models.embedding.factory import open_embedder, open_reranker

@@ -166,7 +166,7 @@ def test_the_seed_determines_the_interval():
 def test_many_tasks_are_resampled_in_parts(monkeypatch: pytest.MonkeyPatch):
     pairs = [(0.0, i / 20) for i in range(20)]
     at_once = compare_rewards(pairs, resamples=101)
-    monkeypatch.setattr("jurygraph.aggregation.bootstrap.DRAWS_PER_BATCH", 40)
+    monkeypatch.setattr("jurygraph.inference.bootstrap.DRAWS_PER_BATCH", 40)
     assert compare_rewards(pairs, resamples=101).mean_delta_low == at_once.mean_delta_low
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import bootstrap
 from jurygraph.errors import GraphError
+from jurygraph.inference import bootstrap
 from jurygraph.studies.credit import intervals
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.arrays import Floats
 from jurygraph.aggregation.consensus.resampling import METHODS, tau_b
+from jurygraph.arrays import Floats
 from jurygraph.studies.simulate.generator import CONFUSION, KINDS, Setting
 from jurygraph.studies.simulate.propositions import MODEL, limiting_scores, measure_shifts
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.aggregation import arrays
+from jurygraph import arrays
 from jurygraph.errors import GraphError, PlanError
 
 MASKED = np.ma.masked_array([0.5, 0.5], [True, False])

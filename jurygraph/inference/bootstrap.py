@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from jurygraph.aggregation.arrays import Floats, Ints
+from jurygraph.arrays import Floats, Ints
 
 DRAWS_PER_BATCH = 1_000_000  # limits memory
 QUANTILES = (0.025, 0.975)

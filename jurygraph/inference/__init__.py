@@ -1,0 +1,12 @@
+"""Statistical inference for studies and comparisons: arrays in, figures out. Nothing here decides a reward.
+
+    clusters      intervals of means and ratios over tasks whose responses belong together (CR3)
+    shares        intervals of proportions, plain and over tasks (Wilson)
+    sign_flips    paired tests that flip whole tasks, exact where that is feasible
+    multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)
+    equivalence   non-inferiority and equivalence (TOST), and the difference that a design can detect
+    bootstrap     resamples of whole clusters
+
+A cluster is what was drawn independently: mostly a task with all its responses. Intervals are of 95 % and two-sided.
+Seeds are explicit. docs/statistics.md says which figure answers which question.
+"""

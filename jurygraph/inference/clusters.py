@@ -1,0 +1,104 @@
+"""Intervals of means and ratios over clusters, such as tasks with all their responses.
+
+The variance is the cluster jackknife, known as CR3 or CV3 (Bell & McCaffrey 2002; MacKinnon, Nielsen & Webb 2023),
+
+    V = (G - 1) / G · Σ_g (θ_(g) - θ)²        θ_(g): the estimate without cluster g
+
+and the interval is θ ± t · √V with G - 1 degrees of freedom. With clusters of one size it is Student's interval of the
+cluster means. It makes no assumption on how the members of a cluster depend on each other.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.arrays import Floats, as_finite, as_nonnegative, check_shape
+
+LEVEL = 0.95
+"""The level of every interval."""
+MIN_CONSTANT = 6
+"""The least number of clusters at which equal estimates without each of them give an interval, of no width.
+
+With fewer, equal clusters say nothing about the spread: even the exact sign-flip test of 5 clusters has no p <= .05.
+"""
+_ROUNDING = 1e-12
+
+
+class Estimate(NamedTuple):
+    """An estimate with its 95 % interval, standard error, and the number of clusters behind it.
+
+    `low`, `high` and `error` are None where the clusters cannot tell: fewer than two, or fewer than `MIN_CONSTANT` that
+    all agree.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    error: float | None
+    clusters: int
+
+
+def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
+    """Return Σ sums / Σ sizes over G clusters with its interval; with counts as sizes, the mean over all members.
+
+    Clusters of size 0 contribute nothing and are not counted. None if all are.
+
+    Args:
+        sums: finite numbers, [G].
+        sizes: at least 0, [G].
+
+    Raises:
+        PlanError: other shapes or values.
+    """
+    totals, weights = as_finite("sums", sums), as_nonnegative("sizes", sizes)
+    check_shape("sizes", weights, totals.shape)
+    totals, weights = totals[weights > 0.0], weights[weights > 0.0]
+    if not len(totals):
+        return None
+    value = math.fsum(totals) / math.fsum(weights)
+    if len(totals) == 1:
+        return Estimate(value, None, None, None, 1)
+    # The estimate without g differs from it by (n_g θ - s_g) / (N - n_g); the difference of sums would cancel digits.
+    without = value + (weights * value - totals) / (math.fsum(weights) - weights)
+    return jackknife_interval(value, without)
+
+
+def jackknife_interval(value: float, without: Floats) -> Estimate:
+    """Return the interval of any smooth estimate from the estimates without each cluster, [G].
+
+    Raises PlanError for an estimate that is not finite.
+    """
+    count = len(without)
+    changes = as_finite("without", without) - value
+    if count < 2:
+        return Estimate(value, None, None, None, count)
+    largest = float(np.abs(changes).max())
+    if largest <= _ROUNDING * max(1.0, abs(value)):
+        is_known = count >= MIN_CONSTANT
+        return Estimate(value, value, value, 0.0, count) if is_known else Estimate(value, None, None, None, count)
+    error = largest * math.sqrt((count - 1) / count * math.fsum((changes / largest) ** 2))
+    half_width = t_quantile(count - 1) * error
+    return Estimate(value, value - half_width, value + half_width, error, count)
+
+
+def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:
+    """Return the quantile of Student's t distribution."""
+    from scipy import special
+
+    return float(special.stdtrit(freedom, probability))
+
+
+def effective_size(values: ArrayLike, clusters: ArrayLike) -> float | None:
+    """Return how many independent values would estimate the mean as precisely as these, at most as many as there are.
+
+    It is s² / V, from the sample variance s² of the values [n] and the jackknife variance V of their mean over
+    `clusters` [n], numbered from 0. None where either is unknown or 0.
+    """
+    numbers, members = as_finite("values", values), np.asarray(clusters)
+    estimate = ratio_interval(np.bincount(members, numbers), np.bincount(members)) if len(numbers) else None
+    variance = float(np.var(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+    if estimate is None or not estimate.error or not variance:
+        return None
+    return min(float(len(numbers)), variance / estimate.error**2)
