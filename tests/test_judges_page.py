@@ -116,13 +116,13 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
         written(tmp_path, MEASURED, server.url)
         for line in commands(PAGE):
             run(words(line), tmp_path)
-        assert server.count == 8 + 8 + 4
+        assert server.count == 3 * (8 + 8 + 4)
     done = subprocess.run([sys.executable, "-c", MEASURE], cwd=tmp_path, check=True, capture_output=True, text=True)
     assert done.stdout.splitlines() == [
-        "ann aggregate: mean error 3.75, 4 ratings",
-        "ann personalized: mean error 0.25, 4 ratings",
-        "ann zero-shot: mean error 3.75, 4 ratings",
-        "bo aggregate: mean error 3.75, 4 ratings",
-        "bo personalized: mean error 0.25, 4 ratings",
-        "bo zero-shot: mean error 0.25, 4 ratings",
+        "ann aggregate: mean error 3.75, 12 predictions",
+        "ann personalized: mean error 0.25, 12 predictions",
+        "ann zero-shot: mean error 3.75, 12 predictions",
+        "bo aggregate: mean error 3.75, 12 predictions",
+        "bo personalized: mean error 0.25, 12 predictions",
+        "bo zero-shot: mean error 0.25, 12 predictions",
     ]

@@ -174,7 +174,7 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
 
 
 def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
-    """Return the questions that are asked several times about one response as it was submitted."""
+    """Return the questions with several samples for one response as it was submitted."""
     several = (q for q in questions if q.samples > 1 and q.scope == "response" and q.material == SUBMITTED)
     return frozenset(q.id for q in several)
 

@@ -88,7 +88,7 @@ class RejectedEdge(FrozenModel):
 
 
 class UnansweredPair(FrozenModel):
-    """A pair of criteria for which the annotator gave no answer, and `why`. It has no edge and is asked again."""
+    """A pair of criteria for which the annotator gave no answer, and `why`. It has no edge until a later answer."""
 
     parent: Id
     child: Id

@@ -24,10 +24,10 @@ from jurygraph.agents.maths.units import Unit, measure_of, unit_ratio
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 
 
-def compare(answer: str, reference: str, asked: str = "") -> tuple[str, str]:
+def compare(answer: str, reference: str, unit: str = "") -> tuple[str, str]:
     """Compare two answers; import math-verify unless both are plain numbers, times or ranges. It may never return.
 
-    `asked` is the unit that the question asks for, such as "dollars": that of a reference without one, if the answer
+    `unit` is that which the question asks for, such as "dollars": that of a reference without one, if the answer
     has another of its dimension. Returns a status of `pool.Comparison` and a detail. Raises MemoryError or
     RecursionError beyond the limits of this process.
     """
@@ -38,15 +38,15 @@ def compare(answer: str, reference: str, asked: str = "") -> tuple[str, str]:
         return "unparsed-reference", "the reference does not read as one value"
     if claimed is None:
         return "unparsed-answer", "the answer does not read as one value"
-    gold = _with_asked_unit(gold, claimed, asked)
+    gold = _with_unit(gold, claimed, unit)
     is_equal = compare_plainly(claimed, gold)
     if is_equal is not None:
         return ("equal" if is_equal else "different"), "numbers"
     return _compare_expressions(claimed, gold)
 
 
-def _with_asked_unit(gold: Reading, claimed: Reading, asked: str) -> Reading:
-    unit = Unit(top=measure_of(asked) if asked else ())
+def _with_unit(gold: Reading, claimed: Reading, name: str) -> Reading:
+    unit = Unit(top=measure_of(name) if name else ())
     can_be_meant = unit.top and not gold.unit.top and claimed.unit.top and not (gold.clock or gold.span)
     return replace(gold, unit=unit) if can_be_meant and unit_ratio(claimed.unit, unit) is not None else gold
 

@@ -11,7 +11,7 @@ from math import cos, pi
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
-from jurygraph.agents.maths.question import asked_unit
+from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied
@@ -57,7 +57,7 @@ class Accuracy(Evaluator):
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            future = self._pool.compare(answer.text, reference, asked_unit(query_text(inputs.task.query)))
+            future = self._pool.compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
             comparison = future.result() if future.done() else await asyncio.wrap_future(future)
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):

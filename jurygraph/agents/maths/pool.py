@@ -45,15 +45,15 @@ class EquivalencePool(WorkerPool[Comparison]):
     def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
         super().__init__(_COMPARISONS, workers, time_limit)
 
-    def compare(self, answer: str, reference: str, asked: str = "") -> "Future[Comparison]":
-        """Compare `answer` with `reference`; `asked` is the unit that the question asks for, or empty.
+    def compare(self, answer: str, reference: str, unit: str = "") -> "Future[Comparison]":
+        """Compare `answer` with `reference`; `unit` is that that the question asks for, or empty.
 
         The two are not interchangeable, since math-verify is not symmetric.
 
         The future is that of `submit`; it may also raise AnswerTooLong.
         """
         if max(len(answer), len(reference)) <= TEXT_LIMIT:
-            return self.submit({"answer": answer, "reference": reference, "asked": asked})
+            return self.submit({"answer": answer, "reference": reference, "unit": unit})
         self.open()
         future: Future[Comparison] = Future()
         future.set_exception(AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters"))

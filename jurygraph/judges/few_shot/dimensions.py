@@ -85,8 +85,8 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
     confidence: Any = Annotated[float, Field(strict=True, ge=0.0, le=100.0)]
-    stated: Any = {"value": (value | None, ...), "confidence": (confidence | None, ...)}
-    return create_model("PredictionStated", __base__=_Prediction, **explanation, **stated)
+    fields: Any = {"value": (value | None, ...), "confidence": (confidence | None, ...)}
+    return create_model("PredictionStated", __base__=_Prediction, **explanation, **fields)
 
 
 READY_SETS = ("ideas",)  # ready sets of dimensions that a config can name

@@ -116,7 +116,7 @@ class Preference(Row):
 
 
 class User(Row):
-    """A person: a role in the group, preferences, and if the person gives way when asked."""
+    """A person: a role in the group, preferences, and if the person gives way on request."""
 
     role: str
     preference: Preference

@@ -145,11 +145,11 @@ def _choose(name: str, column: C | None, read: Callable[[], R], differs: list[st
     if column is None:
         return read()
     try:
-        stated = read()
+        in_query = read()
     except ValueError:
         return column
-    if stated is not None and stated != column:
-        differs.append(f"{name}: {_describe(column)} in the column, {_describe(stated)} in the query")
+    if in_query is not None and in_query != column:
+        differs.append(f"{name}: {_describe(column)} in the column, {_describe(in_query)} in the query")
     return column
 
 
@@ -162,17 +162,17 @@ def _describe(value: object) -> str:
 
 def _merge_wishes(request: TripRequest, column: Mapping[str, tuple[str, ...]], differs: list[str]) -> TripRequest:
     """Return the request with the constraints of the column; they leave nothing unread of what they name."""
-    stated: dict[str, tuple[str, ...]] = {
+    in_query: dict[str, tuple[str, ...]] = {
         "house rule": tuple(name for name in _RULES if _RULES[name] in request.house_rules),
         "cuisine": request.cuisines,
         "room type": (_NOT_SHARED,) if request.not_shared else tuple(n for n, r in _ROOMS.items() if r == request.room),
         "transportation": tuple(name for name in _MODES if _MODES[name] in request.barred),
     }
     for key, names in column.items():
-        if sorted(names) != sorted(stated[key]):
-            described = (", ".join(some) or "none" for some in (names, stated[key]))
+        if sorted(names) != sorted(in_query[key]):
+            described = (", ".join(some) or "none" for some in (names, in_query[key]))
             differs.append("{}: {} in the column, {} in the query".format(key, *described))
-    chosen = {**stated, **column}
+    chosen = {**in_query, **column}
     room = chosen["room type"][0] if chosen["room type"] else None
     settled = set(column) >= set(_KEYS)
     return request._replace(

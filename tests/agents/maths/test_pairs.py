@@ -10,7 +10,7 @@ import pytest
 
 from jurygraph import Jury, Response, Task
 from jurygraph.agents.maths.pool import EquivalencePool
-from jurygraph.agents.maths.question import asked_unit
+from jurygraph.agents.maths.question import required_unit
 from jurygraph.errors import TimeLimitExceeded
 
 PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs.jsonl").read_text("utf-8").splitlines()]
@@ -24,7 +24,7 @@ def pool() -> Iterator[EquivalencePool]:
 
 
 def is_equal(pool: EquivalencePool, pair: dict[str, Any]) -> bool:
-    future = pool.compare(pair["answer"], pair["reference"], asked_unit(pair.get("question", "")))
+    future = pool.compare(pair["answer"], pair["reference"], required_unit(pair.get("question", "")))
     try:
         return future.result(PATIENCE).status == "equal"
     except TimeLimitExceeded:

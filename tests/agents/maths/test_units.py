@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.maths.answer_parser import compare_plainly, parse_answer
-from jurygraph.agents.maths.question import asked_unit
+from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.units import measure_of, read_unit, unit_ratio
 
 LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
@@ -73,4 +73,4 @@ ASKED = {
 
 @pytest.mark.parametrize(("question", "unit"), ASKED.items())
 def test_the_unit_that_a_question_asks_for(question: str, unit: str) -> None:
-    assert asked_unit(question) == unit
+    assert required_unit(question) == unit

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jurygraph import Response, Trace
@@ -105,6 +105,8 @@ parts = st.text(st.sampled_from("ab \n"), max_size=12)
 
 @given(parts, parts)
 def test_two_texts_that_are_swapped_twice_are_where_they_were(first: str, second: str) -> None:
+    # Where a part begins with an empty line, that line may as well be the place of an empty part, or of its end.
+    assume(not first.startswith("\n") and not second.startswith("\n"))
     text = lay_out(first, second)
     swapped = swap_texts(text, first, second)
     assert swapped == lay_out(second, first)
