@@ -40,9 +40,9 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     """Return Σ hits / Σ sizes over G clusters, with Wilson's interval for n_eff trials and t of G - 1 degrees.
 
     n_eff = p (1 - p) / V with the jackknife variance V, at most Σ sizes (Korn & Graubard 1998). Where every cluster has
-    only hits or none has any, V says nothing: the interval is the exact one of G trials (Clopper & Pearson, 1934), since
-    G clusters are all hits with a probability of at most p^G, however their members depend on each other. None if no
-    cluster has a size.
+    only hits or none has any, V says nothing. Then the interval is the exact one of G trials (Clopper & Pearson 1934):
+    all members of G clusters are hits with a probability of at most p^G, however they depend on each other. None if
+    no cluster has a size.
 
     Args:
         hits: number of hits of each cluster, from 0 to its size, [G].
