@@ -17,7 +17,6 @@ NAMES = (
     "models",
     "panel",
     "judges",
-    "credit",
     "specialists",
     "monitor",
     "stableval",

@@ -37,7 +37,7 @@ NEEDS_A_MODEL = {
     ),
     "safety.md": (
         "jurygraph attack --config jury.yaml --max-cost 5",
-        'jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"',
+        'jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"',
         "jurygraph attack --config jury.yaml --tasks tasks.jsonl --json",
     ),
 }

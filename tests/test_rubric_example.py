@@ -374,6 +374,16 @@ def test_the_template_says_what_a_model_would_cost(tmp_path: Path, run: Command)
     assert json.loads(ended.out)["model"]["expected"]["calls"] == 18
 
 
+@pytest.mark.parametrize("page", [ROOT / "docs" / "credit.md", RUBRIC / "README.md"])
+def test_the_pages_show_the_tables_of_study_credit(page: Path, tmp_path: Path, run: Command) -> None:
+    assert run(*SCORE, tmp_path / "run").code == 0
+    printed = " ".join(run("study", "credit", tmp_path / "run").out.split())
+    found = re.search(r"```text\n(60 responses to 20 rubrics.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert found is not None
+    for part in found[1].removesuffix("…\n").split("\n\n"):
+        assert " ".join(part.split()) in printed
+
+
 def test_the_readme_shows_what_explain_says_of_a_planted_case(tmp_path: Path, run: Command) -> None:
     assert run(*SCORE, tmp_path / "run").code == 0
     readme = (RUBRIC / "README.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.inference.clusters import ratio_interval, t_quantile
+from jurygraph.inference.clusters import LEVEL, ratio_interval, t_quantile
 
 _Z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
 
@@ -40,8 +40,9 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     """Return Σ hits / Σ sizes over G clusters, with Wilson's interval for n_eff trials and t of G - 1 degrees.
 
     n_eff = p (1 - p) / V with the jackknife variance V, at most Σ sizes (Korn & Graubard 1998). Where every cluster has
-    only hits or none has any, V says nothing, and n_eff is G: as if the members of a cluster were all alike. None if no
-    cluster has a size.
+    only hits or none has any, V says nothing. Then the interval is the exact one of G trials (Clopper & Pearson 1934):
+    all members of G clusters are hits with a probability of at most p^G, however they depend on each other. None if
+    no cluster has a size.
 
     Args:
         hits: number of hits of each cluster, from 0 to its size, [G].
@@ -59,8 +60,9 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
         return Share(share, None, None, 1.0, clusters)
     spread = share * (1.0 - share)
     if not spread:
-        effective = float(clusters)
-    else:
-        effective = min(trials, spread / estimate.error**2) if estimate.error else trials
+        bound = (0.5 - LEVEL / 2) ** (1.0 / clusters)
+        low, high = (bound, 1.0) if share else (0.0, 1.0 - bound)
+        return Share(share, low, high, float(clusters), clusters)
+    effective = min(trials, spread / estimate.error**2) if estimate.error else trials
     low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
     return Share(share, low, high, effective, clusters)

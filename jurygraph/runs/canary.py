@@ -2,38 +2,20 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
-from jurygraph.inference.shares import wilson
+from jurygraph.inference.shares import Share, share_interval
 from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, RecordedVerdict, Response, SafetyConfig, Task, Trace, digest_of
-from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 from jurygraph.schema.task import query_text
 from jurygraph.schema.verdict import GATED_LAYERS
-
-
-class Proportion(FrozenModel):
-    """A count out of `n`, the proportion, and its 95 % interval [low, high]; the latter are None where n is 0."""
-
-    hits: Count
-    n: Count
-    rate: Unit | None
-    low: Unit | None
-    high: Unit | None
-
-    @classmethod
-    def from_counts(cls, hits: int, n: int) -> Self:
-        """Return the proportion of `hits` out of `n`, 0 <= hits <= n."""
-        low, high = wilson(hits, n) if n else (None, None)
-        return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)
-
 
 _DIGITS = 13
 """Number of hexadecimal digits of a task's digest that decide whether it gets a canary."""
@@ -56,36 +38,57 @@ class CanaryResult(NamedTuple):
 
 @dataclass
 class CanaryTally:
-    """Sums over the canaries of a run; `alert` is the false positive rate above which the run warns."""
+    """The results of a run's canaries, one for each task that has one; `alert` is the highest accepted share.
+
+    The run raises an alarm if the false positive rate is higher, beyond chance: if the lower end of its interval is.
+    """
 
     alert: float
-    items: int = 0
-    asked: int = 0
-    judged: int = 0
-    fooled: int = 0
+    results: list[CanaryResult] = field(default_factory=list)
 
     def add(self, result: CanaryResult) -> None:
         """Add the counts of one canary."""
-        self.items += 1
-        self.asked += result.requested
-        self.judged += result.judged
-        self.fooled += result.fooled
+        self.results.append(result)
 
     @property
-    def share(self) -> Proportion:
-        """Return the proportion of judged verdicts that gave credit."""
-        return Proportion.from_counts(self.fooled, self.judged)
+    def judged(self) -> int:
+        """Return the number of judged verdicts."""
+        return sum(one.judged for one in self.results)
+
+    @property
+    def fooled(self) -> int:
+        """Return the number of judged verdicts that gave credit."""
+        return sum(one.fooled for one in self.results)
+
+    @property
+    def share(self) -> Share | None:
+        """Return the share of judged verdicts that gave credit, with its interval over tasks; None without a verdict.
+
+        The verdicts on a canary belong together: they are about one text.
+        """
+        return share_interval([one.fooled for one in self.results], [one.judged for one in self.results])
 
     @property
     def is_alarming(self) -> bool:
-        """Return whether the false positive rate is above `alert`."""
-        rate = self.share.rate
-        return rate is not None and rate > self.alert
+        """Return whether the lower end of the interval is above `alert`; it has none with a single canary."""
+        share = self.share
+        return share is not None and share.low is not None and share.low > self.alert
 
     def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object."""
-        rates = self.share.model_dump(include={"rate", "low", "high"})
-        return {**asdict(self), **rates, "alarming": self.is_alarming}
+        share = self.share
+        return {
+            "alert": self.alert,
+            "items": len(self.results),
+            "asked": sum(one.requested for one in self.results),
+            "judged": self.judged,
+            "fooled": self.fooled,
+            "rate": share and share.value,
+            "low": share and share.low,
+            "high": share and share.high,
+            "n_eff": share and share.effective,
+            "alarming": self.is_alarming,
+        }
 
 
 class Canaries:

@@ -241,8 +241,9 @@ class FailureConfig(FrozenModel):
 class CanaryConfig(FrozenModel):
     """Known-bad responses mixed into a run, to measure if its judge can be fooled.
 
-    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run reports it if more
-    than the share `alert` of the verdicts on them give credit.
+    `rate` is the share of tasks that get one, from the attacks of `suite`, chosen by `seed`. The run raises an alarm if
+    more than the share `alert` of the verdicts on them give credit, beyond chance: if the lower end of the share's 95 %
+    interval over tasks is above `alert`.
     """
 
     rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]

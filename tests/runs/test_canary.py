@@ -7,11 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Task
+from jurygraph.cli.render.summary import print_canary_message, result_lines
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
 from jurygraph.runs.integrity.verification import verify
@@ -87,6 +89,10 @@ def canary_tally(summary: Summary) -> CanaryTally:
     return summary.canaries
 
 
+def requested(tally: CanaryTally) -> int:
+    return sum(one.requested for one in tally.results)
+
+
 # Choice of tasks
 
 
@@ -141,14 +147,15 @@ def test_tasks_without_model_questions_get_no_canary() -> None:
 
 def test_a_judge_that_always_agrees_raises_the_alarm(tmp_path: Path) -> None:
     tally = canary_tally(score_with_judge(always_met, tmp_path, {"rate": 1.0, "alert": 0.2}))
-    assert (tally.items, tally.asked, tally.judged, tally.fooled) == (12, 24, 24, 24)  # the penalty is left out
-    assert tally.share.rate == 1.0
+    assert (len(tally.results), requested(tally), tally.judged, tally.fooled) == (12, 24, 24, 24)  # without the penalty
+    assert tally.share is not None
+    assert tally.share.value == 1.0
     assert tally.is_alarming
 
 
 def test_an_honest_judge_raises_no_alarm(tmp_path: Path) -> None:
     tally = canary_tally(score_with_judge(honest_judge, tmp_path, {"rate": 1.0}))
-    assert (tally.items, tally.judged, tally.fooled) == (12, 24, 0)
+    assert (len(tally.results), tally.judged, tally.fooled) == (12, 24, 0)
     assert not tally.is_alarming
 
 
@@ -198,17 +205,17 @@ def test_a_penalty_gives_a_canary_no_credit(tmp_path: Path) -> None:
     with run_server(always_met) as server:
         given_config = config_with(server, {"rate": 1.0}, reward={"rubric": -1.0})
         tally = canary_tally(score_config(tmp_path / "run", given_config, write_canary_tasks(tmp_path / "tasks.jsonl")))
-    assert (tally.asked, tally.fooled) == (12, 12)  # a high score in a negative component lowers the reward
+    assert (requested(tally), tally.fooled) == (12, 12)  # a high score in a negative component lowers the reward
 
 
 def test_a_resumed_run_requests_each_canary_once(tmp_path: Path) -> None:
     tasks = write_canary_tasks(tmp_path / "tasks.jsonl")
     with run_server(honest_judge) as server:
         given_config = config_with(server, {"rate": 1.0})
-        assert canary_tally(score_config(tmp_path / "run", given_config, tasks, limit=5)).items == 5
-        assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 12
+        assert len(canary_tally(score_config(tmp_path / "run", given_config, tasks, limit=5)).results) == 5
+        assert len(canary_tally(score_config(tmp_path / "run", given_config, tasks)).results) == 12
         assert server.count == 24
-        assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 12
+        assert len(canary_tally(score_config(tmp_path / "run", given_config, tasks)).results) == 12
         assert server.count == 24
 
 
@@ -229,7 +236,7 @@ def test_a_canary_of_an_unscored_task_is_not_repeated(tmp_path: Path, monkeypatc
             with pytest.raises(Stopped):
                 score_config(tmp_path / "run", given_config, tasks)
         requests = server.count
-        assert canary_tally(score_config(tmp_path / "run", given_config, tasks)).items == 1
+        assert len(canary_tally(score_config(tmp_path / "run", given_config, tasks)).results) == 1
         assert (requests, server.count) == (2, 2)
 
 
@@ -279,14 +286,94 @@ def test_erasing_a_task_erases_its_canary(tmp_path: Path) -> None:
 # Statistics
 
 
-def test_the_interval_is_wilsons() -> None:
-    tally = CanaryTally(0.05)
-    assert tally.share.rate is None
-    tally.add(CanaryResult(12, 10, 1))
-    assert [round(one or 0.0, 4) for one in (tally.share.rate, tally.share.low, tally.share.high)] == [
-        0.1,
-        0.0179,
-        0.4042,
-    ]
-    assert tally.is_alarming
-    assert tally.to_json()["judged"] == 10
+def tally_of(*fooled: int, judged: int = 3, alert: float = 0.05) -> CanaryTally:
+    """Return the tally of canaries with three judged verdicts each."""
+    return CanaryTally(alert, [CanaryResult(judged, judged, one) for one in fooled])
+
+
+def test_without_a_verdict_there_is_no_share() -> None:
+    for tally in (tally_of(), tally_of(0, 0, judged=0)):
+        assert tally.share is None
+        assert not tally.is_alarming
+        assert tally.to_json()["rate"] is tally.to_json()["n_eff"] is None
+
+
+@pytest.mark.parametrize(
+    ("fooled", "is_alarming"),
+    [
+        ([1, 0, 0], False),  # 11 %, but one verdict in nine
+        ([3, 0, 0, 0, 0, 0, 0, 0, 0, 0], False),  # 10 %, all of one canary
+        ([2, 2, 1, 0, 3], True),
+        ([3] + 19 * [0], False),
+        (5 * [3] + 15 * [0], True),
+    ],
+)
+def test_the_alarm_needs_a_lower_end_above_the_alert(fooled: list[int], is_alarming: bool) -> None:
+    tally = tally_of(*fooled)
+    assert tally.share is not None
+    assert tally.share.value >= 0.05
+    assert tally.is_alarming == is_alarming == (tally.to_json()["low"] > 0.05)
+
+
+@pytest.mark.parametrize(("canaries", "is_alarming"), [(1, False), (2, True), (3, True)])
+def test_two_canaries_that_fool_every_verdict_raise_the_alarm(canaries: int, is_alarming: bool) -> None:
+    """By chance that has a probability of at most .05² if the judge credits 5 % of such verdicts."""
+    assert tally_of(*canaries * [3]).is_alarming == is_alarming
+
+
+def test_verdicts_on_one_canary_count_together() -> None:
+    few, many = tally_of(1, 0, 0, 0, 1, 1, judged=1), tally_of(8, 0, 0, 0, 8, 8, judged=8)
+    assert few.share is not None
+    assert many.share is not None
+    assert many.share.effective <= 6
+    assert (many.share.low, many.share.high) == pytest.approx((few.share.low, few.share.high))
+
+
+def test_a_judge_at_the_alert_raises_false_alarms_seldom() -> None:
+    """The rate itself is above the alert in every third to every second run."""
+    rng, runs = np.random.default_rng(5), 400
+    alarms = 0
+    for _ in range(runs):
+        rates = rng.beta(0.05 * 1.5, 0.95 * 1.5, 20)  # correlated by .4 within a canary
+        alarms += tally_of(*rng.binomial(3, rates).tolist()).is_alarming
+    assert alarms / runs <= 0.05
+
+
+# Messages
+
+
+@pytest.mark.parametrize(
+    ("fooled", "line"),
+    [
+        (
+            [3],
+            "1 known-bad responses; 3 of 3 verdicts gave them credit (100.0%; no interval: a single response)",
+        ),
+        ([3, 3], "2 known-bad responses; 6 of 6 verdicts gave them credit (100.0%; 95 % interval 15.8% to 100.0%)"),
+        ([], "0 known-bad responses; 0 of 0 verdicts gave them credit"),
+    ],
+)
+def test_the_summary_shows_share_and_interval(fooled: list[int], line: str) -> None:
+    assert f"canaries: {line}" in result_lines(Summary(canaries=tally_of(*fooled)))
+
+
+@pytest.mark.parametrize(
+    ("fooled", "message"),
+    [
+        (
+            [1, 0, 0],
+            "known-bad responses got credit more often than canary.alert (5.0%) allows, but the verdicts on 3 of them "
+            "do not show that this is more than chance\n",
+        ),
+        (
+            [3, 3, 3],
+            "ALERT: known-bad responses got credit more often than canary.alert (5.0%) allows, beyond chance\n",
+        ),
+        ([0, 0, 0], ""),
+    ],
+)
+def test_credit_above_the_alert_is_an_alarm_only_beyond_chance(
+    fooled: list[int], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_canary_message(tally_of(*fooled))
+    assert capsys.readouterr().err == message

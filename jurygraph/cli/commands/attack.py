@@ -19,7 +19,7 @@ from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import BudgetExceeded, ModelAccessError
-from jurygraph.runs.canary import Proportion
+from jurygraph.inference.shares import share_interval
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
@@ -27,13 +27,15 @@ from jurygraph.schema import RESPONSE_GATES, Response, Task, TaskLine
 from jurygraph.sources.files import TextFile, require_temporary_space
 from jurygraph.sources.json_lines import raise_line_error, read_lines
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
-from jurygraph.studies.attack.report import AttackReport, Figures
+from jurygraph.studies.attack.report import AttackReport, Figures, Proportion
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.studies.attack.study import AttackStudy
 
 _MAX_ATTACKS = 20
+_FEW_TASKS = 6
+"""Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
 Suite = Literal["all", "master-keys", "null", "injection", "reference"]
 
 
@@ -54,11 +56,13 @@ def attack(
     They are measured with each defence alone, with all and with none. An attack is a response that does nothing of what
     the task requires, or copies its reference: a model's verdict that passes it (status ok, score 0.5 or more, for
     something good) is a false positive. Honest responses are judged too, because a defence that stops everything is
-    useless; those of TASKS are used as they are. Every share has a 95 % Wilson interval.
+    useless; those of TASKS are used as they are. Every share has a 95 % interval over tasks, since verdicts on one
+    task resemble each other; with one task there is none.
 
     --gate takes conditions NAME OP NUMBER, joined by `,` or `and`, on the statistics with the config's own defences:
-    rate, low and high of false positives among verdicts, hits and n; the same by response (responses_rate, …) and of
-    honest verdicts that passed (honest_rate, …). Replies are cached: an interrupted study continues from the cache.
+    rate, low and high of false positives among verdicts, hits, n, n_eff and tasks; the same by response
+    (responses_rate, …) and of honest verdicts that passed (honest_rate, …). A statistic that is missing fails. Replies
+    are cached: an interrupted study continues from the cache.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid config or input; 3 inconclusive: too many failures
     of infrastructure; 4 --max-cost or --max-calls reached; 130 interrupted.
@@ -66,11 +70,11 @@ def attack(
     \b
     Example:
         jurygraph attack --config jury.yaml --dry-run
-        jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
+        jurygraph attack --config jury.yaml --suite injection --gate "rate<=0.02, honest_rate>=0.9"
     """
     from jurygraph.studies.attack.study import largest_arms
 
-    example = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
+    example = '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
     thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         study = _create_study(jury, config, model, suite, tasks, allow_files_outside)
@@ -90,6 +94,7 @@ def attack(
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
+    _print_few_tasks(report.configured_arm.attacks.verdicts.tasks)
     missed = failed_thresholds(thresholds, report.figures)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
@@ -133,7 +138,7 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
 def _report_lines(report: AttackReport) -> Iterator[str]:
     attacks = f"{report.responses} responses by {len(report.attacks)} attacks"
     yield f"{attacks} and {report.honest} honest responses to {report.tasks} tasks"
-    yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % interval)"
+    yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 %, over tasks)"
     before, after = report.arms["none"].attacks.responses, report.configured_arm.attacks.responses
     yield (
         f"attacks with a false verdict: {before.hits} of {before.n} without defences, "
@@ -190,10 +195,26 @@ def _attack_lines(report: AttackReport) -> Iterator[str]:
 
 
 def _percentage(proportion: Proportion) -> str:
-    """Format a proportion in percent, with its interval."""
-    if proportion.rate is None or proportion.low is None or proportion.high is None:
+    """Format a proportion in percent, with its interval if it has one."""
+    if proportion.rate is None:
         return "-"
+    if proportion.low is None or proportion.high is None:
+        return f"{100 * proportion.rate:.1f}"
     return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
+
+
+def _print_few_tasks(tasks: int) -> None:
+    """Print that rates of few tasks hold for these tasks only, and what would help."""
+    if tasks == 1:
+        print_message("1 task: no intervals, because rates differ from task to task; name more with --tasks")
+    elif 1 < tasks < _FEW_TASKS:
+        most = share_interval([0] * tasks, [1] * tasks)
+        assert most is not None
+        assert most.high is not None
+        print_message(
+            f"{tasks} tasks are too few for a rate: an attack that passes on none of them may still pass on up to "
+            f"{most.high:.0%} of such tasks (95 %); name more with --tasks"
+        )
 
 
 def _exit_code(report: AttackReport, most: float, missed: bool) -> ExitCode:

@@ -27,7 +27,13 @@ from jurygraph.cli.options import (
 )
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.summary import print_forecast, print_inconclusive, request_lines, result_lines
+from jurygraph.cli.render.summary import (
+    print_canary_message,
+    print_forecast,
+    print_inconclusive,
+    request_lines,
+    result_lines,
+)
 from jurygraph.cli.render.text import print_message, print_report, shell_quote
 from jurygraph.cli.table_options import (
     AgentColumn,
@@ -129,10 +135,11 @@ def score(
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
 
-    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 invalid
-    config or input, nothing written; 3 inconclusive: too many failures of infrastructure (the command that repeats them
-    is printed), or the server was away too long or refused the key or the model, resumable; 4 --max-cost or --max-calls
-    reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard error.
+    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows, beyond
+    chance; 2 invalid config or input, nothing written; 3 inconclusive: too many failures of infrastructure (the command
+    that repeats them is printed), or the server was away too long or refused the key or the model, resumable; 4
+    --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard
+    error.
 
     \b
     Example:
@@ -315,11 +322,10 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED
-    if summary.canaries is not None and summary.canaries.is_alarming:
-        print_message(
-            f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows"
-        )
-        code = code or ExitCode.SOME_FAILED
+    if summary.canaries is not None:
+        print_canary_message(summary.canaries)
+        if summary.canaries.is_alarming:
+            code = code or ExitCode.SOME_FAILED
     for row in summary.failures[:3]:
         example, counts = shorten(row.message, 320), row.evaluators.items()
         by = ", ".join(f"{name} {number}" for name, number in counts)

@@ -38,6 +38,8 @@ study.command()(preference)
 study.command()(simulate)
 
 _MAX_STEPS, _MAX_LOSSES, _MAX_REASON = 30, 10, 120
+_MANY_TASKS = 20
+"""Number of tasks from which intervals over tasks hold for skewed figures too."""
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
 
 
@@ -147,8 +149,7 @@ def credit(
         Literal["all", "prerequisite", "activation"], typer.Option(help="Kinds of edges to count.")
     ] = "all",
     seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs per rubric.")] = 20,
-    resamples: Resamples = 1000,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap and the random graphs.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the random graphs.")] = 0,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
@@ -156,10 +157,10 @@ def credit(
 
     A criterion that is met while its parent is not is a leakage case; the credit that a rule leaves it, as a share of
     the rubric's total weight, is leakage. If both are met, the remaining share of the child's own score is
-    preservation. Flat aggregation, both hard gates and GEAR are compared on the run's verdicts, with 95 % bootstrap
-    intervals over responses; so are random and untyped graphs, values of κ, and exact inference. The criteria with the
-    largest losses come last. No request is sent, and nothing is written except the plot. `--json` prints every
-    statistic and every criterion.
+    preservation. Flat aggregation, both hard gates and GEAR are compared on the run's verdicts, with 95 % intervals
+    over tasks, and so are GEAR's differences from the other rules; then random and untyped graphs, values of κ, and
+    exact inference. The criteria with the largest losses come last. No request is sent, and nothing is written except
+    the plot. `--json` prints every statistic and every criterion.
 
     Exit codes: 0 done; 2 invalid input, such as a run without a rubric that has edges.
 
@@ -174,7 +175,7 @@ def credit(
     counted = {"all": EDGE_KINDS, "prerequisite": PREREQUISITE, "activation": ACTIVATION}
     with closing(Run.open(run)) as opened, progress("reading", opened.tasks_scored, "tasks") as advance:
         sheets = read_sheets(opened, advance)
-    measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, resamples=resamples, seed=seed))
+    measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, seed=seed))
     with progress("measuring", measuring.size, "passes over a task") as advance:
         report = measuring.run(advance)
     print_report(json, report, _credit_lines(report))
@@ -192,9 +193,9 @@ def _print_credit_omissions(report: "CreditReport") -> None:
         print_message(f"no cases: {edges} with an end that was not judged or does not apply")
     if report.kappa == 0:
         print_message("the run has κ = 0, which makes GEAR flat aggregation")
-    empty = max(one.empty_resamples for each in report.methods.values() for one in (each.leakage, each.preservation))
-    if empty:
-        print_message(f"{empty} of {report.resamples} resamples had no case and were omitted from an interval")
+    tasks = {"leakage": report.methods["gear"].leakage.tasks, "preservation": report.methods["gear"].preservation.tasks}
+    if few := [f"{name} {count}" for name, count in tasks.items() if count < _MANY_TASKS]:
+        print_message(f"tasks with a case: {', '.join(few)}; with fewer than {_MANY_TASKS}, intervals are approximate")
 
 
 def _credit_lines(report: "CreditReport") -> Iterator[str]:
@@ -202,28 +203,37 @@ def _credit_lines(report: "CreditReport") -> Iterator[str]:
     totals = f"{census.examples} responses to {census.rubrics} rubrics, {census.graphs} of them with edges"
     totals += f", {census.exact} inferred exactly"
     yield f"{totals}; κ = {report.kappa:g}"
-    draws = f"95 % intervals: {report.resamples} resamples, seed {report.seed}"
-    yield f"cases: edges with a child that is met: {', '.join(report.kinds)}; {draws}"
+    yield f"cases: edges with a child that is met: {', '.join(report.kinds)}; 95 % intervals over tasks"
     rows: list[list[object]] = [
         [name, _format_estimate(one.leakage), _format_estimate(one.preservation), one.reward, one.change]
         for name, one in methods.items()
     ]
     yield from table_section(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "change from flat"], rows)
+    yield from _difference_table(report)
     columns = [{**one.kinds, "all kinds": one} for one in methods.values()]
     for name, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        rows = [
-            [kind, getattr(columns[0][kind], name).cases, *(getattr(column[kind], name).value for column in columns)]
-            for kind in columns[0]
-        ]
-        yield from table_section([f"{name} by kind of edge", cases, *methods], rows)
+        rows = []
+        for kind in columns[0]:
+            estimates: list[Estimate] = [getattr(column[kind], name) for column in columns]
+            rows.append([kind, estimates[0].cases, estimates[0].tasks, *(one.value for one in estimates)])
+        yield from table_section([f"{name} by kind of edge", cases, "tasks", *methods], rows)
     yield from _ablation_table(report)
     yield from _exactness_table(report)
     yield ""
     yield from _loss_lines(report)
 
 
+def _difference_table(report: "CreditReport") -> Iterator[str]:
+    figures = ("leakage", "preservation", "reward")
+    rows: list[list[object]] = [
+        [name, *(_format_estimate(getattr(one, figure)) for figure in figures)]
+        for name, one in report.differences.items()
+    ]
+    return table_section(["gear less", "leakage (95 %)", "preservation (95 %)", "mean reward (95 %)"], rows)
+
+
 def _format_estimate(estimate: "Estimate") -> str:
-    return format_interval(estimate.value, estimate.low, estimate.high, to="-")
+    return format_interval(estimate.value, estimate.low, estimate.high)
 
 
 def _ablation_table(report: "CreditReport") -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from jurygraph.cli.render.text import escape_line, format_counts, format_table, print_message, print_report
 
 if TYPE_CHECKING:
+    from jurygraph.runs.canary import CanaryTally
     from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, Summary
@@ -23,16 +24,24 @@ def result_lines(summary: "Summary") -> list[str]:
     lines = [*format_table(header, rows), f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested"]
     lines += discarded_lines(summary.discarded)
     if (tally := summary.canaries) is not None:
-        known_bad = f"{tally.items} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
-        share = tally.share
-        rate = "" if share.rate is None else f" ({share.rate:.1%}; 95 % interval {share.low:.1%} to {share.high:.1%})"
-        lines.append(f"canaries: {known_bad}{rate}")
+        lines.append(_canary_line(tally))
     calls = [
         f"{number} {origin} ({_format_cost(summary.bill.tallies[source], template)})"
         for source, (origin, template) in _REPLY_SOURCES.items()
         if (number := summary.bill.tallies[source].number)
     ]
     return [*lines, f"calls: {', '.join(calls)}"] if calls else lines
+
+
+def _canary_line(tally: "CanaryTally") -> str:
+    known_bad = f"{len(tally.results)} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
+    share = tally.share
+    if share is None:
+        return f"canaries: {known_bad}"
+    ends = "no interval: a single response"
+    if share.low is not None and share.high is not None:
+        ends = f"95 % interval {share.low:.1%} to {share.high:.1%}"
+    return f"canaries: {known_bad} ({share.value:.1%}; {ends})"
 
 
 def _format_mean(row: "AgentRow") -> float | str | None:
@@ -70,6 +79,16 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
         return "cost unknown"
     dollars = template.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
+
+
+def print_canary_message(tally: "CanaryTally") -> None:
+    """Print that canaries got more credit than `canary.alert` allows: as an alarm only if it is not due to chance."""
+    share, accepted = tally.share, f"canary.alert ({tally.alert:.1%})"
+    if tally.is_alarming:
+        print_message(f"ALERT: known-bad responses got credit more often than {accepted} allows, beyond chance")
+    elif share is not None and share.value > tally.alert:
+        few = f"but the verdicts on {share.clusters} of them do not show that this is more than chance"
+        print_message(f"known-bad responses got credit more often than {accepted} allows, {few}")
 
 
 def print_inconclusive(error_rate: float, most: float) -> None:

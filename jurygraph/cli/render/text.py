@@ -107,11 +107,11 @@ def format_number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
 
 
-def format_interval(value: float | None, low: float | None, high: float | None, to: str = " to ") -> str:
+def format_interval(value: float | None, low: float | None, high: float | None) -> str:
     """Format an estimate with its interval in parentheses, if it has one."""
     if low is None or high is None:
         return format_number(value)
-    return f"{format_number(value)} ({format_number(low)}{to}{format_number(high)})"
+    return f"{format_number(value)} ({format_number(low)} to {format_number(high)})"
 
 
 def format_component(value: float | None, is_filled_in: bool) -> str:

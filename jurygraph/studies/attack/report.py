@@ -3,17 +3,50 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, computed_field
 
 from jurygraph.decision.table import MET_THRESHOLD
-from jurygraph.runs.canary import Proportion
+from jurygraph.inference.shares import share_interval
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import FrozenModel, RecordedVerdict, SafetyConfig
 from jurygraph.schema.frozen_model import Count, Unit
+from jurygraph.schema.task import NonNegative
 
 Verdicts = Sequence[RecordedVerdict]
+
+
+class Proportion(FrozenModel):
+    """A number of hits out of `n`, the rate, and its 95 % interval [low, high] over `tasks`.
+
+    What belongs to one task counts together; `n_eff` independent ones would give the same interval. The ends are None
+    with one task, and all but the counts where n is 0.
+    """
+
+    hits: Count
+    n: Count
+    rate: Unit | None
+    low: Unit | None
+    high: Unit | None
+    n_eff: NonNegative | None
+    tasks: Count
+
+    @classmethod
+    def over_tasks(cls, hits: Counter[int], counts: Counter[int]) -> Self:
+        """Return the proportion from the number of hits, and of all, of each task."""
+        share = share_interval([hits[task] for task in counts], list(counts.values()))
+        if share is None:
+            return cls(hits=0, n=0, rate=None, low=None, high=None, n_eff=None, tasks=0)
+        return cls(
+            hits=hits.total(),
+            n=counts.total(),
+            rate=share.value,
+            low=share.low,
+            high=share.high,
+            n_eff=share.effective,
+            tasks=share.clusters,
+        )
 
 
 class Outcome(FrozenModel):
@@ -50,24 +83,30 @@ class ArmReport(FrozenModel):
 
 class Figures(FrozenModel):
     """Every figure of the study that a threshold can name, for the arm with the config's own defences; None if nothing
-    was judged.
+    was judged, and the ends of intervals also with one task.
     """
 
     hits: Count = Field(description="verdicts on attacks that passed, which is false")
     n: Count = Field(description="verdicts on attacks")
     rate: Unit | None = Field(description="false positives among them")
-    low: Unit | None = Field(description="its 95 % interval: from")
-    high: Unit | None = Field(description="its 95 % interval: to")
+    low: Unit | None = Field(description="its 95 % interval over tasks: from")
+    high: Unit | None = Field(description="its 95 % interval over tasks: to")
+    n_eff: NonNegative | None = Field(description="number of independent verdicts that would say as much")
+    tasks: Count = Field(description="tasks with such verdicts")
     responses_hits: Count = Field(description="attack responses with a verdict that passed")
     responses_n: Count = Field(description="attack responses")
     responses_rate: Unit | None = Field(description="... as a share")
     responses_low: Unit | None = Field(description="its 95 % interval: from")
     responses_high: Unit | None = Field(description="its 95 % interval: to")
+    responses_n_eff: NonNegative | None = Field(description="number of independent responses that would say as much")
+    responses_tasks: Count = Field(description="tasks with such responses")
     honest_hits: Count = Field(description="verdicts on honest responses that passed")
     honest_n: Count = Field(description="verdicts on honest responses")
     honest_rate: Unit | None = Field(description="... as a share")
     honest_low: Unit | None = Field(description="its 95 % interval: from")
     honest_high: Unit | None = Field(description="its 95 % interval: to")
+    honest_n_eff: NonNegative | None = Field(description="number of independent verdicts that would say as much")
+    honest_tasks: Count = Field(description="tasks with such verdicts")
 
 
 class AttackReport(FrozenModel):
@@ -110,14 +149,17 @@ class AttackReport(FrozenModel):
         )
 
 
-def report_arm(safety: SafetyConfig, judged: Iterable[tuple[Attack | None, Verdicts]]) -> ArmReport:
-    """Return the report on the verdicts of one arm, response by response; the attack of an honest one is None."""
-    groups: dict[str, dict[str, list[Verdicts]]] = defaultdict(lambda: defaultdict(list))
-    for attack, verdicts in judged:
-        groups["attacks" if attack else "honest"][""].append(verdicts)
+def report_arm(safety: SafetyConfig, judged: Iterable[tuple[int, Attack | None, Verdicts]]) -> ArmReport:
+    """Return the report on the verdicts of one arm, response by response: the number of its task, and its attack.
+
+    The attack of an honest response is None.
+    """
+    groups: dict[str, dict[str, list[tuple[int, Verdicts]]]] = defaultdict(lambda: defaultdict(list))
+    for task, attack, verdicts in judged:
+        groups["attacks" if attack else "honest"][""].append((task, verdicts))
         if attack is not None:
             for level, name in (("suites", attack.suite), ("kinds", attack.kind), ("by_attack", attack.id)):
-                groups[level][name].append(verdicts)
+                groups[level][name].append((task, verdicts))
     return ArmReport(
         safety=safety,
         attacks=count_outcomes(groups["attacks"][""]),
@@ -128,17 +170,22 @@ def report_arm(safety: SafetyConfig, judged: Iterable[tuple[Attack | None, Verdi
     )
 
 
-def count_outcomes(responses: Iterable[Verdicts]) -> Outcome:
-    """Return the outcome of verdicts, given response by response."""
-    classified = [[_classify(verdict) for verdict in verdicts] for verdicts in responses]
+def count_outcomes(responses: Iterable[tuple[int, Verdicts]]) -> Outcome:
+    """Return the outcome of verdicts, given response by response with the number of the task."""
+    classified = [(task, [_classify(verdict) for verdict in verdicts]) for task, verdicts in responses]
     kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for outcome, kind in sorted(chain.from_iterable(classified)):
+    for outcome, kind in sorted(chain.from_iterable(one for _, one in classified)):
         kinds[outcome][kind] += 1
-    counted = [[outcome for outcome, _ in one if outcome not in ("lost", "not applicable")] for one in classified]
-    judged = list(filter(None, counted))
+    verdicts, passed, judged, fooled = (Counter[int]() for _ in range(4))  # by task
+    for task, one in classified:
+        outcomes = [outcome for outcome, _ in one if outcome not in ("lost", "not applicable")]
+        verdicts[task] += len(outcomes)
+        passed[task] += outcomes.count("passed")
+        judged[task] += bool(outcomes)
+        fooled[task] += "passed" in outcomes
     return Outcome(
-        verdicts=Proportion.from_counts(kinds["passed"].total(), sum(map(len, judged))),
-        responses=Proportion.from_counts(sum("passed" in one for one in judged), len(judged)),
+        verdicts=Proportion.over_tasks(passed, verdicts),
+        responses=Proportion.over_tasks(fooled, judged),
         stopped=dict(kinds["stopped"]),
         failed=dict(kinds["failed"]),
         abstained=kinds["abstained"].total(),

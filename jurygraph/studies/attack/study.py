@@ -180,7 +180,8 @@ class AttackStudy:
                 for attack, response, trace in zip(group.attacks, group.responses, traces, strict=True):
                     memory.keep(group.task, response, trace)
                     merits = self._merit_questions[group.task_index]
-                    judged.append((attack, [one for one in trace.verdicts if one.question in merits]))
+                    verdicts = [one for one in trace.verdicts if one.question in merits]
+                    judged.append((group.task_index, attack, verdicts))
                 report(len(traces))
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway

@@ -1,21 +1,18 @@
 """Dependency cases: the edges of all examples, and the credit an aggregation rule lets through (GEAR, 4.3).
 
-An example is one response with the graph of its rubric. Its edge is a leakage case if the child is locally supported
-and the parent is not (p_child >= t, p_parent < t), and a satisfied case if both are. Bootstrap intervals of means over
-cases draw whole examples, each with all its cases (appendix F).
+An example is one response with the graph of its task's rubric. Its edge is a leakage case if the child is locally
+supported and the parent is not (p_child >= t, p_parent < t), and a satisfied case if both are.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Bools, Floats, Ints, as_finite, as_nonnegative, as_unit_interval, check_shape
+from jurygraph.arrays import Bools, Floats, Ints, as_nonnegative, as_unit_interval, check_shape
 from jurygraph.errors import GraphError
-from jurygraph.inference.bootstrap import QUANTILES, resample_sums
 
 PREREQUISITE = ("weak", "strong")
 ACTIVATION = ("activation",)
@@ -32,8 +29,7 @@ class Cases:
         p_parent, p_child: local event scores of the ends, in [0, 1], [E].
         share: |w_child| / Σ_{w>0} w, at least 0, [E].
         kind: "weak", "strong" or "activation", [E].
-        example: index of the example of each edge, in 0..examples-1, [E].
-        examples: number of examples, including those without a case.
+        task: index of the task of each edge, at least 0, [E].
 
     Raises:
         GraphError: lengths that differ, or a value that is NaN, out of range or of an unknown kind; it is named.
@@ -43,12 +39,11 @@ class Cases:
     p_child: Floats
     share: Floats
     kind: NDArray[np.str_]
-    example: Ints
-    examples: int
+    task: Ints
 
     def __post_init__(self) -> None:
         edges = len(self.p_child)
-        for name in ("p_parent", "p_child", "share", "kind", "example"):
+        for name in ("p_parent", "p_child", "share", "kind", "task"):
             check_shape(name, getattr(self, name), (edges,), error=GraphError)
         as_unit_interval("p_parent", self.p_parent, GraphError)
         as_unit_interval("p_child", self.p_child, GraphError)
@@ -56,8 +51,7 @@ class Cases:
         unknown = sorted(set(np.unique(self.kind).tolist()) - set(EDGE_KINDS))
         if unknown:
             raise GraphError(f"{unknown[0]!r} is not a kind of edge; use {', '.join(EDGE_KINDS)}")
-        if edges and not (self.example.min() >= 0 and self.example.max() < self.examples):
-            raise GraphError(f"example names one outside 0..{self.examples - 1}")
+        as_nonnegative("task", self.task, GraphError)
 
     def violated_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the leakage cases among edges of these kinds, [E]."""
@@ -108,40 +102,3 @@ def preservation(
     """
     preserved = cases.preserved_shares(scores)[cases.satisfied_mask(kinds, threshold)]
     return fmean(preserved) if len(preserved) else None
-
-
-class Interval(NamedTuple):
-    """A 95 % percentile interval, and the number of `empty_resamples`, which had no case and were left out.
-
-    The ends are None if no resample had a case, or if there are fewer than two examples to draw from.
-    """
-
-    low: float | None
-    high: float | None
-    empty_resamples: int
-
-
-def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: int = 0) -> list[Interval]:
-    """Return intervals of K means, each Σ sums / Σ counts over n examples that are drawn with replacement.
-
-    All means use the same resamples, drawn by NumPy's PCG64 from `seed`. Raises `GraphError` for shapes that differ or
-    are not [K, n], or a value that is not finite.
-
-    Args:
-        sums, counts: sum over the cases of each example, and their number, [K, n].
-        resamples, seed: number of resamples of n examples, at least 1, and the seed, at least 0.
-    """
-    case_sums, case_counts = as_finite("sums", sums, GraphError), as_finite("counts", counts, GraphError)
-    if case_sums.ndim != 2 or case_sums.shape != case_counts.shape:
-        raise GraphError(f"sums have shape {case_sums.shape} and counts {case_counts.shape}: [K, n] is needed of both")
-    examples = case_sums.shape[1]
-    if examples < 2:
-        return [Interval(None, None, 0)] * len(case_sums)
-    resampled = resample_sums(np.concatenate([case_sums, case_counts]).T, resamples, seed).T
-    found = []
-    for drawn_sums, drawn_counts in zip(*np.split(resampled, 2), strict=True):
-        has_cases = drawn_counts > 0.0
-        means = drawn_sums[has_cases] / drawn_counts[has_cases]
-        low, high = np.quantile(means, QUANTILES).tolist() if len(means) else (None, None)
-        found.append(Interval(low, high, int((~has_cases).sum())))
-    return found

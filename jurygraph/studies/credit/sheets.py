@@ -130,7 +130,7 @@ def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
         else:
             _add_sheet(sheets, run, group.key, scored, *found)
         report(1)
-    sheets.sheets.sort(key=lambda sheet: sheet.task)  # the bootstrap draws by index, whatever the file's order
+    sheets.sheets.sort(key=lambda sheet: sheet.task)  # sums are added in this order, whatever the file's
     if not any(sheet.edges for sheet in sheets.sheets):
         reasons = "; ".join(f"{reason}: {count}" for reason, count in sheets.left_out.items())
         problem = f"none of its {sheets.responses} responses has a reward from a rubric with edges"

@@ -10,13 +10,14 @@ import numpy as np
 from pydantic import Field
 
 from jurygraph.aggregation import gear
-from jurygraph.arrays import Bools, Floats
+from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.combiners import is_inferred_exactly
+from jurygraph.inference.clusters import ratio_interval
 from jurygraph.schema import FrozenModel, digest_of
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.rubric import Kind
 from jurygraph.schema.task import NonNegative
-from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, intervals, leakage, preservation
+from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
 from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -28,17 +29,17 @@ Scoring = Callable[[RubricSheet], Floats]
 
 
 class Estimate(FrozenModel):
-    """A mean over `cases`, and its 95 % bootstrap interval over examples.
+    """A mean over `cases`, which belong to `tasks`, and its 95 % interval over tasks (CR3).
 
-    `value` is None without a case, the ends also with fewer than two examples. `empty_resamples` had no case and were
-    left out of the interval.
+    A case is an edge of an example; for a reward, an example. `value` is None without a case, the ends also where the
+    tasks cannot tell: fewer than two, or fewer than six with equal means.
     """
 
     value: Number | None
     low: Number | None
     high: Number | None
     cases: Count
-    empty_resamples: Count
+    tasks: Count
 
 
 class Diagnosis(FrozenModel):
@@ -57,6 +58,12 @@ class Method(Diagnosis):
     kinds: dict[Id, Diagnosis]
     reward: Number
     change: Number
+
+
+class Difference(Diagnosis):
+    """GEAR less another rule, on the same cases, and on the same examples for the `reward`."""
+
+    reward: Estimate
 
 
 class Variant(FrozenModel):
@@ -157,15 +164,18 @@ class Loss(FrozenModel):
 
 
 class CreditReport(FrozenModel):
-    """The study of one run; `kappa` is the run's, used for `gear` and for the untyped and random graphs."""
+    """The study of one run; `kappa` is the run's, used for `gear` and for the untyped and random graphs.
+
+    `differences` are by the rule that GEAR is compared with. `seed` is that of the random graphs.
+    """
 
     kappa: NonNegative
     threshold: Unit
     kinds: tuple[Id, ...]
-    resamples: Count
     seed: Count
     census: Census
     methods: dict[Id, Method]
+    differences: dict[Id, Difference]
     ablations: Ablations
     exact: Agreement
     losses: tuple[Loss, ...]
@@ -173,14 +183,10 @@ class CreditReport(FrozenModel):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the study: kinds of edges whose cases count, number of random graphs, and resamples of the bootstrap.
-
-    Random graphs use the seeds `seed`, `seed` + 1, …; the bootstrap uses `seed`.
-    """
+    """Settings of the study: kinds of edges whose cases count, and the number of random graphs and their first seed."""
 
     kinds: tuple[str, ...] = EDGE_KINDS
     seeds: int = 20
-    resamples: int = 1000
     seed: int = 0
 
 
@@ -196,6 +202,7 @@ class CreditStudy:
 
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
         self._sheets, self._settings = sheets, settings
+        self._tasks = np.repeat(np.arange(len(sheets.sheets)), [len(sheet.responses) for sheet in sheets.sheets])
         self._rules: dict[str, Scoring] = {
             "flat": lambda sheet: sheet.p,
             "hard-local": lambda sheet: sheet.hard["hard-local"],
@@ -215,7 +222,6 @@ class CreditStudy:
             kappa=sheets.kappa,
             threshold=THRESHOLD,
             kinds=settings.kinds,
-            resamples=settings.resamples,
             seed=settings.seed,
             census=Census(
                 tasks=sheets.tasks,
@@ -223,12 +229,13 @@ class CreditStudy:
                 rubrics=len(sheets.sheets),
                 graphs=len(graphs),
                 exact=sum(is_inferred_exactly(sheet.graph, sheet.exact) for sheet in graphs),
-                examples=cases.examples,
+                examples=len(self._tasks),
                 edges=edges,
                 unjudged=edges - len(cases.p_child),
                 left_out=dict(sheets.left_out),
             ),
             methods=self._methods(cases, scores),
+            differences=self._differences(cases, scores),
             ablations=self._ablations(cases, scores["flat"].rewards, report),
             exact=agreement(sheets.sheets, sheets.kappa, report),
             losses=losses(sheets.sheets, sheets.kappa),
@@ -236,16 +243,25 @@ class CreditStudy:
 
     def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
         kinds, kinds_present = self._settings.kinds, set(cases.kind.tolist())
-        filters = {"": kinds, **{kind: (kind,) for kind in kinds if kind in kinds_present}}
-        by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, self._settings)
         return {
             name: Method(
-                **dict(by_rule[name].pop("")),
-                kinds=by_rule[name],
+                **dict(diagnose(cases, kinds, one.children)),
+                kinds={kind: diagnose(cases, (kind,), one.children) for kind in kinds if kind in kinds_present},
                 reward=fmean(one.rewards),
                 change=fmean(one.rewards - scores["flat"].rewards),
             )
             for name, one in scores.items()
+        }
+
+    def _differences(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Difference]:
+        gear_scores = scores["gear"]
+        return {
+            name: Difference(
+                **dict(diagnose(cases, self._settings.kinds, gear_scores.children, one.children)),
+                reward=estimate_mean(gear_scores.rewards - one.rewards, self._tasks),
+            )
+            for name, one in scores.items()
+            if name != "gear"
         }
 
     def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> Ablations:
@@ -289,39 +305,30 @@ def _soft_rule(kappa: float) -> Scoring:
     return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
-def diagnoses(
-    cases: Cases, scores: Mapping[str, Floats], filters: Mapping[str, Collection[str]], settings: Settings
-) -> dict[str, dict[str, Diagnosis]]:
-    """Return leakage and preservation with their intervals, by name of a rule, then by name of a filter of kinds.
+def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> Diagnosis:
+    """Return leakage and preservation over the edges of these kinds, or their differences from the scores `baseline`.
 
-    All intervals use the same resamples, so that rules are compared on the same draws.
+    Args:
+        cases: the edges of all examples, [E].
+        kinds: the kinds of edges that count.
+        scores, baseline: each child's score under a rule, in [0, 1], [E].
     """
-    figures = [
-        figure
-        for rule_scores in scores.values()
-        for kinds in filters.values()
-        for figure in (
-            (cases.violated_mask(kinds), cases.leaked_shares(rule_scores)),
-            (cases.satisfied_mask(kinds), cases.preserved_shares(rule_scores)),
-        )
-    ]
-    sums = [_sum_by_example(cases, mask, values) for mask, values in figures]
-    counts = [_sum_by_example(cases, mask) for mask, _ in figures]
-    found = intervals(sums, counts, settings.resamples, settings.seed)
-    estimates = (
-        Estimate(value=fmean(values[mask]) if mask.any() else None, cases=int(mask.sum()), **ends._asdict())
-        for (mask, values), ends in zip(figures, found, strict=True)
+    leaked, preserved = cases.leaked_shares(scores), cases.preserved_shares(scores)
+    if baseline is not None:
+        leaked, preserved = leaked - cases.leaked_shares(baseline), preserved - cases.preserved_shares(baseline)
+    violated, satisfied = cases.violated_mask(kinds), cases.satisfied_mask(kinds)
+    return Diagnosis(
+        leakage=estimate_mean(leaked[violated], cases.task[violated]),
+        preservation=estimate_mean(preserved[satisfied], cases.task[satisfied]),
     )
-    return {
-        rule: {name: Diagnosis(leakage=next(estimates), preservation=next(estimates)) for name in filters}
-        for rule in scores
-    }
 
 
-def _sum_by_example(cases: Cases, mask: Bools, values: Floats | None = None) -> Floats:
-    """Return the sums over the cases of each example, or the numbers of its cases, [n]."""
-    weights = None if values is None else values[mask]
-    return np.bincount(cases.example[mask], weights, minlength=cases.examples).astype(np.float64)
+def estimate_mean(values: Floats, tasks: Ints) -> Estimate:
+    """Return the mean of values [n], with its interval over the tasks [n] to which they belong."""
+    found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
+    if found is None:
+        return Estimate(value=None, low=None, high=None, cases=0, tasks=0)
+    return Estimate(value=fmean(values), low=found.low, high=found.high, cases=len(values), tasks=found.clusters)
 
 
 def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
@@ -409,14 +416,12 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     """
     masks = [sheet.judged_edges() for sheet in sheets]
     kinds = [np.array([edge.kind for edge in sheet.edges], dtype=np.str_) for sheet in sheets]
-    cases_of_example = np.concatenate([mask.sum(axis=1) for mask in masks])
     return Cases(
         p_parent=np.concatenate([one.p[:, one.parents][mask] for one, mask in zip(sheets, masks, strict=True)]),
         p_child=_child_values(sheets, [sheet.p for sheet in sheets]),
         share=_child_values(sheets, [sheet.shares() for sheet in sheets]),
         kind=np.concatenate([np.broadcast_to(k, mask.shape)[mask] for k, mask in zip(kinds, masks, strict=True)]),
-        example=np.repeat(np.arange(len(cases_of_example)), cases_of_example),
-        examples=len(cases_of_example),
+        task=np.repeat(np.arange(len(sheets)), [mask.sum() for mask in masks]),
     )
 
 

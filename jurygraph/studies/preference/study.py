@@ -20,7 +20,7 @@ class AccuracyRow(FrozenModel):
     `tasks` = `right` + `wrong` + `ties` + `failed`; `flips` of them had orders that prefer different responses.
     `coverage` is the share of the tasks that did not fail. `accuracy` is weighted as the benchmark does; it is None if
     no task counts, or if a section of RewardBench is missing from the mean of all. [`low`, `high`] is its 95 % Wilson
-    interval, with the effective number of tasks (Σ w)² / Σ w².
+    interval, with the effective number of tasks (Σ w)² / Σ w². Each task counts once, so tasks count as independent.
     """
 
     name: str

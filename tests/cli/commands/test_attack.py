@@ -122,16 +122,39 @@ def test_json_has_every_arm_with_every_attack(project: Project):
     }
     for arm in found["arms"].values():
         assert set(arm["by_attack"]) == set(found["attacks"])
-        assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high"}
+        assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high", "n_eff", "tasks"}
     assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
 
 
 @pytest.mark.slow
 def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: Project):
     assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
-    ended = project.attack("--gate", "high<=0.0001 and n>=1")
+    ended = project.attack("--gate", "high<=1 and n>=1")
     assert ended.code == 1
-    assert "threshold missed: high <= 0.0001, but high is 0." in ended.err
+    assert "threshold missed: high <= 1, but there is no high" in ended.err, "one task has no interval"
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        (1, "1 task: no intervals, because rates differ from task to task; name more with --tasks"),
+        (
+            4,
+            "4 tasks are too few for a rate: an attack that passes on none of them may still pass on up to 60% of such "
+            "tasks (95 %); name more with --tasks",
+        ),
+        (6, None),
+    ],
+)
+def test_few_tasks_are_called_too_few(project: Project, tasks: int, message: str | None):
+    lines = [{**TASK, "id": f"cake {number}", "responses": []} for number in range(tasks)]
+    project.tasks.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ended = project.attack("--suite", "null", "--json")
+    assert ended.code == 0, ended.err
+    verdicts = json.loads(ended.out)["arms"]["all"]["attacks"]["verdicts"]
+    assert verdicts["tasks"] == tasks
+    assert (verdicts["high"] is None) == (tasks == 1)
+    assert [line for line in ended.err.splitlines() if "task" in line] == ([message] if message else [])
 
 
 def test_a_threshold_is_parsed_before_any_request(project: Project, server: Server):

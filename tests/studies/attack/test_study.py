@@ -146,12 +146,24 @@ def test_a_config_with_other_defences_has_its_own_arm(report: AttackReport):
 def test_figures_are_those_of_the_configured_arm():
     report, _ = run_attacks(say_yes, safety=NO_DEFENCES.model_dump(mode="json"))
     assert report.configured == "none"
-    figures, none = report.figures, report.configured_arm
+    figures = report.figures
     assert (figures.hits, figures.n, figures.rate) == (6, 6, 1.0)
-    assert (figures.low, figures.high) == (none.attacks.verdicts.low, 1.0)
+    assert (figures.low, figures.high, figures.tasks) == (None, None, 1)
     assert (figures.responses_rate, figures.responses_n) == (1.0, 3)
     assert (figures.honest_rate, figures.honest_hits) == (1.0, 2)
     assert all(field.description for field in Figures.model_fields.values())
+
+
+def test_rates_are_over_tasks():
+    """Every attack is applied to every task, so a task's verdicts on all of them belong together."""
+    other = TASK.model_copy(update={"id": "bread", "query": "How do I bake bread?"})
+    with run_server(say_yes) as server, Jury.from_config(config(server.url, cache=False)) as jury:
+        report = run(jury, [*WORK, (other, [])])
+    none = report.arms["none"]
+    for outcome in (none.attacks, none.suites["null"], none.kinds["talk"], none.by_attack["blank"]):
+        assert (outcome.verdicts.tasks, outcome.responses.tasks) == (2, 2)
+        assert (outcome.verdicts.n_eff, outcome.verdicts.high) == (2.0, 1.0)
+    assert (none.attacks.verdicts.n, report.figures.honest_tasks) == (2 * MERITS * len(ATTACKS), 1)
 
 
 def test_evaluators_that_are_not_run_are_named(report: AttackReport):

@@ -24,8 +24,7 @@ def make_cases(**changed: Any) -> Cases:
         "p_child": [0.5, 0.8, 0.25, 0.0],
         "share": [0.4, 0.2, 1.0, 1.0],
         "kind": ["weak", "activation", "weak", "strong"],
-        "example": [0, 0, 1, 1],
-        "examples": 2,
+        "task": [0, 0, 1, 1],
     } | changed
     return Cases(**{name: np.asarray(v) if isinstance(v, list) else v for name, v in columns.items()})
 
@@ -59,7 +58,7 @@ def test_a_score_at_the_threshold_is_supported() -> None:
         ({"share": [-0.1, 0.5, 0.5, 0.5]}, r"share\[0\] is -0.1"),
         ({"share": [np.inf, 0.5, 0.5, 0.5]}, r"share\[0\] is inf"),
         ({"kind": ["weak", "weak", "weak", "causal"]}, "'causal' is not a kind of edge"),
-        ({"example": [0, 0, 1, 2]}, "outside 0..1"),
+        ({"task": [0, 0, 1, -1]}, r"task\[3\] is -1"),
         ({"share": [0.5]}, r"share has shape \(1,\) where \(4,\) is needed"),
     ],
 )
@@ -85,9 +84,7 @@ def test_every_rule_matches_the_reference(example_groups: list[list[Example]]) -
         ]
     examples = [example for group in example_groups for example in group]
     for kinds in FILTERS:
-        found = CreditStudy(sheets_of(example_groups), Settings(kinds=kinds, seeds=0, resamples=1)).run(
-            lambda count: None
-        )
+        found = CreditStudy(sheets_of(example_groups), Settings(kinds=kinds, seeds=0)).run(lambda count: None)
         for name, rule in RULES.items():
             method = found.methods[name]
             figures = (method.leakage.value, method.preservation.value)

@@ -15,7 +15,7 @@ from tests.studies.credit.reference import Example, Link, sheets_of
 @pytest.fixture(scope="module")
 def report() -> CreditReport:
     group = [Example([1.0, 1.0], [Link(0, 1, "weak")], [p, 0.9], [True, True]) for p in (0.1, 0.2, 0.9)]
-    return CreditStudy(sheets_of([group]), Settings(seeds=0, resamples=20)).run(lambda count: None)
+    return CreditStudy(sheets_of([group]), Settings(seeds=0)).run(lambda count: None)
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])

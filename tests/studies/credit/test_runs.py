@@ -68,9 +68,7 @@ def read_run_sheets(folder: Path) -> Sheets:
 
 
 def study_run(folder: Path, **settings: Any) -> CreditReport:
-    return CreditStudy(read_run_sheets(folder), Settings(**{"seeds": 1, "resamples": 20} | settings)).run(
-        lambda count: None
-    )
+    return CreditStudy(read_run_sheets(folder), Settings(**{"seeds": 1} | settings)).run(lambda count: None)
 
 
 def rewards_of(folder: Path) -> list[float]:
