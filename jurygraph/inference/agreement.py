@@ -100,4 +100,4 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     rows, columns = own_rows.sum(axis=0) - own_rows, own_columns.sum(axis=0) - own_columns
     observed = np.maximum(0.0, math.fsum(own) - own) * sizes
     by_chance = np.sum((rows @ distances) * columns, axis=1)
-    return 1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0)
+    return np.asarray(1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0))

@@ -21,7 +21,7 @@ def information_errors(strength: Floats, compared: Floats, prior: float) -> Floa
     information = np.diag(weight.sum(axis=1) + prior * strength) - weight
     to_mean = np.eye(len(strength)) - strength / strength.sum()
     variance = np.sum(to_mean.T * np.linalg.solve(information, to_mean.T), axis=0)
-    return np.sqrt(np.maximum(0.0, variance))
+    return np.asarray(np.sqrt(np.maximum(0.0, variance)))
 
 
 def independent_intervals(strength: Floats, compared: Floats, prior: float) -> list[Estimate]:

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.arrays import Floats, Ints, as_finite
+from jurygraph.arrays import Floats, Ints, as_finite, check_shape
+from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import Estimate, jackknife_interval
 
 _ROUNDING = 1e-12
@@ -44,7 +45,7 @@ class VarianceSplit(NamedTuple):
         return tuple(one / total for one in self.components) if total else None
 
 
-def split_variance(values: ArrayLike, *levels: Ints) -> VarianceSplit | None:
+def split_variance(values: ArrayLike, *levels: ArrayLike) -> VarianceSplit | None:
     """Return the variance components of values [N]; None where a level has no degree of freedom.
 
     So it is with one task, with one response for each task, or with one sample for each response where samples are a
@@ -54,22 +55,23 @@ def split_variance(values: ArrayLike, *levels: Ints) -> VarianceSplit | None:
 
     Args:
         values: finite numbers, [N].
-        levels: units of the values on one level each, numbered from 0 without a gap, [N]; the outermost first, each
-            nested in the one before it. The values themselves are the last level.
+        levels: ids of the units to which the values belong, one list [N] a level; the outermost first, each nested in
+            the one before it. The values themselves are the last level.
 
     Raises:
-        PlanError: a value that is not finite.
+        PlanError: a value that is not finite, a list of another length, or a unit that is in several outer ones.
     """
     numbers = as_finite("values", values)
     if not len(numbers):
         return None
+    places = _check_levels(numbers, levels)
     centered = numbers - numbers.mean()
-    sums = _SumsOfTasks.of(centered, levels)
+    sums = _SumsOfTasks.of(centered, places)
     rounding = _ROUNDING * max(float(np.mean(centered**2)), _ROUNDING * float(np.mean(numbers**2)))
     (raw,), without = (rows.components(rounding) for rows in (sums.all_tasks(), sums.without_each_task()))
     if np.isnan(raw).any():
         return None
-    units = (*(int(level.max()) + 1 for level in levels), len(numbers))
+    units = (*(int(level.max()) + 1 for level in places), len(numbers))
     sizes = [inner / outer for outer, inner in pairwise(units)]
     correlations = tuple(_correlation(raw, without, level, size) for level, size in enumerate(sizes))
     components = tuple(raw.tolist())
@@ -84,8 +86,23 @@ def reliability(correlation: float, count: float) -> float:
     return count * correlation / (1.0 + (count - 1.0) * correlation)
 
 
+def _check_levels(numbers: Floats, levels: Sequence[ArrayLike]) -> list[Ints]:
+    """Return the units of each level, numbered from 0, [N]."""
+    places: list[Ints] = []
+    for number, level in enumerate(levels, start=1):
+        ids, units = np.unique(np.asarray(level), return_inverse=True)
+        check_shape(f"level {number}", units, numbers.shape)
+        if places and (mixed := places[-1] != _outer_unit(places[-1], units)[units]).any():
+            raise PlanError(
+                f"unit {ids[units[mixed][0]]!s} of level {number} is in several units of level {number - 1}; "
+                "give each unit an id of its own"
+            )
+        places.append(units)
+    return places
+
+
 class _SumsOfTasks(NamedTuple):
-    """What the sums of squares consist of, for each of G tasks, so that tasks can be left out.
+    """Sums over each of G tasks of which the sums of squares consist, so that tasks can be left out.
 
     Of L levels, the values last: `size` [G], `sum` [G], `squares` [G, L]: Σ_u s_u² / n_u over the units u of a level,
     and `spread` [G, L, L]: Σ_u Σ_v n_v² / n_u over units v of level i within units u of level j, which is how often
@@ -113,7 +130,7 @@ class _SumsOfTasks(NamedTuple):
                 inner = max(i, j)  # an inner unit of level j has all of its members in one unit of level i
                 within = sizes[j][_outer_unit(level, places[inner])]
                 spread[:, i, j] = np.bincount(task_of[inner], sizes[inner] ** 2 / within, tasks)
-        return cls(sizes[0], np.bincount(levels[0], numbers), squares, spread, own)
+        return cls(sizes[0], np.bincount(levels[0], numbers).astype(np.float64), squares, spread, own)
 
     def all_tasks(self) -> "_SumsOfTasks":
         """Return the sums over all tasks, as one row."""

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.regression.mixed_linear_model import MixedLM
 
+from jurygraph.errors import PlanError
 from jurygraph.inference.variance import reliability, split_variance
 
 # fmt: off
@@ -89,7 +90,7 @@ def test_the_interval_leaves_out_each_task() -> None:
     size = len(task) / 8
 
     def log_ratio(kept: np.ndarray) -> float:
-        between, within = split_variance(values[kept], np.unique(task[kept], return_inverse=True)[1]).raw
+        between, within = split_variance(values[kept], task[kept]).raw
         return np.log((size * between + within) / within)
 
     whole = log_ratio(task >= 0)
@@ -116,6 +117,13 @@ def test_what_cannot_be_split_has_no_components_or_no_interval() -> None:
     assert (constant.raw, constant.correlations, constant.shares) == ((0.0, 0.0), (None,), None)
     alike = split_variance([0.1, 0.1, 0.7, 0.7, 0.4, 0.4], np.repeat(range(3), 2))
     assert alike.correlations[0][:3] == (1.0, None, None), "no variance within a task"
+
+
+def test_levels_that_do_not_fit_are_refused() -> None:
+    with pytest.raises(PlanError, match="unit a of level 2 is in several units of level 1; give each unit an id"):
+        split_variance([1.0, 2.0, 3.0, 4.0], ["t1", "t1", "t2", "t2"], ["a", "b", "a", "b"])
+    with pytest.raises(PlanError, match=r"level 1 has shape \(1,\)"):
+        split_variance([1.0, 2.0], ["t"])
 
 
 @given(st.floats(0.0, 1.0), st.integers(1, 50))
