@@ -148,13 +148,12 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
         written(tmp_path, MEASURED, server.url)
         for line in commands(PAGE):
             run(words(line), tmp_path)
-        assert server.count == 8 + 8 + 4
+        assert server.count == 3 * (8 + 8 + 4)
     done = subprocess.run([sys.executable, "-c", MEASURE], cwd=tmp_path, check=True, capture_output=True, text=True)
+    far, near = "mean error 3.75 (2.95 to 4.55)", "mean error 0.25 (-0.55 to 1.05)"
+    expected = {"ann": (far, near, far), "bo": (far, near, near)}
     assert done.stdout.splitlines() == [
-        "ann aggregate: mean error 3.75, 4 ratings",
-        "ann personalized: mean error 0.25, 4 ratings",
-        "ann zero-shot: mean error 3.75, 4 ratings",
-        "bo aggregate: mean error 3.75, 4 ratings",
-        "bo personalized: mean error 0.25, 4 ratings",
-        "bo zero-shot: mean error 0.25, 4 ratings",
+        f"{who} {judge}, 4 items: {error}, kappa 0.00"  # without an interval: each judge gives one score to all
+        for who, errors in expected.items()
+        for judge, error in zip(("aggregate", "personalized", "zero-shot"), errors, strict=True)
     ]

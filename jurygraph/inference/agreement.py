@@ -54,20 +54,20 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     The standard error is the cluster jackknife's. The interval is not κ ± t errors, which is too narrow where few
     labels differ and has no width where none does. It is Wilson's, as of `share_interval`, for the disagreement
     D_o / max d with the effective size that this error implies, divided by D_e / max d; for full agreement, or none,
-    that size is the number of clusters. The ends are None for one cluster, and where κ is NaN without one of them.
+    that size is the number of clusters, and also where κ is the same without each. The ends are None for one cluster,
+    where κ is NaN without one of them, and where an annotator gives one label only, so that κ is 0 whatever the items.
 
     Args:
         first, second: labels of the two annotators, from 0, [N].
         distances: of labels, 0 on the diagonal and above it elsewhere, [K, K].
         clusters: of the items, numbered from 0 without a gap, [N].
     """
-    labels, size = len(distances), len(first)
-    value = kappa(label_table(first, second, labels), distances)
+    value = kappa(label_table(first, second, len(distances)), distances)
     if math.isnan(value):
         return None
     count = int(clusters.max()) + 1
     unknown = Estimate(value, None, None, None, count)
-    if count < 2:
+    if count < 2 or not np.ptp(first) or not np.ptp(second):
         return unknown
     largest = float(distances.max())
     observed = float(distances[first, second].mean()) / largest
@@ -78,7 +78,7 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
         if np.isnan(without).any():
             return unknown
         error = jackknife_interval(value, without).error or 0.0
-        effective = spread / (error * by_chance) ** 2 if error else float(size)
+        effective = spread / (error * by_chance) ** 2 if error else effective
     low, high = wilson(observed * effective, effective, t_quantile(count - 1))
     return Estimate(value, max(-1.0, 1.0 - high / by_chance), 1.0 - low / by_chance, error, count)
 

@@ -240,7 +240,7 @@ def _halving(estimate: Estimate, split: Split) -> Halving:
     if not estimate.error:
         return Halving(tasks=None, responses=None)
     count, goal = estimate.clusters, t_quantile(estimate.clusters - 1) / 2.0
-    tasks = count + 1
+    tasks = max(count + 1, math.floor(count * (t_quantile(math.inf) / goal) ** 2))  # with that quantile too few
     while t_quantile(tasks - 1) * math.sqrt(count / tasks) > goal:
         tasks += 1
     responses = None
