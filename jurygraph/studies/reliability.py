@@ -240,7 +240,9 @@ def _halving(estimate: Estimate, split: Split) -> Halving:
     if not estimate.error:
         return Halving(tasks=None, responses=None)
     count, goal = estimate.clusters, t_quantile(estimate.clusters - 1) / 2.0
-    tasks = max(count + 1, math.floor(count * (t_quantile(math.inf) / goal) ** 2))  # with that quantile too few
+    tasks = max(
+        count + 1, math.floor(count * (t_quantile(math.inf) / goal) ** 2)
+    )  # the least, with the normal quantile
     while t_quantile(tasks - 1) * math.sqrt(count / tasks) > goal:
         tasks += 1
     responses = None

@@ -123,6 +123,21 @@ def test_the_interval_covers_where_the_asymptotic_one_does_not(size: int, true: 
     assert asymptotic < covered
 
 
+def test_over_tasks_the_interval_covers_where_items_are_not_independent() -> None:
+    """300 samples of 10 tasks with 8 items, whose chance to agree is the task's own, .4 on average."""
+    rng, distances = np.random.default_rng(9), DISTANCES[None][:3, :3]
+    clusters = {"tasks": np.repeat(range(10), 8), "items": np.arange(80)}
+    covered = dict.fromkeys(clusters, 0)
+    for _ in range(300):
+        first, other = rng.integers(0, 3, (2, 80))
+        second = np.where(rng.random(80) < rng.beta(0.8, 1.2, size=10)[clusters["tasks"]], first, other)
+        for name, numbers in clusters.items():
+            found = kappa_estimate(first, second, distances, numbers)
+            covered[name] += found.low <= 0.4 <= found.high
+    assert covered["tasks"] / 300 >= 0.93
+    assert covered["items"] / 300 < 0.9
+
+
 def test_labels_that_share_a_task_widen_the_interval() -> None:
     """Ten tasks with one item, each copied eight times, say as much as ten items."""
     first, second = np.array([0, 1, 0, 1, 0, 1, 0, 1, 0, 0]), np.array([0, 1, 0, 1, 0, 1, 1, 0, 0, 1])
