@@ -221,6 +221,7 @@ PREPARED: Mapping[str, Callable[[Path], None]] = {
     "graphs.md": for_graphs,
     "importing.md": for_importing,
     "preference.md": for_preference,
+    "reliability.md": for_credit,
     "safety.md": for_safety,
     "watching.md": for_watching,
 }
@@ -245,10 +246,11 @@ def test_what_is_left_out_stands_on_its_page(name: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_figures_on_disagreement_are_those_of_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["disagreement.md", "reliability.md"])
+def test_the_figures_on_real_solutions_are_those_of_the_command(name: str, tmp_path: Path) -> None:
     maths = ROOT / "examples" / "maths"
     run([COMMAND, "score", str(maths / "tasks.jsonl"), "--config", str(maths / "jury.yaml"), "--out", "run"], tmp_path)
-    (shown,) = blocks(PAGES["disagreement.md"], "text")
+    (shown,) = blocks(PAGES[name], "text")
     command, _, figures = shown.removeprefix("$ ").partition("\n")
     done = subprocess.run(words(command), cwd=tmp_path, capture_output=True, text=True, check=True)
     rest = " ".join(f"{done.stdout} {done.stderr}".split())

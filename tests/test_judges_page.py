@@ -9,12 +9,14 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from jurygraph import Jury, Response, Task
+from jurygraph.aggregation.pairwise import strength_intervals
 from jurygraph.sources import read_tasks
 from tests.judges.few_shot.reviewers import examples_shown, prose
-from tests.judges.pairwise.comparisons import judge_script, shown_order
+from tests.judges.pairwise.comparisons import judge_script, longest, shown_order
 from tests.judges.protocols.trip import PLAN, find_everything, trip
 from tests.models.judge_scripts import quotable, response_in
 from tests.models.server import Answer, reply_with, run_server
@@ -31,7 +33,7 @@ def blocks(language: str) -> list[str]:
 
 
 PROTOCOLS, PAIRWISE, COMBINED, REVIEWERS, MEASURED, IDEAS = blocks("yaml")
-ORDER, MEASURE = blocks("python")
+ORDER, RANKING, MEASURE = blocks("python")
 """The configs and scripts, in the order of the page."""
 
 
@@ -99,6 +101,36 @@ def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_script_ranks_the_agents_over_tasks_with_intervals(tmp_path: Path) -> None:
+    """Of two agents the longer response wins in both orders, but for one task of four."""
+    rows = [
+        {
+            "id": f"t{number}",
+            "query": "Write to Ann.",
+            "responses": [
+                {
+                    "id": f"t{number}/{agent}",
+                    "agent": agent,
+                    "text": "Dear Ann, come at seven." + more * " Do come soon.",
+                }
+                for agent, more in (("long", number > 0), ("short", number == 0))
+            ],
+        }
+        for number in range(4)
+    ]
+    (tmp_path / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    with run_server(judge_script(longest)) as server:
+        written(tmp_path, PAIRWISE, server.url)
+        subprocess.run([COMMAND, "score", "tasks.jsonl", "--out", "run"], cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", RANKING], cwd=tmp_path, check=True, capture_output=True, text=True)
+    wins = np.array([[[0.0, number > 0], [number == 0, 0.0]] for number in range(4)])
+    assert done.stdout.splitlines() == [
+        f"{name}: {found.value:.2f} ({found.low:.2f} to {found.high:.2f}), 4 tasks"
+        for name, found in zip(("long", "short"), strength_intervals(wins), strict=True)
+    ]
+
+
+@pytest.mark.slow
 def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     (form,) = blocks("json")
 
@@ -118,11 +150,10 @@ def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
             run(words(line), tmp_path)
         assert server.count == 3 * (8 + 8 + 4)
     done = subprocess.run([sys.executable, "-c", MEASURE], cwd=tmp_path, check=True, capture_output=True, text=True)
+    far, near = "mean error 3.75 (2.95 to 4.55)", "mean error 0.25 (-0.55 to 1.05)"
+    expected = {"ann": (far, near, far), "bo": (far, near, near)}
     assert done.stdout.splitlines() == [
-        "ann aggregate: mean error 3.75, 12 predictions",
-        "ann personalized: mean error 0.25, 12 predictions",
-        "ann zero-shot: mean error 3.75, 12 predictions",
-        "bo aggregate: mean error 3.75, 12 predictions",
-        "bo personalized: mean error 0.25, 12 predictions",
-        "bo zero-shot: mean error 0.25, 12 predictions",
+        f"{who} {judge}, 4 items: {error}, kappa 0.00"  # without an interval: each judge gives one score to all
+        for who, errors in expected.items()
+        for judge, error in zip(("aggregate", "personalized", "zero-shot"), errors, strict=True)
     ]

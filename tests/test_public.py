@@ -33,7 +33,7 @@ def test_its_aggregation_loads_numpy_and_no_other_library() -> None:
     loaded = loaded_by("import jurygraph.aggregation")
     assert loaded & set(HEAVY) == {"numpy"}
     rooms = {name.split(".")[1] for name in loaded if name.startswith("jurygraph.")}
-    assert rooms == {"aggregation", "errors"}
+    assert rooms == {"aggregation", "arrays", "errors", "inference"}
 
 
 @pytest.mark.parametrize("name", ["JurygraphError", "Verdict", "evaluator"])

@@ -140,7 +140,7 @@ def test_thirty_tasks_each_a_pair_of_another_domain_that_three_groups_or_more_ar
 
 def test_what_agreement_prints_is_what_is_published() -> None:
     published = json.loads((PANDALM / "published.json").read_text(encoding="utf-8"))
-    figures = ("acc", "macroP", "macroR", "macroF1", "cohen_kappa_vs_majority")
+    figures = ("macroP", "macroR", "macroF1", "acc", "cohen_kappa_vs_majority")
     expected = [
         f"annotator{a} and annotator{b} {published['iaa_cohen'][f'{a}-{b}']:.4f}" for a, b in ("12", "13", "23")
     ]
@@ -150,9 +150,13 @@ def test_what_agreement_prints_is_what_is_published() -> None:
     ]
     script = [sys.executable, str(REVIEWERS / "agreement.py")]
     printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout.splitlines()
-    told = [" ".join(line.split()) for line in printed]
+    told = [re.sub(r" \(\S+ to \S+\)", "", " ".join(line.split())) for line in printed]
     assert told[0] == "999 pairs; two of the three annotators say the same on 999."
     assert [line for line in told if re.search(r"\d\.\d{4}", line)] == expected
+    intervals = re.findall(r"(\S+) \((\S+) to (\S+)\)", "\n".join(printed))
+    assert len(intervals) == 3 + 2 * 2
+    assert "\n".join(printed) in (REVIEWERS / "README.md").read_text(encoding="utf-8")
+    assert all(float(low) < float(value) < float(high) for value, low, high in intervals)
 
 
 # On the command line, as the README has it

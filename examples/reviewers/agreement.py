@@ -1,5 +1,7 @@
 """How far PandaLM's annotators agree with each other, and its two model judges with their majority. No model is asked.
 
+The intervals, of 95 %, keep the pairs of an instruction together: up to ten pairs have the same one.
+
 python examples/reviewers/agreement.py
 """
 
@@ -11,9 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from jurygraph.aggregation.agreement import classification, cohen_kappa, strict_majority
+from jurygraph.aggregation.agreement import classification, cohen_kappa, kappa_interval, strict_majority
+from jurygraph.inference.shares import share_interval
 
-RATINGS = Path(__file__).parent / "pandalm" / "ratings.csv.gz"
+FOLDER = Path(__file__).parent
+RATINGS, INSTRUCTIONS = FOLDER / "pandalm" / "ratings.csv.gz", FOLDER / "ratings.csv.gz"
 ANNOTATORS = ("annotator1", "annotator2", "annotator3")
 JUDGES = {"gpt35": "GPT-3.5", "pandalm7b": "PandaLM-7B"}
 LABELS = ("0", "1", "2")
@@ -21,13 +25,19 @@ LABELS = ("0", "1", "2")
 
 
 def main() -> None:
-    with gzip.open(RATINGS, "rt", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    for line in lines({name: [row[name] for row in rows] for name in (*ANNOTATORS, *JUDGES)}):
+    rows, ratings = read_rows(RATINGS), read_rows(INSTRUCTIONS)
+    instruction_of = {row["item"]: row["group"] for row in ratings}
+    instructions = [instruction_of[f"pandalm-{int(row['idx']):03}"] for row in rows]
+    for line in lines({name: [row[name] for row in rows] for name in (*ANNOTATORS, *JUDGES)}, instructions):
         print(line)
 
 
-def lines(said: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def read_rows(path: Path) -> list[dict[str, str]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def lines(said: Mapping[str, Sequence[str]], instructions: Sequence[str]) -> Iterator[str]:
     """The figures, from what each annotator and each judge said of every pair."""
     votes = np.array([said[name] for name in ANNOTATORS], dtype=np.float64).T
     everywhere = np.ones(votes.shape, dtype=np.bool_)
@@ -35,19 +45,35 @@ def lines(said: Mapping[str, Sequence[str]]) -> Iterator[str]:
     yield f"{len(votes)} pairs; two of the three annotators say the same on {majority.decided.sum()}."
     yield "Cohen's kappa between annotators:"
     for one, other in combinations(ANNOTATORS, 2):
-        yield f"  {one} and {other}  {cohen_kappa(said[one], said[other]):.4f}"
+        yield f"  {one} and {other}  {_kappa(said[one], said[other], instructions)}"
     yield "Model judges against the majority:"
     truth = [f"{value:g}" for value in majority.value]
-    yield f"  {'':<10}  accuracy  precision  recall      F1   kappa"
+    yield f"  {'':<10}  precision  recall      F1  {'accuracy':<25}  kappa"
     for name, shown in JUDGES.items():
-        yield f"  {shown:<10}  {_figures(['0' if one == 'Tie' else one for one in said[name]], truth)}"
+        predicted = ["0" if one == "Tie" else one for one in said[name]]
+        yield f"  {shown:<10}  {_figures(predicted, truth, instructions)}"
 
 
-def _figures(predicted: Sequence[str], truth: Sequence[str]) -> str:
-    """Accuracy, the means of precision, recall and F1 over the labels, and kappa."""
+def _figures(predicted: Sequence[str], truth: Sequence[str], instructions: Sequence[str]) -> str:
+    """The means of precision, recall and F1 over the labels, accuracy, and kappa."""
     found = classification(predicted, truth, labels=LABELS)
+    clusters = np.unique(instructions, return_inverse=True)[1]
+    hits = np.bincount(clusters, np.array(predicted) == np.array(truth))
+    accuracy = share_interval(hits, np.bincount(clusters))
+    assert accuracy is not None
     means = f"{found.macro_precision:9.4f}  {found.macro_recall:6.4f}  {found.macro_f1:6.4f}"
-    return f"{found.accuracy:8.4f}  {means}  {cohen_kappa(predicted, truth):6.4f}"
+    share = _with_interval(found.accuracy, accuracy.low, accuracy.high)
+    return f"{means}  {share}  {_kappa(predicted, truth, instructions)}"
+
+
+def _kappa(first: Sequence[str], second: Sequence[str], instructions: Sequence[str]) -> str:
+    found = kappa_interval(first, second, tasks=instructions)
+    assert found is not None
+    return _with_interval(cohen_kappa(first, second), found.low, found.high)
+
+
+def _with_interval(value: float, low: float | None, high: float | None) -> str:
+    return f"{value:.4f} ({low:.4f} to {high:.4f})"
 
 
 if __name__ == "__main__":

@@ -1,16 +1,20 @@
-"""Agreement of nominal labels, numbers or strings: of two annotators beyond chance (Cohen's kappa), of predictions with
-the truth, and of a majority of votes."""
+"""Agreement of labels, numbers or strings: of two annotators beyond chance (Cohen's kappa, plain and weighted, with an
+interval), of predictions with the truth, and of a majority of votes."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.arrays import Bools, Floats, total
+from jurygraph.arrays import Bools, Floats, Ints, total
 from jurygraph.errors import PlanError
+from jurygraph.inference.agreement import kappa, kappa_estimate, label_table
+from jurygraph.inference.clusters import Estimate
 
 Labels = NDArray[np.generic]
+Weights = Literal["equal", "linear", "quadratic"]
+"""How far apart two labels are: 1 if they differ, the difference of their numbers, or its square."""
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
@@ -29,6 +33,60 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     )
     by_chance = by_chance / (size * size)
     return float((agreed - by_chance) / (1.0 - by_chance)) if by_chance < 1.0 else float("nan")
+
+
+def weighted_kappa(
+    first: ArrayLike,
+    second: ArrayLike,
+    weights: Weights = "quadratic",
+    labels: Sequence[str | float] | None = None,
+) -> float:
+    """Return Cohen's weighted kappa (1968) of ordered labels [N]: a small difference counts less than a large one.
+
+    It is 1 - D_o / D_e: D_o is the mean distance of the two labels of an item, and D_e that of any label of one
+    annotator to any of the other. With `equal` distances it is `cohen_kappa`.
+
+    Args:
+        first, second: labels of the two annotators, [N].
+        weights: distances are |a - b| (`linear`) or (a - b)² (`quadratic`) of labels that are numbers, or of the
+            places in `labels`.
+        labels: all labels, in their order, at equal steps; needed for strings unless `weights` are `equal`.
+
+    Raises:
+        PlanError: as `cohen_kappa`, a label that is not in `labels`, a label twice there, or other `weights`.
+    """
+    codes, other_codes, distances = _encode(first, second, weights, labels)
+    return kappa(label_table(codes, other_codes, len(distances)), distances)
+
+
+def kappa_interval(
+    first: ArrayLike,
+    second: ArrayLike,
+    weights: Weights = "equal",
+    labels: Sequence[str | float] | None = None,
+    tasks: ArrayLike | None = None,
+) -> Estimate | None:
+    """Return kappa with its 95 % interval and jackknife standard error; None where kappa is NaN.
+
+    The interval is Wilson's for the disagreement, with the effective size that the error implies (`inference.agreement`
+    explains it): also with few items, and where the annotators nearly always agree, it covers about 95 %. With 20 items
+    it is too narrow where one label is rare (.83 at 80 % of the other), and for quadratic weights of five levels where
+    kappa is high (.88). The ends are None for one task, and where one label alone is left of an annotator, or of both
+    without one of the tasks.
+
+    Args:
+        first, second, weights, labels: as for `weighted_kappa`.
+        tasks: the task of each item, [N]: its items are kept together, since they resemble each other. By default the
+            items are independent.
+
+    Raises:
+        PlanError: as `weighted_kappa`, or a list of tasks of another length.
+    """
+    codes, other_codes, distances = _encode(first, second, weights, labels)
+    clusters = np.arange(len(codes)) if tasks is None else np.unique(np.asarray(tasks), return_inverse=True)[1]
+    if clusters.shape != codes.shape:
+        raise PlanError(f"tasks has shape {clusters.shape} and first {codes.shape}: give each item its task")
+    return kappa_estimate(codes, other_codes, distances, clusters)
 
 
 class Classification(NamedTuple):
@@ -104,3 +162,26 @@ def _labels(name: str, labels: ArrayLike, other_name: str, other_labels: ArrayLi
     if (first.dtype.kind in "US") != (second.dtype.kind in "US"):
         raise PlanError(f"{name} holds {first.dtype} and {other_name} {second.dtype}: labels of one kind are needed")
     return first, second
+
+
+def _encode(
+    first: ArrayLike, second: ArrayLike, weights: Weights, labels: Sequence[str | float] | None
+) -> tuple[Ints, Ints, Floats]:
+    """Return the places of both lists of labels, [N], in the order of the labels, and the distances, [K, K]."""
+    if weights not in get_args(Weights):
+        raise PlanError(f"weights is {weights!r}: one of {', '.join(get_args(Weights))} is needed")
+    rows, columns = _labels("first", first, "second", second)
+    found = np.union1d(rows, columns)
+    known = found if labels is None else np.asarray(labels)
+    if len(np.unique(known)) < len(known):
+        raise PlanError("labels has a label twice")
+    if missing := np.setdiff1d(found, known).tolist():
+        raise PlanError(f"labels lacks {missing[0]!r}, which an annotator gave")
+    if weights != "equal" and labels is None and known.dtype.kind not in "iufb":
+        raise PlanError(f"{weights} weights need the order of the labels {', '.join(map(str, known))}: give labels")
+    order = np.argsort(known, kind="stable")
+    codes, other_codes = (order[np.searchsorted(known, each, sorter=order)] for each in (rows, columns))
+    places = known.astype(np.float64) if labels is None and weights != "equal" else np.arange(float(len(known)))
+    apart = np.abs(places[:, None] - places)
+    distances = {"equal": np.where(apart > 0.0, 1.0, 0.0), "linear": apart, "quadratic": apart * apart}
+    return codes, other_codes, distances[weights]

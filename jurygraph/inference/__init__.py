@@ -5,6 +5,9 @@
     sign_flips    paired tests that flip whole tasks, exact where that is feasible
     multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)
     equivalence   non-inferiority and equivalence (TOST), and the difference that a design can detect
+    agreement     Cohen's kappa of two annotators, plain and weighted, with its error and interval
+    variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means
+    strengths     intervals of Bradley-Terry strengths, for independent comparisons and over tasks
     bootstrap     resamples of whole clusters
 
 A cluster is what was drawn independently: mostly a task with all its responses. Intervals are of 95 % and two-sided.

@@ -1,1 +1,1 @@
-"""Studies of juries and stored runs: attacks, consensus, credit, disagreement, monitoring and simulation."""
+"""Studies of juries and stored runs: attacks, consensus, credit, disagreement, monitoring, reliability, simulation."""

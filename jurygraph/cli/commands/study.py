@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from jurygraph.cli.commands.study_preference import preference
+from jurygraph.cli.commands.study_reliability import reliability
 from jurygraph.cli.commands.study_simulate import simulate
 from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
@@ -35,6 +36,7 @@ study = typer.Typer(
     help="Apply the measurements of the papers, to runs or simulations.", no_args_is_help=True, rich_markup_mode=None
 )
 study.command()(preference)
+study.command()(reliability)
 study.command()(simulate)
 
 _MAX_STEPS, _MAX_LOSSES, _MAX_REASON = 30, 10, 120

@@ -1,0 +1,122 @@
+"""`jurygraph study reliability`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cli.conftest import Command, folder_contents, write_project
+from tests.graphs.scripted import evaluator_use
+
+CONFIG = json.dumps(
+    {"evaluators": [evaluator_use("judge", samples=3), evaluator_use("check")], "reward": {"judge": 1.0, "check": 0.5}}
+)
+
+
+def task(name: str, *responses: tuple[Any, Any]) -> dict[str, Any]:
+    """Responses with three samples of the judge, or one for all, and the check's score."""
+    scripts = [{"id": f"{name}/{n}", "text": "it is", "data": dict(zip(("judge", "check"), one, strict=True))}
+               for n, one in enumerate(responses)]  # fmt: skip
+    return {"id": name, "query": "What is right?", "responses": scripts}
+
+
+TASKS = [
+    task("rome", ([0.9, 0.8, 1.0], 1.0), ([0.5, 0.6, 0.4], 1.0)),
+    task("oslo", ([0.2, 0.3, 0.1], 0.0), ([0.5, 0.5, 0.8], 0.0)),
+    task("pisa", ([0.4, 0.1, 0.4], 1.0), ([0.3, 0.3, 0.0], 0.0)),
+    task("bern", ([0.6, 0.6, 0.6], 0.0), ("response", "response")),
+]
+
+
+@pytest.fixture
+def sampled_run(tmp_path: Path, run: Command) -> Path:
+    """A run of four tasks with three samples of a judge; one response has no reward."""
+    project = write_project(tmp_path / "trips", TASKS, CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    return project / "run"
+
+
+def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
+    ended = run("study", "reliability", sampled_run)
+    assert ended.code == 0
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert lines[0].endswith("run: rewards of 7 responses to 4 tasks")
+    assert lines[2] == "variance between units variance share"
+    assert [line.split()[:2] for line in lines[4:6]] == [["task", "4"], ["response", "7"]]
+    assert lines[7].startswith("two responses to a task correlate: 0.")
+    assert "mean reward: 0.6857 (" in ended.out
+    assert "effective sample size: " in ended.out
+    assert "to halve the interval: " in ended.out
+    header = next(line for line in lines if line.startswith("share by question"))
+    assert (
+        header == "share by question values task (95 %) response sample one sample (95 %) mean of 2 mean of 4 mean of 8"
+    )
+    check, judge = lines[lines.index(header) + 2 :]
+    assert (judge.split()[:2], check.split()[:2]) == (["judge", "21"], ["check", "7"])
+    assert check.endswith(" - - - - -")
+    assert "omitted, responses whose reward failed: 1" in ended.err
+    assert "omitted, verdicts without a score, or with that of a gate: 4" in ended.err
+    assert "4 tasks: with fewer than 20, shares and intervals are rough" in ended.err
+    assert "no question has several samples" not in ended.err
+
+
+def test_json_has_the_components_by_hand(sampled_run: Path, run: Command):
+    """The mean squares of the judge's scores: three samples of seven responses of four tasks."""
+    found = json.loads(run("study", "reliability", sampled_run, "--json").out)
+    _, judge = found["questions"]
+    samples = [
+        np.array(line) for one in TASKS for line in (r["data"]["judge"] for r in one["responses"]) if line != "response"
+    ]
+    within = sum(((one - one.mean()) ** 2).sum() for one in samples) / 14
+    assert judge["levels"][2] == pytest.approx({"name": "sample", "units": 21, "variance": within, "raw": within,
+                                                "share": judge["levels"][2]["share"]})  # fmt: skip
+    assert sum(level["share"] for level in judge["levels"]) == pytest.approx(1.0)
+    rho = judge["within_response"]["value"]
+    assert judge["within_response"]["of_means"]["4"] == pytest.approx(4 * rho / (1 + 3 * rho))
+    assert found["rewards"]["within_response"] is None
+    assert found["mean"]["value"] == pytest.approx(4.8 / 7)
+    assert found["left_out"] == {
+        "responses whose reward failed": 1,
+        "verdicts without a score, or with that of a gate": 4,
+    }
+
+
+def test_with_one_response_for_each_task_only_samples_are_split(tmp_path: Path, run: Command):
+    tasks = [task(f"t{n}", ([n / 10, n / 10, 0.2], 0.5)) for n in range(6)]
+    project = write_project(tmp_path / "trips", tasks, CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "reliability", project / "run")
+    assert ended.code == 0
+    lines = [" ".join(line.split()) for line in ended.out.splitlines()]
+    assert "the variance is not split: one value for each task: what tasks and responses contribute" in ended.out
+    assert "to halve the interval: 17 tasks with 1 response each" in lines
+    check, judge = lines[-2:]
+    assert check == "check 6 - - - - - - -"
+    assert judge.startswith("judge 18 - 0.")
+
+
+def test_a_run_with_rewards_of_one_task_is_refused(tmp_path: Path, run: Command):
+    project = write_project(tmp_path / "trips", [TASKS[0]], CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "reliability", project / "run")
+    assert ended.code == 2
+    assert (
+        f"{project / 'run'}: has 2 rewards, of 1 task; score at least 2 tasks: every figure here is over tasks"
+        in ended.err
+    )
+
+
+def test_a_run_without_rewards_is_refused(tmp_path: Path, run: Command):
+    project = write_project(tmp_path / "trips", [task("t", ("response", "response"))], CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "reliability", project / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "has 0 rewards, of 0 tasks" in ended.err
+
+
+def test_the_study_writes_nothing(sampled_run: Path, run: Command):
+    before = folder_contents(sampled_run)
+    run("study", "reliability", sampled_run)
+    assert folder_contents(sampled_run) == before
