@@ -1,4 +1,4 @@
-"""Type I errors and coverage of the tests and intervals of jurygraph.inference, beside methods that count responses.
+"""Type I errors and coverage of the tests and intervals of jurygraph.inference, and those of plain methods.
 
 Each figure is of simulated runs of n tasks x m responses with an intra-class correlation, in `simulation/responses.py`.
 The plain methods take each response for independent: a t-test, Wilcoxon's, McNemar's and Wilson's; or they draw tasks

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Floats, as_nonnegative, check_shape
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import t_quantile
+from jurygraph.inference.clusters import LEVEL, t_quantile
 
 _Z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
 _ADDED = 0.5
@@ -43,7 +43,9 @@ class Share(NamedTuple):
 def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     """Return Σ hits / Σ sizes over G clusters, with Wilson's interval for n_eff trials and t of G - 1 degrees.
 
-    n_eff is at most Σ sizes (Korn & Graubard 1998); with one trial in each cluster, it is G. None if no cluster has a
+    n_eff is at most Σ sizes (Korn & Graubard 1998); with one trial in each cluster, it is G. Where every cluster has
+    only hits or none has any, the interval is the exact one of G trials (Clopper & Pearson 1934): all members of G
+    clusters are hits with a probability of at most p^G, however they depend on each other. None if no cluster has a
     size.
 
     Args:
@@ -60,12 +62,16 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     found, trials = found[trials > 0.0], trials[trials > 0.0]
     if not len(trials):
         return None
-    share = min(1.0, math.fsum(found) / math.fsum(trials))
-    if len(trials) == 1:
+    share, clusters = min(1.0, math.fsum(found) / math.fsum(trials)), len(trials)
+    if clusters == 1:
         return Share(share, None, None, 1.0, 1)
+    if share in (0.0, 1.0):
+        bound = (0.5 - LEVEL / 2) ** (1.0 / clusters)
+        low, high = (bound, 1.0) if share else (0.0, 1.0 - bound)
+        return Share(share, low, high, float(clusters), clusters)
     effective = _effective_trials(found, trials)
-    low, high = wilson(share * effective, effective, t_quantile(len(trials) - 1))
-    return Share(share, low, high, effective, len(trials))
+    low, high = wilson(share * effective, effective, t_quantile(clusters - 1))
+    return Share(share, low, high, effective, clusters)
 
 
 def _effective_trials(hits: Floats, sizes: Floats) -> float:

@@ -30,16 +30,16 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
 
     It is exact for up to 30 tasks with a sum other than 0, and for whole numbers as long as that is feasible; else of
     20,000 random flips and the observed one, (1 + hits) / (1 + flips), by NumPy's PCG64 of `seed`. Its least value is
-    2 ^ (1 - tasks). Neither the order of the tasks nor the direction of the difference changes it. A sum within 1e-12
-    of 0 is 0: a rounding error. None without a task to flip.
+    2 ^ (1 - tasks). Neither the order of the tasks nor the direction of the difference changes it. A sum of up to
+    1e-12, or 1e-12 of the largest, is a rounding error and counts as 0. None without a task to flip.
     """
     values = as_finite("sums", sums)
-    values = values[np.abs(values) > _ROUNDING]
+    largest = float(np.abs(values).max(initial=0.0))
+    values = values[np.abs(values) > _ROUNDING * max(1.0, largest)]
     if not len(values):
         return None
     sizes = np.sort(np.abs(values))
     # Scaled, no sum overflows.
-    largest = float(sizes[-1])
     observed, spread = abs(math.fsum(values / largest)), math.fsum(sizes / largest)
     is_few = len(sizes) <= MAX_ENUMERATED
     cells = spread * largest * len(sizes)
@@ -94,10 +94,12 @@ def _all_sums(values: Floats) -> Floats:
 
 
 def _sampled_tail(values: Floats, least: float, seed: int) -> float:
-    rng, hits, spread = np.random.default_rng(seed), 0, values.sum()
-    batch = max(1, _CELLS_PER_BATCH // len(values))
+    """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
+    eights = np.concatenate([values, np.zeros(-len(values) % 8)]).reshape(-1, 8)
+    sums = np.stack([_all_sums(eight) for eight in eights])  # [eights, 256]
+    rng, hits, columns = np.random.default_rng(seed), 0, np.arange(len(sums))
+    batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, FLIPS, batch):
-        rows = min(batch, FLIPS - start)
-        kept = rng.integers(0, 2, (rows, len(values)), dtype=np.int8)
-        hits += int(np.count_nonzero(np.abs(2.0 * (kept @ values) - spread) >= least))
+        signs = rng.integers(0, 256, (min(batch, FLIPS - start), len(sums)), dtype=np.uint8)
+        hits += int(np.count_nonzero(np.abs(sums[columns, signs].sum(axis=1)) >= least))
     return (1 + hits) / (1 + FLIPS)

@@ -1,4 +1,4 @@
-"""Simulated responses have the stated mean, exchangeability and intra-class correlation."""
+"""Simulated responses have the given mean, exchangeability and intra-class correlation."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def correlation(drawn: Floats) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("icc", [0.0, 0.3, 0.7])
-def test_differences_have_the_stated_mean_and_correlation(kind: Kind, icc: float) -> None:
+def test_differences_have_the_given_mean_and_correlation(kind: Kind, icc: float) -> None:
     drawn = differences(kind, Design(100, 4, icc), SAMPLES, 0.1, np.random.default_rng(1))
     assert drawn.shape == (SAMPLES, 100, 4)
     of_tasks = drawn.mean(axis=2).ravel()
@@ -34,13 +34,13 @@ def test_without_a_shift_the_runs_are_exchangeable(kind: Kind) -> None:
     assert quantiles[:2] == pytest.approx(-quantiles[:1:-1], abs=0.15 * quantiles[3] + 1e-9)
 
 
-def test_the_lognormal_has_the_stated_skewness() -> None:
+def test_the_lognormal_has_the_given_skewness() -> None:
     drawn = differences("skewed difference", Design(1000, 1, 0.0), 2000, 0.0, np.random.default_rng(3))
     assert stats.skew(drawn.ravel()) == pytest.approx(stats.lognorm(1.0).stats("s"), rel=0.25)
 
 
 @pytest.mark.parametrize("p", [0.05, 0.5])
-def test_decisions_are_met_with_the_stated_probability(p: float) -> None:
+def test_decisions_are_met_with_the_given_probability(p: float) -> None:
     drawn = decisions(Design(50, 8, 0.7), p, SAMPLES, np.random.default_rng(4))
     assert set(np.unique(drawn)) == {0.0, 1.0}
     assert drawn.mean() == pytest.approx(p, abs=4 * stats.sem(drawn.mean(axis=2).ravel()))

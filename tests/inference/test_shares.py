@@ -47,7 +47,7 @@ def test_no_hit_and_only_hits_have_an_interval_with_a_width() -> None:
     assert wilson(300, 300)[1] == 1.0
 
 
-@given(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=60))
+@given(st.lists(st.sampled_from([0, 1]), min_size=2, max_size=60).filter(lambda hits: 0 < sum(hits) < len(hits)))
 def test_tasks_of_one_response_have_wilsons_interval_with_students_t(hits: list[int]) -> None:
     found = share_interval(hits, [1] * len(hits))
     assert found is not None
@@ -84,10 +84,30 @@ def test_neither_order_nor_empty_tasks_matter(tasks: list[tuple[int, int]], orde
 
 
 @pytest.mark.parametrize("responses", [4, 20])
-@pytest.mark.parametrize("hits", [0, 3, 10])
+@pytest.mark.parametrize("hits", [0, 1, 10])
 def test_tasks_whose_responses_all_agree_count_as_about_one_trial_each(responses: int, hits: int) -> None:
     found = share_of([(responses, responses)] * hits + [(0, responses)] * (30 - hits))
     assert found.effective == pytest.approx(30, abs=0.5)
+
+
+@pytest.mark.parametrize("clusters", [2, 3, 10, 200])
+def test_tasks_that_have_only_hits_or_none_have_the_exact_interval_of_as_many_trials(clusters: int) -> None:
+    """Clopper and Pearson's: Wilson's with Student's t would begin at .01 for 2 of 2 tasks."""
+    sizes = np.arange(clusters) + 1
+    for hits, successes in ((0 * sizes, 0), (sizes, clusters)):
+        found = share_interval(hits, sizes)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx(proportion_confint(successes, clusters, method="beta"))
+        assert found.effective == clusters
+
+
+def test_no_hits_in_six_tasks_exclude_a_share_no_oftener_than_they_may() -> None:
+    found = share_interval(np.zeros(6), np.full(6, 20))
+    assert found is not None
+    assert found.high is not None
+    rng = np.random.default_rng(11)
+    seen = [draw(6, 20, 0.5, found.high + 1e-9, rng).sum() == 0 for _ in range(5000)]
+    assert np.mean(seen) <= 0.025
 
 
 def test_with_many_tasks_the_effective_number_of_trials_is_the_effective_size() -> None:

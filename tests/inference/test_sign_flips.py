@@ -125,6 +125,7 @@ def test_huge_sums_do_not_overflow() -> None:
 def test_rounding_errors_are_no_changes() -> None:
     """The differences of each task cancel: 0.1 + 0.2 - 0.3 is 5.6e-17."""
     assert sign_flip_p([0.1 + 0.2 - 0.3] * 8) is None
+    assert sign_flip_p([1e4 * (0.1 + 0.2 - 0.3)] * 8 + [1e4]) == 1.0
     assert sign_flip_p([]) is None
     assert sign_flip_p([0.0, 0.0]) is None
 
