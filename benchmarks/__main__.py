@@ -11,6 +11,7 @@ NAMES = (
     "gear",
     "machine",
     "maths",
+    "inference",
     "trip",
     "store",
     "sizes",

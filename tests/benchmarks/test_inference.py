@@ -1,0 +1,67 @@
+"""The benchmark of tests and intervals: what it compares, and that its verdicts follow from the figures."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from benchmarks import inference
+from benchmarks.inference import Cell, Effort, cells, make_figure, mcnemar, measure_cell, t_test, wilcoxon
+from benchmarks.simulation.responses import Design
+
+NORMAL = Design(10, 8, 0.7)
+
+
+def test_every_test_and_interval_is_measured_in_every_design() -> None:
+    planned = cells(Effort())
+    assert len(set(planned)) == len(planned)
+    designs = {cell.design for cell in planned}
+    assert {(one.tasks, one.responses) for one in designs} == {(n, m) for n in (3, 5, 10, 30, 100) for m in (1, 4, 8)}
+    assert {one.icc for one in designs if one.responses > 1} == {0.0, 0.3, 0.7}
+    methods = {cell.method for cell in planned}
+    assert methods == {"mean", "signed ranks", "discordances", "mean interval", "share interval"}
+    assert all({cell.design for cell in planned if cell.method == method} == designs for method in methods)
+
+
+def test_a_cell_has_the_same_rates_each_time() -> None:
+    cell = Cell("mean interval", "skewed", NORMAL, 40)
+    assert measure_cell(cell) == measure_cell(cell)
+
+
+def test_plain_tests_are_scipys_over_responses() -> None:
+    drawn = np.random.default_rng(0).normal(0.2, 1.0, (3, 8, 8))
+    assert t_test(drawn) == pytest.approx([stats.ttest_1samp(one.ravel(), 0.0).pvalue for one in drawn])
+    for size, method in ((5, "exact"), (8, "asymptotic")):
+        part = drawn[:, :size]
+        assert wilcoxon(part) == pytest.approx([stats.wilcoxon(one.ravel(), method=method).pvalue for one in part])
+    decisions = np.zeros((1, 4, 3))
+    decisions[0, :3] = [[1, 1, 0], [1, 1, 1], [0, -1, 1]]
+    assert mcnemar(decisions) == pytest.approx([stats.binomtest(1, 7).pvalue])
+    assert t_test(np.zeros((1, 2, 2))) == wilcoxon(np.zeros((1, 2, 2))) == mcnemar(np.zeros((1, 2, 2))) == [None]
+
+
+def test_a_target_is_missed_beyond_three_standard_errors() -> None:
+    """.06 ± 3 x .0038 of 4,000 samples, .93 ± 3 x .0026 of 10,000; heavy skew and 3 tasks have no target."""
+    test, interval = Cell("mean", "normal", NORMAL, 4_000), Cell("mean interval", "binary", NORMAL, 10_000)
+    assert [make_figure(test, inference.Rates(rate, 0.4)).met for rate in (0.05, 0.071, 0.072)] == [True, True, False]
+    found = [make_figure(interval, inference.Rates(rate, 0.9)).met for rate in (0.95, 0.923, 0.922)]
+    assert found == [True, True, False]
+    for cell in (test._replace(kind="skewed"), test._replace(design=Design(3, 8, 0.7))):
+        assert make_figure(cell, inference.Rates(1.0, 1.0)).met is None
+    rare = make_figure(interval._replace(kind="rare binary"), inference.Rates(0.6, 0.5, unknown=0.25))
+    assert rare.target == "25.0% unknown"
+
+
+@pytest.mark.slow
+def test_level_and_coverage_hold_in_a_part_of_the_designs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inference, "JOBS", 1)
+    figures = list(inference.measure(Effort(tests={5: 400, 10: 400}, intervals=400)))
+    assert [figure.name for figure in figures if figure.met is False] == []
+    assert sum(figure.met is True for figure in figures) > 100
+
+
+def test_the_plain_tests_reject_far_too_often_where_responses_belong_together() -> None:
+    for method in ("mean", "signed ranks"):
+        own, plain, _ = measure_cell(Cell(method, "normal", NORMAL, 100))
+        assert own < 0.15 < plain
+    own, plain, _ = measure_cell(Cell("share interval", 0.2, NORMAL, 100))
+    assert plain < 0.8 < own

@@ -1,0 +1,178 @@
+"""Sign flips of whole tasks, exact by each of the three ways, and the tests that they contain."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy import stats
+
+from jurygraph.arrays import Floats
+from jurygraph.errors import PlanError
+from jurygraph.inference import sign_flips
+from jurygraph.inference.sign_flips import sign_flip_p, signed_ranks
+from tests.examples import at_most
+
+whole = st.lists(st.integers(-20, 20), min_size=1, max_size=12)
+tied = st.lists(st.integers(-9, 9).map(lambda value: value / 10), min_size=1, max_size=12)
+free = st.lists(st.floats(-1.0, 1.0).map(lambda value: round(value, 4)), min_size=1, max_size=12)
+
+
+def enumerated(sums: list[float]) -> float | None:
+    """Return P(|Σ ± t| >= |Σ t|) over all 2^G vectors of signs; sums are compared with 9 decimals."""
+    observed = round(abs(math.fsum(sums)), 9)
+    signs = np.array(list(product((-1, 1), repeat=len(sums))))
+    return float((np.abs(signs @ np.array(sums)).round(9) >= observed).mean()) if any(sums) else None
+
+
+@given(whole)
+def test_whole_numbers_equal_enumeration(sums: list[int]) -> None:
+    assert sign_flip_p(sums) == pytest.approx(enumerated(sums))
+
+
+@given(tied | free)
+@example([0.1, 0.2, -0.3])  # which is not 0 as floats
+@example([0.3, 0.1, 0.1, 0.1])
+def test_fractions_with_ties_and_zeros_equal_enumeration(sums: list[float]) -> None:
+    assert sign_flip_p(sums) == pytest.approx(enumerated(sums))
+
+
+@given(tied)
+def test_enumeration_equals_adding_up_the_distribution(sums: list[float]) -> None:
+    assert sign_flip_p(sums) == pytest.approx(sign_flip_p([round(10 * value) for value in sums]))
+
+
+@given(tied)
+def test_random_flips_equal_enumeration_within_their_error(sums: list[float]) -> None:
+    expected = enumerated(sums)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sign_flips, "MAX_ENUMERATED", 0)
+        patch.setattr(sign_flips, "MAX_CELLS", 0)
+        found = sign_flip_p(sums, seed=1)
+    if expected is None:
+        assert found is None
+    else:
+        error = math.sqrt(expected * (1 - expected) / sign_flips.FLIPS)
+        assert found == pytest.approx(expected, abs=5 * error + 2 / sign_flips.FLIPS)
+
+
+def test_beyond_30_tasks_random_flips_are_near_the_exact_value() -> None:
+    rng = np.random.default_rng(3)
+    for effect in (0.0, 0.2, 0.4):
+        sums = rng.normal(effect, 1.0, 60).round(2)
+        exact, found = sign_flip_p(np.round(100 * sums)), sign_flip_p(sums)
+        assert exact is not None
+        assert found == pytest.approx(exact, abs=5 * math.sqrt(exact * (1 - exact) / 20_000) + 1e-4)
+
+
+def test_many_whole_numbers_stay_exact() -> None:
+    """200 tasks, of which 130 gained one decision: the binomial test."""
+    assert sign_flip_p([1] * 130 + [-1] * 70) == pytest.approx(stats.binomtest(130, 200).pvalue, rel=1e-9)
+
+
+def test_large_whole_numbers_are_enumerated_without_an_array_of_their_size() -> None:
+    sums = [90_000_000, 10_000_000, -10_000_000, 3]
+    assert sign_flip_p(sums) == enumerated(sums) == 0.5
+
+
+@given(st.lists(st.integers(-99, 99).map(lambda value: value / 64), min_size=2, max_size=12).filter(any))
+def test_it_is_scipys_permutation_test(sums: list[float]) -> None:
+    """Of numbers whose sums are exact, because SciPy compares them by a tolerance of its own."""
+
+    def total(values: Floats, axis: int) -> Floats:
+        return np.asarray(values.sum(axis=axis))
+
+    found = stats.permutation_test([sums], total, permutation_type="samples", n_resamples=np.inf, vectorized=True)
+    assert sign_flip_p(sums) == pytest.approx(found.pvalue)
+
+
+@pytest.mark.parametrize("seed", range(at_most(10, 3)))
+def test_tasks_of_one_response_have_wilcoxons_exact_p(seed: int) -> None:
+    differences = np.random.default_rng(seed).normal(0.3, 1.0, 25)
+    expected = stats.wilcoxon(differences, method="exact").pvalue
+    assert sign_flip_p(signed_ranks(differences)) == pytest.approx(expected, rel=1e-12)
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_tasks_of_one_response_have_mcnemars_exact_p(gained: int, lost: int) -> None:
+    found = sign_flip_p([1] * gained + [-1] * lost + [0] * 5)
+    expected = stats.binomtest(gained, gained + lost).pvalue if gained + lost else None
+    assert found == pytest.approx(expected)
+
+
+def test_four_changes_of_51_are_not_significant() -> None:
+    """The normal approximation gives .0455."""
+    assert sign_flip_p(signed_ranks([0.1, 0.1, 0.1, 0.1] + [0.0] * 47)) == 0.125
+
+
+@given(free, st.sampled_from([1e-3, -1.0, 1e290]), st.integers(0, 11))
+def test_neither_scale_direction_order_nor_unchanged_tasks_matter(sums: list[float], scale: float, turn: int) -> None:
+    moved = [scale * value for value in sums[turn:] + sums[:turn]]
+    assert sign_flip_p([*moved, 0.0]) == pytest.approx(sign_flip_p(sums))
+
+
+def test_order_and_direction_do_not_matter_to_random_flips_either() -> None:
+    sums = np.random.default_rng(0).normal(0.2, 1.0, 50)
+    assert sign_flip_p(sums) == sign_flip_p(sums[::-1]) == sign_flip_p(-sums) != sign_flip_p(sums, seed=1)
+
+
+def test_huge_sums_do_not_overflow() -> None:
+    assert sign_flip_p([1.7e308] * 6) == 2 / 2**6
+
+
+def test_rounding_errors_are_no_changes() -> None:
+    """The differences of each task cancel: 0.1 + 0.2 - 0.3 is 5.6e-17."""
+    assert sign_flip_p([0.1 + 0.2 - 0.3] * 8) is None
+    assert sign_flip_p([1e4 * (0.1 + 0.2 - 0.3)] * 8 + [1e4]) == 1.0
+    assert sign_flip_p([]) is None
+    assert sign_flip_p([0.0, 0.0]) is None
+
+
+def test_fewer_than_6_tasks_have_no_p_below_05() -> None:
+    assert sign_flip_p([1.0] * 5) == 0.0625
+    assert sign_flip_p([0.7] * 6) == 0.03125
+
+
+def test_a_task_counts_once_however_many_responses_agree() -> None:
+    """Responses as tasks of their own would give p = 2^-23."""
+    assert sign_flip_p([8 * 0.1, 8 * 0.2, 8 * 0.1]) == 0.25
+
+
+def test_ranks_are_pratts() -> None:
+    """Zeros take the lowest ranks, and ties share theirs; doubled, all are whole."""
+    found = signed_ranks([0.0, -0.1, 0.3 - 0.2, 0.5, 0.0])
+    assert found.tolist() == [0, -7, 7, 10, 0]
+    assert found.dtype == np.intp
+
+
+def test_ranks_of_huge_differences_do_not_overflow() -> None:
+    assert signed_ranks([1e308, -1.0, 2.0]).tolist() == [6, -2, 4]
+
+
+@given(st.lists(st.integers(-5, 5), min_size=1, max_size=30))
+def test_ranks_add_up_and_keep_the_order(differences: list[int]) -> None:
+    found = signed_ranks(np.divide(differences, 10))
+    zeros = differences.count(0)
+    assert np.abs(found).sum() == len(differences) * (len(differences) + 1) - zeros * (zeros + 1)
+    order = np.argsort(differences, kind="stable")
+    assert (np.diff(found[order]) >= 0).all()
+
+
+@pytest.mark.parametrize("values", [[math.nan, 1.0], [math.inf]])
+def test_numbers_that_are_not_finite_are_refused(values: list[float]) -> None:
+    for function in (sign_flip_p, signed_ranks):
+        with pytest.raises(PlanError, match="a finite number is needed"):
+            function(values)
+
+
+def test_the_level_holds_where_responses_of_a_task_belong_together() -> None:
+    """10 tasks x 8 responses, intra-class correlation .7: Wilcoxon over responses rejects .42 of the time at .05."""
+    rng, rejected = np.random.default_rng(2), 0
+    for _ in range(400):
+        differences = math.sqrt(0.7) * rng.normal(size=(10, 1)) + math.sqrt(0.3) * rng.normal(size=(10, 8))
+        p = sign_flip_p(signed_ranks(differences.ravel()).reshape(10, 8).sum(axis=1))
+        assert p is not None
+        rejected += p <= 0.05
+    assert rejected / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
