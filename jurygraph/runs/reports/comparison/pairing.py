@@ -1,0 +1,163 @@
+"""Responses and verdicts that are in both runs."""
+
+import math
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats, Ints
+from jurygraph.errors import InputError
+from jurygraph.schema import Trace
+
+_MET_THRESHOLD = 0.5
+_HINT = "compare two runs of the same tasks and responses"
+
+Slot = tuple[str, tuple[str, ...] | None]
+"""Key of a verdict among those on a response: question, responses shown (None for the response alone)."""
+
+Judge = tuple[str, str, str, str]
+"""Reviewer, dimension, evaluator (such as `personalized`) and question of a prediction."""
+
+
+class _Response(NamedTuple):
+    row: int
+    task: str
+    agent: str | None
+    reward: float  # NaN where it failed
+
+
+class Verdicts(NamedTuple):
+    """Verdicts of one run, [n], each over all its samples.
+
+    Sample k of one run and sample k of another are unrelated draws, so they are averaged before anything is paired.
+    `keys` are sorted: place of the response * number of slots + slot. `scores` are means, and `votes` is the number of
+    samples that are met less those that are not: the majority decides, and a tie is no decision.
+    """
+
+    keys: Ints
+    scores: Floats
+    votes: Ints
+    samples: Ints
+
+
+@dataclass
+class Side:
+    """The part of one run that a comparison needs: a row for each response, column entries for each scored sample.
+
+    Both sides share `slots`, the number of each slot, and `judges`, those of a single reviewer.
+    """
+
+    name: str
+    slots: dict[Slot, int]
+    judges: set[Judge]
+    responses: dict[str, _Response] = field(default_factory=dict)
+    tasks: dict[str, tuple[str, str]] = field(default_factory=dict)  # digests of the plan and of the group
+    owners: "array[int]" = field(default_factory=lambda: array("q"))
+    slot_numbers: "array[int]" = field(default_factory=lambda: array("q"))
+    scores: "array[float]" = field(default_factory=lambda: array("d"))
+    met: "array[int]" = field(default_factory=lambda: array("b"))
+
+    def add_all(self, traces: Iterable[Trace]) -> None:
+        """Store the compared values of each trace. The last trace is freed too: the other run needs as much memory."""
+        for trace in traces:
+            self._add(trace)
+
+    def _add(self, trace: Trace) -> None:
+        if trace.response_id in self.responses:
+            raise InputError(f"response {trace.response_id!r} occurs twice in run {self.name}; compare whole runs")
+        task, agent = sys.intern(trace.task_id), trace.agent and sys.intern(trace.agent)
+        reward = math.nan if trace.reward.value is None else trace.reward.value
+        self.responses[trace.response_id] = _Response(len(self.responses), task, agent, reward)
+        self.tasks[task] = trace.plan_digest, trace.group
+        for verdict in trace.verdicts:
+            # A verdict on an unordered pair is also in the trace of the other response.
+            if verdict.score is not None and verdict.about == trace.response_id:
+                shown = None if verdict.responses == (verdict.about,) else verdict.responses
+                self.owners.append(len(self.responses) - 1)
+                self.slot_numbers.append(self.slots.setdefault((verdict.question, shown), len(self.slots)))
+                self.scores.append(verdict.score)
+                self.met.append(verdict.score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
+                if verdict.reviewer is not None:
+                    self.judges.add((verdict.reviewer, verdict.subject, verdict.evaluator, verdict.question))
+
+    def verdicts(self, ids: Sequence[str]) -> Verdicts:
+        """Return the verdicts on these responses."""
+        places = np.full(len(self.responses), -1)
+        places[[self.responses[name].row for name in ids]] = np.arange(len(ids))
+        owners = places[np.array(self.owners)]
+        kept = owners >= 0
+        keys = (owners * len(self.slots) + np.array(self.slot_numbers))[kept]
+        scores, met = np.array(self.scores)[kept], np.array(self.met, dtype=np.intp)[kept]
+        order = np.lexsort((scores, keys))  # samples in another order give the same bits
+        unique, verdict, samples = np.unique(keys[order], return_inverse=True, return_counts=True)
+        totals = np.bincount(verdict, scores[order], len(unique))
+        votes = np.bincount(verdict, 2 * met[order] - 1, len(unique)).astype(np.intp)
+        return Verdicts(unique, totals / samples, votes, samples)
+
+
+class PairedRewards(NamedTuple):
+    """The responses that have a reward in both runs, by id: rewards, the number of each one's task, agents in A."""
+
+    ids: Sequence[str]
+    a: Floats
+    b: Floats
+    tasks: Ints
+    agents: Sequence[str | None]
+
+    @property
+    def deltas(self) -> Floats:
+        """The differences B - A."""
+        return self.b - self.a
+
+
+def pair_ids(a: Side, b: Side) -> list[str]:
+    """Return the ids of the responses in both runs, sorted.
+
+    Raises InputError if there are none, or if one belongs to another task in the other run.
+    """
+    for side in (a, b):
+        if not side.responses:
+            raise InputError(f"run {side.name} contains no response; score it first")
+    ids = sorted(a.responses.keys() & b.responses.keys())
+    if not ids:
+        example = f"A has {min(a.responses)!r}, B has {min(b.responses)!r}"
+        raise InputError(f"the runs have no response in common ({example}); {_HINT}")
+    for name in ids:
+        task_a, task_b = a.responses[name].task, b.responses[name].task
+        if task_a != task_b:
+            raise InputError(f"response {name!r} belongs to task {task_a!r} in A and to {task_b!r} in B; {_HINT}")
+    return ids
+
+
+def number_tasks(side: Side, ids: Sequence[str]) -> Ints:
+    """Return the number of the task of each response, from 0 in the order of these ids."""
+    numbers: dict[str, int] = {}
+    return np.array([numbers.setdefault(side.responses[name].task, len(numbers)) for name in ids], dtype=np.intp)
+
+
+def pair_rewards(a: Side, b: Side, ids: Sequence[str], tasks: Ints) -> PairedRewards:
+    """Return those of the responses that have a reward in both runs."""
+    columns = (np.array([side.responses[name].reward for name in ids], np.float64) for side in (a, b))
+    rewards_a, rewards_b = columns
+    rows = np.flatnonzero(~np.isnan(rewards_a + rewards_b))
+    kept = [ids[row] for row in rows]
+    return PairedRewards(
+        kept, rewards_a[rows], rewards_b[rows], tasks[rows], [a.responses[name].agent for name in kept]
+    )
+
+
+def count_responses(a: Side, b: Side, ids: Sequence[str]) -> dict[str, int]:
+    """Return how many responses are in both runs or in one, and how many of those in both have no reward."""
+    failed_a, failed_b = (np.isnan([side.responses[name].reward for name in ids]) for side in (a, b))
+    return {
+        "paired": len(ids),
+        "only_a": len(a.responses) - len(ids),
+        "only_b": len(b.responses) - len(ids),
+        "failed_a": int((failed_a & ~failed_b).sum()),
+        "failed_b": int((failed_b & ~failed_a).sum()),
+        "failed_both": int((failed_a & failed_b).sum()),
+    }
