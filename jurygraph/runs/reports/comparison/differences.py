@@ -57,7 +57,7 @@ def paired_difference(a: Floats, b: Floats, tasks: Ints) -> Difference:
 def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
     """Return the sum and the number of the values of each task that has some."""
     sizes = np.bincount(tasks)
-    sums = np.bincount(tasks, values)
+    sums = np.bincount(tasks, values).astype(np.float64)
     return sums[sizes > 0], sizes[sizes > 0]
 
 

@@ -33,7 +33,7 @@ class ComparisonStatistics(FrozenModel):
     mean_delta_p: Unit | None = Field(description="sign-flip test of whole tasks that it is 0: p")
     detectable_difference: Number | None = Field(description="least true mean found with a power of 80 %")
     median_delta: Number | None = Field(description="median of B - A")
-    signed_rank_p: Unit | None = Field(description="test of ranks that B - A is symmetric about 0: p")
+    signed_rank_p: Unit | None = Field(description="signed ranks: B - A is symmetric about 0: p")
     passed_a_only: Count = Field(description="responses that pass in A and not in B")
     passed_b_only: Count = Field(description="responses that pass in B and not in A")
     pass_p: Unit | None = Field(description="sign-flip test that both are as frequent: p")

@@ -141,10 +141,9 @@ def number_tasks(side: Side, ids: Sequence[str]) -> Ints:
 
 def pair_rewards(a: Side, b: Side, ids: Sequence[str], tasks: Ints) -> PairedRewards:
     """Return those of the responses that have a reward in both runs."""
-    columns = (np.array([side.responses[name].reward for name in ids], np.float64) for side in (a, b))
-    rewards_a, rewards_b = columns
+    rewards_a, rewards_b = (np.array([side.responses[name].reward for name in ids], np.float64) for side in (a, b))
     rows = np.flatnonzero(~np.isnan(rewards_a + rewards_b))
-    kept = [ids[row] for row in rows]
+    kept = [ids[row] for row in rows.tolist()]
     return PairedRewards(
         kept, rewards_a[rows], rewards_b[rows], tasks[rows], [a.responses[name].agent for name in kept]
     )

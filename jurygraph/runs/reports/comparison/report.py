@@ -94,8 +94,9 @@ def _by_agent(rewards: PairedRewards, agents: Iterable[str | None]) -> Iterator[
     for row, agent in enumerate(rewards.agents):
         rows[agent].append(row)
     names = sorted(rows, key=lambda agent: (agent is None, agent or ""))
-    columns = rewards.a, rewards.b, rewards.tasks
-    differences = [paired_difference(*(column[rows[name]] for column in columns)) for name in names]
+    differences = [
+        paired_difference(rewards.a[own], rewards.b[own], rewards.tasks[own]) for own in (rows[name] for name in names)
+    ]
     for name, difference, adjusted in zip(names, differences, holm([one.p for one in differences]), strict=True):
         yield AgentDelta(agent=name, **difference.fields(), holm_p=adjusted)
 
