@@ -19,12 +19,12 @@ from jurygraph.cli.render.text import (
     table_section,
 )
 from jurygraph.runs.reports.comparison import Comparison
-from jurygraph.runs.reports.comparison import compare as compare_traces
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest, PairedDifference
 from jurygraph.runs.reports.comparison.margins import parse_gate
+from jurygraph.runs.reports.comparison.report import compare_responses
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, read_responses
 from jurygraph.runs.reports.gate import failed_thresholds
 from jurygraph.runs.run import Run
-from jurygraph.schema import Trace
 
 
 def compare(
@@ -56,7 +56,7 @@ def compare(
     """
     thresholds, margins = parse_gate(",".join(gate)) if gate else ([], [])
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
-        comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing, margins=margins)
+        comparison = compare_responses(_each_response(a), _each_response(b), passing, margins)
     print_report(json, comparison, _comparison_lines(comparison, flips))
     missed = failed_thresholds(thresholds, comparison)
     print_missed_conditions(missed)
@@ -67,9 +67,9 @@ def compare(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _each_trace(run: Run) -> Iterator[Trace]:
-    """Return the traces of a run, and close it after the last: the memory is then free for the other run."""
-    yield from run.traces()
+def _each_response(run: Run) -> Iterator[ComparedResponse]:
+    """Yield the responses of a run, and close it after the last: the memory is then free for the other run."""
+    yield from read_responses(run)
     run.close()
 
 

@@ -1,6 +1,7 @@
 """`jurygraph compare`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, from_trace
 from jurygraph.runs.run import Run
 from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 from tests.cli.conftest import Command
@@ -65,14 +67,18 @@ RUNS = {
 
 @pytest.fixture
 def stored_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace `Run.open` with the runs of `RUNS`."""
+    """Replace the stored runs with those of `RUNS`."""
 
     def open_run(folder: Path) -> SimpleNamespace:
         if str(folder) not in RUNS:
             raise InputError(f"{folder}: does not exist")
-        return SimpleNamespace(traces=lambda: iter(RUNS[str(folder)]), close=lambda: None)
+        return SimpleNamespace(name=str(folder), close=lambda: None)
+
+    def read_responses(run: SimpleNamespace) -> Iterator[ComparedResponse]:
+        return map(from_trace, RUNS[run.name])
 
     monkeypatch.setattr(Run, "open", open_run)
+    monkeypatch.setattr("jurygraph.cli.commands.compare.read_responses", read_responses)
 
 
 @pytest.mark.usefixtures("stored_runs")

@@ -8,7 +8,8 @@ import numpy as np
 
 from jurygraph.arrays import Floats, Ints
 from jurygraph.runs.reports.comparison.figures import ConstructorPair
-from jurygraph.runs.reports.comparison.pairing import Judge, Slot, Verdicts
+from jurygraph.runs.reports.comparison.pairing import Verdicts
+from jurygraph.runs.reports.comparison.responses import Judge, Slot
 
 _Scores = Mapping[str, tuple[Ints, Floats]]
 """Keys and scores of a run by question; the keys of one response and its opponents are the same for all questions."""

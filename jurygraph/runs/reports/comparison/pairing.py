@@ -1,7 +1,5 @@
 """Responses and verdicts that are in both runs."""
 
-import math
-import sys
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -11,23 +9,18 @@ import numpy as np
 
 from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
-from jurygraph.schema import Trace
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge, Slot
 
-_MET_THRESHOLD = 0.5
 _HINT = "compare two runs of the same tasks and responses"
 
-Slot = tuple[str, tuple[str, ...] | None]
-"""Key of a verdict among those on a response: question, responses shown (None for the response alone)."""
 
-Judge = tuple[str, str, str, str]
-"""Reviewer, dimension, evaluator (such as `personalized`) and question of a prediction."""
+class Row(NamedTuple):
+    """A response of one run: its number there, its task, its agent, and its reward, NaN where it failed."""
 
-
-class _Response(NamedTuple):
-    row: int
+    number: int
     task: str
     agent: str | None
-    reward: float  # NaN where it failed
+    reward: float
 
 
 class Verdicts(NamedTuple):
@@ -54,40 +47,36 @@ class Side:
     name: str
     slots: dict[Slot, int]
     judges: set[Judge]
-    responses: dict[str, _Response] = field(default_factory=dict)
+    responses: dict[str, Row] = field(default_factory=dict)
     tasks: dict[str, tuple[str, str]] = field(default_factory=dict)  # digests of the plan and of the group
     owners: "array[int]" = field(default_factory=lambda: array("q"))
     slot_numbers: "array[int]" = field(default_factory=lambda: array("q"))
     scores: "array[float]" = field(default_factory=lambda: array("d"))
     met: "array[int]" = field(default_factory=lambda: array("b"))
 
-    def add_all(self, traces: Iterable[Trace]) -> None:
-        """Store the compared values of each trace. The last trace is freed too: the other run needs as much memory."""
-        for trace in traces:
-            self._add(trace)
+    def add_all(self, responses: Iterable[ComparedResponse]) -> None:
+        """Store the values of each response. The last one is freed too: the other run needs as much memory."""
+        for response in responses:
+            self._add(response)
 
-    def _add(self, trace: Trace) -> None:
-        if trace.response_id in self.responses:
-            raise InputError(f"response {trace.response_id!r} occurs twice in run {self.name}; compare whole runs")
-        task, agent = sys.intern(trace.task_id), trace.agent and sys.intern(trace.agent)
-        reward = math.nan if trace.reward.value is None else trace.reward.value
-        self.responses[trace.response_id] = _Response(len(self.responses), task, agent, reward)
-        self.tasks[task] = trace.plan_digest, trace.group
-        for verdict in trace.verdicts:
-            # A verdict on an unordered pair is also in the trace of the other response.
-            if verdict.score is not None and verdict.about == trace.response_id:
-                shown = None if verdict.responses == (verdict.about,) else verdict.responses
-                self.owners.append(len(self.responses) - 1)
-                self.slot_numbers.append(self.slots.setdefault((verdict.question, shown), len(self.slots)))
-                self.scores.append(verdict.score)
-                self.met.append(verdict.score >= _MET_THRESHOLD if verdict.met is None else verdict.met)
-                if verdict.reviewer is not None:
-                    self.judges.add((verdict.reviewer, verdict.subject, verdict.evaluator, verdict.question))
+    def _add(self, response: ComparedResponse) -> None:
+        if response.id in self.responses:
+            raise InputError(f"response {response.id!r} occurs twice in run {self.name}; compare whole runs")
+        row = len(self.responses)
+        self.responses[response.id] = Row(row, response.task, response.agent, response.reward)
+        self.tasks[response.task] = response.plan, response.group
+        for sample in response.samples:
+            self.owners.append(row)
+            self.slot_numbers.append(self.slots.setdefault(sample.slot, len(self.slots)))
+            self.scores.append(sample.score)
+            self.met.append(sample.met)
+            if sample.judge is not None:
+                self.judges.add(sample.judge)
 
     def verdicts(self, ids: Sequence[str]) -> Verdicts:
         """Return the verdicts on these responses."""
         places = np.full(len(self.responses), -1)
-        places[[self.responses[name].row for name in ids]] = np.arange(len(ids))
+        places[[self.responses[name].number for name in ids]] = np.arange(len(ids))
         owners = places[np.array(self.owners)]
         kept = owners >= 0
         keys = (owners * len(self.slots) + np.array(self.slot_numbers))[kept]

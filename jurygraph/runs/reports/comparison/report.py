@@ -13,15 +13,14 @@ from jurygraph.runs.reports.comparison.figures import AgentDelta, Comparison, Re
 from jurygraph.runs.reports.comparison.margins import Margin, check_margins
 from jurygraph.runs.reports.comparison.notes import run_notes, task_notes
 from jurygraph.runs.reports.comparison.pairing import (
-    Judge,
     PairedRewards,
     Side,
-    Slot,
     count_responses,
     number_tasks,
     pair_ids,
     pair_rewards,
 )
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge, Slot, from_trace
 from jurygraph.runs.reports.comparison.verdicts import PairedVerdicts
 from jurygraph.schema import Trace
 
@@ -55,13 +54,20 @@ def compare(
         InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
             or `passing` is not finite.
     """
+    return compare_responses(map(from_trace, a), map(from_trace, b), passing, margins)
+
+
+def compare_responses(
+    a: Iterable[ComparedResponse], b: Iterable[ComparedResponse], passing: float = 0.5, margins: Sequence[Margin] = ()
+) -> Comparison:
+    """Compare the responses of two runs, as `compare` does; `read_responses` reads those of a stored run."""
     if not math.isfinite(passing):
         raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
     slots: dict[Slot, int] = {}
     judges: set[Judge] = set()
     sides = Side("A", slots, judges), Side("B", slots, judges)
-    for side, traces in zip(sides, (a, b), strict=True):
-        side.add_all(traces)
+    for side, responses in zip(sides, (a, b), strict=True):
+        side.add_all(responses)
     ids = pair_ids(*sides)
     tasks = number_tasks(sides[0], ids)
     rewards = pair_rewards(*sides, ids, tasks)

@@ -9,7 +9,8 @@ from jurygraph.arrays import Ints
 from jurygraph.inference.multiplicity import holm
 from jurygraph.runs.reports.comparison.differences import paired_difference
 from jurygraph.runs.reports.comparison.figures import Flip, QuestionDelta
-from jurygraph.runs.reports.comparison.pairing import Slot, Verdicts
+from jurygraph.runs.reports.comparison.pairing import Verdicts
+from jurygraph.runs.reports.comparison.responses import Slot
 
 _DECIMALS = 12  # means over other numbers of samples can differ in their last bits
 

@@ -147,9 +147,9 @@ def test_four_changes_among_fifty_one_tasks_have_the_exact_p():
 
 
 def test_a_task_that_gains_as_much_as_it_loses_does_not_differ():
-    """0.1 + 0.2 - 0.3 is not 0 in binary, but it is no change."""
-    found = compare_deltas([0.1, 0.2, -0.3, 0.5, 0.5, 0.5], per_task=3)
-    assert found.mean_delta_p == 1.0
+    """0.1 + 0.2 - 0.3 is not 0 in binary, but it is no change: four tasks gain, and the exact p is 2 of 16."""
+    found = compare_deltas([0.1, 0.2, -0.3] * 40 + [0.1, 0.2, 0.4] * 4, per_task=3)
+    assert found.mean_delta_p == 0.125
 
 
 def test_signed_ranks_match_a_manual_calculation():
