@@ -6,7 +6,7 @@ import pytest
 from jurygraph.inference.sign_flips import FLIPS, MAX_ENUMERATED, sign_flip_p
 
 
-@pytest.mark.parametrize("tasks", [31, 37, 64, 200])
+@pytest.mark.parametrize("tasks", [37, 64, 200])
 def test_random_flips_agree_with_the_exact_distribution(tasks: int):
     """Sums of whole numbers have an exact distribution at any number of tasks; a tenth of them has to be sampled."""
     sums = np.random.default_rng(tasks).integers(-9, 12, tasks)
