@@ -150,6 +150,12 @@ def test_the_tables_compare_two_runs(run: Command):
 
 
 @pytest.mark.usefixtures("stored_runs")
+def test_the_tables_fit_into_80_columns(run: Command):
+    tables = run("compare", "before", "after").out.partition("\n\nnote:")[0]
+    assert max(map(len, tables.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("stored_runs")
 def test_the_number_of_listed_flips_can_be_limited(run: Command):
     listed = run("compare", "before", "after", "--flips", 1).out.splitlines()
     assert "... and 1 more (--flips N lists N, --json all)" in listed

@@ -131,8 +131,9 @@ class RewardChange(FrozenModel):
 class MarginTest(FrozenModel):
     """A non-inferiority or equivalence condition, such as `no_worse_than=0.02`, and whether it holds.
 
-    `p` is that of the hypothesis outside the margin; the condition holds from p < .025 down, where the interval of the
-    mean difference lies within the margin. Without an interval, it does not hold, and `problem` says why.
+    `p` is of the hypothesis that the true difference is outside the margin. The condition holds where p < .025, which
+    is where the 95 % interval of the mean difference is within the margin. Without an interval, it does not hold, and
+    `problem` says why.
     """
 
     name: str
@@ -145,8 +146,8 @@ class MarginTest(FrozenModel):
 class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
-    `pass_threshold` is the reward from which a response passes. `margins` are the conditions that were asked for.
-    `flipped_verdicts` has all flips by question and response, `constructors` any two judges of one reviewer, `changes`
+    `pass_threshold` is the reward from which a response passes. `margins` has the result of each margin
+    condition. `flipped_verdicts` has all flips by question and response, `constructors` any two judges of one reviewer, `changes`
     the 20 largest changes of a reward, `notes` other differences and limits of the statistics.
     """
 

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from jurygraph.inference.clusters import LEVEL, MIN_CONSTANT, Estimate
-from jurygraph.runs.reports.comparison.differences import sum_by_task
 from jurygraph.runs.reports.comparison.pairing import PairedRewards, Side
 
 _FEW_TASKS = 20
-_DECIMALS = 12  # sums of equal differences can differ in their last bits
+_DECIMALS = 12  # equal rewards can differ in their last bits
 
 
 def run_notes(a: Side, b: Side, ids: Sequence[str], unequal_samples: int, judged_both: int) -> Iterator[str]:
@@ -56,7 +55,7 @@ def task_notes(rewards: PairedRewards, estimate: Estimate | None) -> Iterator[st
         )
     if 1 < tasks < _FEW_TASKS:
         yield f"only {tasks} tasks: with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
-    differing = int(np.count_nonzero(sum_by_task(rewards.deltas, rewards.tasks)[0].round(_DECIMALS)))
+    differing = len(np.unique(rewards.tasks[rewards.deltas.round(_DECIMALS) != 0.0]))
     if 0 < differing < MIN_CONSTANT:
         least = 2.0 ** (1 - differing)
         label = f"{differing} of the {tasks} tasks differ{'s' * (differing == 1)}"
