@@ -11,6 +11,7 @@ from jurygraph.inference.equivalence import detectable_difference
 from jurygraph.inference.sign_flips import sign_flip_p, signed_ranks
 from jurygraph.runs.reports.comparison.pairing import PairedRewards
 
+_ROUNDING = 1e-12
 _RANKED_DECIMALS = 12  # rewards with other rounding errors are ties
 
 
@@ -47,10 +48,14 @@ class Difference(NamedTuple):
 
 
 def paired_difference(a: Floats, b: Floats, tasks: Ints) -> Difference:
-    """Return the mean difference of paired values [n], with whole tasks as independent units."""
+    """Return the mean difference of paired values [n], with whole tasks as independent units.
+
+    A difference below 1e-12 is a rounding error, and counts as none.
+    """
     if not len(a):
         return Difference(0, None, None, None, None)
-    sums, sizes = sum_by_task(b - a, tasks)
+    deltas = b - a
+    sums, sizes = sum_by_task(np.where(np.abs(deltas) < _ROUNDING, 0.0, deltas), tasks)
     return Difference(len(a), fmean(a), fmean(b), ratio_interval(sums, sizes), sign_flip_p(sums))
 
 

@@ -146,9 +146,9 @@ class MarginTest(FrozenModel):
 class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
-    `pass_threshold` is the reward from which a response passes. `margins` has the result of each margin
-    condition. `flipped_verdicts` has all flips by question and response, `constructors` any two judges of one reviewer, `changes`
-    the 20 largest changes of a reward, `notes` other differences and limits of the statistics.
+    `pass_threshold` is the reward from which a response passes. `margins` has the result of each margin condition,
+    `flipped_verdicts` all flips by question and response, `constructors` any two judges of one reviewer, `changes` the
+    20 largest changes of a reward, `notes` other differences and limits of the statistics.
     """
 
     pass_threshold: Number

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,6 +14,14 @@ from jurygraph.runs.reports.comparison.pairing import Verdicts
 from jurygraph.runs.reports.comparison.responses import Slot
 
 _DECIMALS = 12  # means over other numbers of samples can differ in their last bits
+
+
+class _Question(NamedTuple):
+    """The rows of a question's paired verdicts, and the numbers of its verdicts in A only and in B only."""
+
+    name: str
+    rows: Ints
+    only: tuple[int, int]
 
 
 class PairedVerdicts:
@@ -30,31 +39,34 @@ class PairedVerdicts:
 
     def by_question(self) -> list[QuestionDelta]:
         """Return a row for each question that has a verdict in either run, ordered by name."""
+        found = [question for question in self._split_by_question() if len(question.rows) + sum(question.only)]
+        tasks = self._tasks[self.keys // max(1, len(self._slots))]
+        differences = [paired_difference(self._before[q.rows], self._after[q.rows], tasks[q.rows]) for q in found]
+        adjusted = holm([difference.p for difference in differences])
+        return [
+            QuestionDelta(
+                question=question.name,
+                **difference.fields(),
+                holm_p=p,
+                to_met=int(self.to_met[question.rows].sum()),
+                to_unmet=int(self.to_unmet[question.rows].sum()),
+                largest_delta=self._largest_delta(question.rows),
+                only_a=question.only[0],
+                only_b=question.only[1],
+            )
+            for question, difference, p in zip(found, differences, adjusted, strict=True)
+        ]
+
+    def _split_by_question(self) -> Iterator[_Question]:
         names = sorted({question for question, _ in self._slots})
         places = {name: place for place, name in enumerate(names)}
         of_slot = np.array([places[question] for question, _ in self._slots], dtype=np.intp)
         judged, *only = (of_slot[keys % len(of_slot)] for keys in (self.keys, self._only_a, self._only_b))
         order = np.argsort(judged, kind="stable")
         ends = np.searchsorted(judged[order], np.arange(len(names) + 1))
-        rows = [order[first:last] for first, last in pairwise(ends)]
-        counts = (np.bincount(column, minlength=len(names)).tolist() for column in only)
-        found = [row for row in zip(names, rows, *counts, strict=True) if len(row[1]) or any(row[2:])]
-        tasks = self._tasks[self.keys // max(1, len(of_slot))]
-        differences = [paired_difference(self._before[own], self._after[own], tasks[own]) for _, own, *_ in found]
-        adjusted = holm([difference.p for difference in differences])
-        return [
-            QuestionDelta(
-                question=name,
-                **difference.fields(),
-                holm_p=p,
-                to_met=int(self.to_met[own].sum()),
-                to_unmet=int(self.to_unmet[own].sum()),
-                largest_delta=self._largest_delta(own),
-                only_a=only_a,
-                only_b=only_b,
-            )
-            for (name, own, only_a, only_b), difference, p in zip(found, differences, adjusted, strict=True)
-        ]
+        counts = zip(*(np.bincount(column, minlength=len(names)).tolist() for column in only), strict=True)
+        for name, (first, last), one_sided in zip(names, pairwise(ends.tolist()), counts, strict=True):
+            yield _Question(name, order[first:last], one_sided)
 
     def _largest_delta(self, rows: Ints) -> float | None:
         return float(np.abs(self._after[rows] - self._before[rows]).max().round(_DECIMALS)) if len(rows) else None

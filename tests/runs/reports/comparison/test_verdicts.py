@@ -63,6 +63,12 @@ def test_samples_in_another_order_are_no_difference():
     assert (found.questions[0].mean_delta, found.questions[0].mean_delta_p) == (0.0, None)
 
 
+def test_equal_means_of_other_samples_are_no_difference():
+    assert (0.1 + 0.2) / 2 != 0.15
+    (row,) = compare_samples([0.1, 0.2], [0.15, 0.15]).questions
+    assert (row.mean_delta, row.mean_delta_p, row.largest_delta) == (0.0, None, 0.0)
+
+
 def test_the_majority_of_the_samples_decides():
     (flip,) = compare_samples([1.0, 1.0, 0.0], [0.0, 1.0, 0.0]).flipped_verdicts
     assert flip == Flip("q", "r", ("r",), pytest.approx(2 / 3), pytest.approx(1 / 3), False)
