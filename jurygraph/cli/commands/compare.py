@@ -10,12 +10,21 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, Conditions, argument
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import escape_line, format_number, format_table, print_report, table_section
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_message,
+    print_report,
+    table_section,
+)
 from jurygraph.runs.reports.comparison import Comparison
-from jurygraph.runs.reports.comparison import compare as compare_traces
-from jurygraph.runs.reports.gate import ComparisonStatistics, failed_thresholds, parse_thresholds
+from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest, PairedDifference
+from jurygraph.runs.reports.comparison.margins import parse_gate
+from jurygraph.runs.reports.comparison.report import compare_responses
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, read_responses
+from jurygraph.runs.reports.gate import failed_thresholds
 from jurygraph.runs.run import Run
-from jurygraph.schema import Trace
 
 
 def compare(
@@ -29,38 +38,48 @@ def compare(
     """Compare two runs: rewards, paired tests, flipped verdicts.
 
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
-    replaced by 0. --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`;
-    a missing value meets none. Two judges of one reviewer (aggregate, personalized, zero-shot) are compared within a
-    run that has both, else across the runs. `--json` prints every statistic and every flip.
+    replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
+    are not independent. Rank correlations over all tasks also rank easy tasks above hard ones; kendall_within does not.
+    Two judges of one reviewer (aggregate, personalized, zero-shot) are compared within a run that has both, else across
+    the runs. `--json` prints every statistic and every flip.
+
+    --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
+    meets none. no_worse_than=X holds if the interval of the mean difference is above -X, and equivalent_within=X if it
+    is between -X and X.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
 
     \b
     Example:
         jurygraph compare before after
-        jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
+        jurygraph compare before after --gate "no_worse_than=0.02, failed_b<=0"
     """
-    thresholds = parse_thresholds(",".join(gate)) if gate else []
+    thresholds, margins = parse_gate(",".join(gate)) if gate else ([], [])
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
-        comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing)
+        comparison = compare_responses(_each_response(a), _each_response(b), passing, margins)
     print_report(json, comparison, _comparison_lines(comparison, flips))
     missed = failed_thresholds(thresholds, comparison)
     print_missed_conditions(missed)
-    if missed:
+    missed_margins = [margin for margin in comparison.margins if not margin.holds]
+    for margin in missed_margins:
+        print_message(f"threshold missed: {_condition(margin)}, but {_missed_because(margin, comparison)}")
+    if missed or missed_margins:
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _each_trace(run: Run) -> Iterator[Trace]:
-    """Return the traces of a run, and close it after the last: the memory is then free for the other run."""
-    yield from run.traces()
+def _each_response(run: Run) -> Iterator[ComparedResponse]:
+    """Yield the responses of a run, and close it after the last: the memory is then free for the other run."""
+    yield from read_responses(run)
     run.close()
 
 
 def _comparison_lines(comparison: Comparison, most_flips: int) -> Iterator[str]:
     yield from _statistics_table(comparison)
-    agents = [[row.agent or "(no agent)", row.n, row.mean_a, row.mean_b, row.mean_delta] for row in comparison.agents]
-    yield from table_section(["agent", "n", "mean A", "mean B", "B - A"], agents)
-    yield from _question_table(comparison)
+    margins = [[_condition(row), "yes" if row.holds else "no", _format_p_value(row.p)] for row in comparison.margins]
+    yield from table_section(["condition", "holds", "p"], margins, left=2)
+    agents = [[row.agent or "(no agent)", *_difference_cells(row)] for row in comparison.agents]
+    yield from table_section(["agent", *_DIFFERENCE_HEADER], agents)
+    yield from _question_tables(comparison)
     yield from _constructor_table(comparison)
     changes = [[row.response_id, row.a, row.b, row.delta] for row in comparison.changes]
     yield from table_section(["largest changes", "A", "B", "B - A"], changes)
@@ -83,18 +102,42 @@ def _format_p_value(p: float | None) -> str:
     return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
 
 
-def _question_table(comparison: Comparison) -> Iterator[str]:
-    rows, same = [], 0
-    for row in comparison.questions:
-        if not (row.largest_delta or row.to_met or row.to_unmet or row.only_a or row.only_b):
-            same += 1
-            continue
-        changes = [row.judged_both, row.to_met, row.to_unmet, _format_p_value(row.mcnemar_p), row.largest_delta]
-        rows.append([row.question, *changes, row.only_a, row.only_b])
-    header = ["question", "in both", "to met", "to unmet", "McNemar p", "largest |B - A|", "A only", "B only"]
-    yield from table_section(header, rows)
+def _condition(margin: MarginTest) -> str:
+    return f"{margin.name} = {margin.margin:g}"
+
+
+def _missed_because(margin: MarginTest, comparison: Comparison) -> str:
+    if margin.problem is not None:
+        return f"the mean difference has no interval: {margin.problem}"
+    low, high = format_number(comparison.mean_delta_low), format_number(comparison.mean_delta_high)
+    return f"the interval is from {low} to {high} (p = {_format_p_value(margin.p)})"
+
+
+_DIFFERENCE_HEADER = ["n", "tasks", "mean A", "mean B", "B - A", "from", "to", "p", "Holm p"]
+
+
+def _difference_cells(row: PairedDifference) -> list[object]:
+    means = [row.mean_a, row.mean_b, row.mean_delta, row.mean_delta_low, row.mean_delta_high]
+    return [row.n, row.tasks, *means, _format_p_value(row.mean_delta_p), _format_p_value(row.holm_p)]
+
+
+def _question_tables(comparison: Comparison) -> Iterator[str]:
+    """Yield the differences of the scores, and the changes of the verdicts, of the questions that have some."""
+    changed = [
+        row
+        for row in comparison.questions
+        if row.largest_delta or row.to_met or row.to_unmet or row.only_a or row.only_b
+    ]
+    scores = [[row.question, *_difference_cells(row)] for row in changed if row.n]
+    yield from table_section(["question", *_DIFFERENCE_HEADER], scores)
+    verdicts = [
+        [row.question, row.n, row.to_met, row.to_unmet, row.largest_delta, row.only_a, row.only_b] for row in changed
+    ]
+    header = ["verdicts", "in both", "to met", "to unmet", "largest |B - A|", "A only", "B only"]
+    yield from table_section(header, verdicts)
+    same = len(comparison.questions) - len(changed)
     if same:
-        yield from ("", f"no verdict differs in {same} {'other ' * bool(rows)}question{'s' * (same > 1)}")
+        yield from ("", f"no verdict differs in {same} {'other ' * bool(changed)}question{'s' * (same > 1)}")
 
 
 def _constructor_table(comparison: Comparison) -> Iterator[str]:
@@ -111,7 +154,7 @@ def _flip_table(comparison: Comparison, most: int) -> Iterator[str]:
     for flip in flipped[:most]:
         opponents = ", ".join(name for name in flip.responses if name != flip.response_id) or "-"
         decision = "unmet -> met" if flip.met else "met -> unmet"
-        rows.append([flip.question, flip.response_id, opponents, flip.sample, flip.before, flip.after, decision])
-    yield from table_section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
+        rows.append([flip.question, flip.response_id, opponents, flip.before, flip.after, decision])
+    yield from table_section(["flipped", "response", "against", "A", "B", "decision"], rows, left=3)
     if most and len(flipped) > most:
         yield f"... and {len(flipped) - most} more (--flips N lists N, --json all)"

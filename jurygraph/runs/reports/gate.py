@@ -1,4 +1,4 @@
-"""The figures of a comparison, and CI thresholds on them (`--gate`)."""
+"""CI thresholds on the figures of a report (`--gate`)."""
 
 import math
 import operator
@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pydantic import Field
-
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean, shorten
-from jurygraph.schema.frozen_model import Count, FrozenModel, Number, Unit
+from jurygraph.schema.frozen_model import FrozenModel
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -19,39 +17,9 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-_CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|==|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*", re.ASCII)
-_EXAMPLE = '"mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
-
-
-class ComparisonStatistics(FrozenModel):
-    """All figures of a comparison that a threshold (`--gate`) can refer to; None where one cannot be computed.
-
-    `n` is the number of responses with a reward in both runs: means, tests and correlations are over these. A failed
-    reward has no value; it is counted as failed, never as 0. Differences are B - A.
-    """
-
-    paired: Count = Field(description="responses in both runs")
-    only_a: Count = Field(description="responses in A only")
-    only_b: Count = Field(description="responses in B only")
-    n: Count = Field(description="responses with a reward in both runs")
-    failed_a: Count = Field(description="rewards that failed in A alone")
-    failed_b: Count = Field(description="rewards that failed in B alone")
-    failed_both: Count = Field(description="rewards that failed in both")
-    mean_a: Number | None = Field(description="mean reward in A")
-    mean_b: Number | None = Field(description="mean reward in B")
-    mean_delta: Number | None = Field(description="mean of B - A")
-    mean_delta_low: Number | None = Field(description="its 95 % interval: from")
-    mean_delta_high: Number | None = Field(description="its 95 % interval: to")
-    median_delta: Number | None = Field(description="median of B - A")
-    wilcoxon_p: Unit | None = Field(description="Wilcoxon signed-rank test of B - A: p")
-    passed_a_only: Count = Field(description="responses that pass in A and not in B")
-    passed_b_only: Count = Field(description="responses that pass in B and not in A")
-    mcnemar_p: Unit | None = Field(description="McNemar's exact test of these two: p")
-    spearman: Number | None = Field(description="rank correlation of the rewards: Spearman's rho")
-    kendall: Number | None = Field(description="rank correlation of the rewards: Kendall's tau-b")
-    judged_both: Count = Field(description="verdicts given in both runs")
-    flips: Count = Field(description="... of which the decision flipped")
-    flip_rate: Unit | None = Field(description="... as a share")
+NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+"""The pattern of a number in a condition."""
+_CONDITION = re.compile(rf"\s*(\w+)\s*(>=|<=|==|>|<)\s*({NUMBER})\s*", re.ASCII)
 
 
 class Threshold(NamedTuple):
@@ -69,15 +37,17 @@ class Threshold(NamedTuple):
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
 
-def parse_thresholds(
-    text: str, figures: type[FrozenModel] = ComparisonStatistics, example: str = _EXAMPLE
-) -> list[Threshold]:
+def split_conditions(text: str) -> list[str]:
+    """Return the conditions of a text, which are joined by `,` or `and`."""
+    return re.split(r",|\sand\s", text)
+
+
+def parse_thresholds(text: str, figures: type[FrozenModel], example: str) -> list[Threshold]:
     """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
 
     `example` is a condition for messages. Raises `InputError` where a condition cannot be parsed, or names no figure.
     """
-    known = list(figures.model_fields)
-    return [_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)]
+    return [parse_threshold(part, text, list(figures.model_fields), example) for part in split_conditions(text)]
 
 
 def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> list[tuple[Threshold, float | None]]:
@@ -86,7 +56,8 @@ def failed_thresholds(thresholds: Iterable[Threshold], figures: FrozenModel) -> 
     return [(threshold, value) for threshold, value in values if not threshold.is_met(value)]
 
 
-def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:
+def parse_threshold(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:
+    """Parse one of the conditions of `gate_text`, as `parse_thresholds` does."""
     match = _CONDITION.fullmatch(part)
     if match is None or not math.isfinite(float(match[3])):
         problem = f"{shorten(part.strip())!r} is not a condition" if part.strip() else "a condition is missing"

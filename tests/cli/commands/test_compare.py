@@ -1,6 +1,7 @@
 """`jurygraph compare`."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,7 +9,8 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import Comparison
-from jurygraph.runs.reports.gate import ComparisonStatistics
+from jurygraph.runs.reports.comparison.figures import ComparisonStatistics
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, from_trace
 from jurygraph.runs.run import Run
 from jurygraph.schema import Counts, RecordedVerdict, Reward, Trace
 from tests.cli.conftest import Command
@@ -65,14 +67,18 @@ RUNS = {
 
 @pytest.fixture
 def stored_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace `Run.open` with the runs of `RUNS`."""
+    """Replace the stored runs with those of `RUNS`."""
 
     def open_run(folder: Path) -> SimpleNamespace:
         if str(folder) not in RUNS:
             raise InputError(f"{folder}: does not exist")
-        return SimpleNamespace(traces=lambda: iter(RUNS[str(folder)]), close=lambda: None)
+        return SimpleNamespace(name=str(folder), close=lambda: None)
+
+    def read_responses(run: SimpleNamespace) -> Iterator[ComparedResponse]:
+        return map(from_trace, RUNS[run.name])
 
     monkeypatch.setattr(Run, "open", open_run)
+    monkeypatch.setattr("jurygraph.cli.commands.compare.read_responses", read_responses)
 
 
 @pytest.mark.usefixtures("stored_runs")
@@ -80,67 +86,88 @@ def test_the_tables_compare_two_runs(run: Command):
     ended = run("compare", "before", "after")
     assert (ended.code, ended.err) == (0, "")
     assert ended.out.splitlines() == [
-        "statistic        a response passes from 0.5                          value",
-        "───────────────  ────────────────────────────────────────────────  ───────",
-        "paired           responses in both runs                                  4",
-        "only_a           responses in A only                                     0",
-        "only_b           responses in B only                                     0",
-        "n                responses with a reward in both runs                    3",
-        "failed_a         rewards that failed in A alone                          0",
-        "failed_b         rewards that failed in B alone                          1",
-        "failed_both      rewards that failed in both                             0",
-        "mean_a           mean reward in A                                   0.5000",
-        "mean_b           mean reward in B                                   0.3333",
-        "mean_delta       mean of B - A                                     -0.1667",
-        "mean_delta_low   its 95 % interval: from                           -0.2500",
-        "mean_delta_high  its 95 % interval: to                             -0.1250",
-        "median_delta     median of B - A                                   -0.2500",
-        "wilcoxon_p       Wilcoxon signed-rank test of B - A: p              0.5000",
-        "passed_a_only    responses that pass in A and not in B                   1",
-        "passed_b_only    responses that pass in B and not in A                   0",
-        "mcnemar_p        McNemar's exact test of these two: p               1.0000",
-        "spearman         rank correlation of the rewards: Spearman's rho    0.8660",
-        "kendall          rank correlation of the rewards: Kendall's tau-b   0.8165",
-        "judged_both      verdicts given in both runs                             4",
-        "flips            ... of which the decision flipped                       2",
-        "flip_rate        ... as a share                                     0.5000",
+        "statistic              a response passes from 0.5                       value",
+        "─────────────────────  ─────────────────────────────────────────────  ───────",
+        "paired                 responses in both runs                               4",
+        "only_a                 responses in A only                                  0",
+        "only_b                 responses in B only                                  0",
+        "n                      responses with a reward in both runs                 3",
+        "tasks                  ... tasks that they belong to                        2",
+        "effective_size         ... worth as many independent responses         3.0000",
+        "failed_a               rewards that failed in A alone                       0",
+        "failed_b               rewards that failed in B alone                       1",
+        "failed_both            rewards that failed in both                          0",
+        "mean_a                 mean reward in A                                0.5000",
+        "mean_b                 mean reward in B                                0.3333",
+        "mean_delta             mean of B - A                                  -0.1667",
+        "mean_delta_low         its 95 % interval: from                        -1.0038",
+        "mean_delta_high        its 95 % interval: to                           0.6704",
+        "mean_delta_error       its standard error                              0.0659",
+        "mean_delta_p           sign-flip test of whole tasks that it is 0: p   0.5000",
+        "detectable_difference  least true mean found with a power of 80 %      0.9278",
+        "median_delta           median of B - A                                -0.2500",
+        "signed_rank_p          signed ranks: B - A is symmetric about 0: p     0.5000",
+        "passed_a_only          responses that pass in A and not in B                1",
+        "passed_b_only          responses that pass in B and not in A                0",
+        "pass_p                 sign-flip test that both are as frequent: p     1.0000",
+        "spearman               correlation, tasks pooled: Spearman's rho       0.8660",
+        "kendall                correlation, tasks pooled: Kendall's tau-b      0.8165",
+        "kendall_within         mean of Kendall's tau-b within a task                -",
+        "kendall_tasks          ... tasks that have one                              0",
+        "judged_both            verdicts given in both runs, samples averaged        4",
+        "flips                  ... of which the decision flipped                    2",
+        "flip_rate              ... as a share                                  0.5000",
         "",
-        "agent       n  mean A  mean B    B - A",
-        "──────────  ─  ──────  ──────  ───────",
-        "alice       2  0.6250  0.3750  -0.2500",
-        "bob         1  0.2500  0.2500   0.0000",
-        "(no agent)  0       -       -        -",
+        "agent       n  tasks  mean A  mean B    B - A  from  to       p  Holm p",
+        "──────────  ─  ─────  ──────  ──────  ───────  ────  ──  ──────  ──────",
+        "alice       2      2  0.6250  0.3750  -0.2500     -   -  0.5000  0.5000",
+        "bob         1      1  0.2500  0.2500   0.0000     -   -       -       -",
+        "(no agent)  0      0       -       -        -     -   -       -       -",
         "",
-        "question  in both  to met  to unmet  McNemar p  largest |B - A|  A only  B only",
-        "────────  ───────  ──────  ────────  ─────────  ───────────────  ──────  ──────",
-        "duel            1       1         0     1.0000           1.0000       0       0",
-        "polite          3       0         1     1.0000           0.7500       1       0",
+        "question  n  tasks  mean A  mean B    B - A     from      to       p  Holm p",
+        "────────  ─  ─────  ──────  ──────  ───────  ───────  ──────  ──────  ──────",
+        "duel      1      1  0.0000  1.0000   1.0000        -       -  1.0000  1.0000",
+        "polite    3      2  0.5833  0.3333  -0.2500  -2.7613  2.2613  1.0000  1.0000",
+        "",
+        "verdicts  in both  to met  to unmet  largest |B - A|  A only  B only",
+        "────────  ───────  ──────  ────────  ───────────────  ──────  ──────",
+        "duel            1       1         0           1.0000       0       0",
+        "polite          3       0         1           0.7500       1       0",
         "",
         "largest changes       A       B    B - A",
         "───────────────  ──────  ──────  ───────",
         "door/a           0.5000  0.2500  -0.2500",
         "salt/a           0.7500  0.5000  -0.2500",
         "",
-        "flipped  response  against  sample       A       B      decision",
-        "───────  ────────  ───────  ──────  ──────  ──────  ────────────",
-        "duel     salt/a    salt/b        0  0.0000  1.0000  unmet -> met",
-        "polite   door/a    -             0  1.0000  0.2500  met -> unmet",
+        "flipped  response  against       A       B      decision",
+        "───────  ────────  ───────  ──────  ──────  ────────────",
+        "duel     salt/a    salt/b   0.0000  1.0000  unmet -> met",
+        "polite   door/a    -        1.0000  0.2500  met -> unmet",
+        "",
+        "note: only 2 tasks: with fewer than 20, intervals rely on task means that are nearly normal",
+        "note: 2 of the 2 tasks differ, so no p can fall below .05: the least is 2^(1 - 2) = 0.5",
     ]
 
 
 @pytest.mark.usefixtures("stored_runs")
+def test_the_tables_fit_into_80_columns(run: Command):
+    tables = run("compare", "before", "after").out.partition("\n\nnote:")[0]
+    assert max(map(len, tables.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("stored_runs")
 def test_the_number_of_listed_flips_can_be_limited(run: Command):
-    listed = run("compare", "before", "after", "--flips", 1).out.splitlines()[-3:]
-    assert listed[1].startswith("duel     salt/a")
-    assert listed[2] == "... and 1 more (--flips N lists N, --json all)"
+    listed = run("compare", "before", "after", "--flips", 1).out.splitlines()
+    assert "... and 1 more (--flips N lists N, --json all)" in listed
+    assert sum(line.endswith("met") for line in listed) == 1
     assert "more (" not in run("compare", "before", "after", "--flips", 2).out
-    assert "sample" not in run("compare", "before", "after", "--flips", 0).out
+    assert "decision" not in run("compare", "before", "after", "--flips", 0).out.partition("largest changes")[2]
 
 
 @pytest.mark.usefixtures("stored_runs")
 def test_without_changes_there_are_no_tables_of_changes(run: Command):
     shown = run("compare", "before", "before").out
-    assert "sample" not in shown
+    assert "met -> " not in shown
     assert "largest changes" not in shown
     assert "in both  to met" not in shown
     assert "no verdict differs in 2 questions" in shown
@@ -166,8 +193,8 @@ def test_the_judges_of_one_reviewer_are_next_to_each_other(run: Command):
 @pytest.mark.usefixtures("stored_runs")
 def test_notes_come_last(run: Command):
     *_, empty, note = run("compare", "hostile", "hostile").out.splitlines()
-    wrong = "fewer than 2 responses have a reward in both runs, so the mean difference has no interval"
-    assert (empty, note) == ("", f"note: {wrong}")
+    problem = "all rewards are of one task, and responses to one task are not independent draws"
+    assert (empty, note) == ("", f"note: the mean difference has no interval: {problem}")
 
 
 @pytest.mark.usefixtures("stored_runs")
@@ -213,8 +240,38 @@ def test_a_missed_threshold_prints_the_value_and_exits_with_1(run: Command, form
 
 @pytest.mark.usefixtures("stored_runs")
 def test_a_missing_statistic_misses_the_threshold(run: Command):
-    ended = run("compare", "before", "before", "--gate", "wilcoxon_p>0.05")
-    assert (ended.code, ended.err) == (1, "threshold missed: wilcoxon_p > 0.05, but there is no wilcoxon_p\n")
+    ended = run("compare", "before", "before", "--gate", "signed_rank_p>0.05")
+    assert (ended.code, ended.err) == (1, "threshold missed: signed_rank_p > 0.05, but there is no signed_rank_p\n")
+
+
+@pytest.mark.usefixtures("stored_runs")
+def test_a_margin_is_reported_with_its_p_and_its_result(run: Command):
+    """The interval of the mean difference is from -1.0038 to 0.6704."""
+    gate = "no_worse_than=2, equivalent_within=1, flips<=2"
+    ended = run("compare", "before", "after", "--gate", gate)
+    table = ended.out.split("\n\n")[1]
+    assert table.splitlines() == [
+        "condition              holds       p",
+        "─────────────────────  ─────  ──────",
+        "no_worse_than = 2      yes    0.0114",
+        "equivalent_within = 1  no     0.0251",
+    ]
+    problem = "the interval is from -1.0038 to 0.6704 (p = 0.0251)"
+    assert (ended.code, ended.err) == (1, f"threshold missed: equivalent_within = 1, but {problem}\n")
+    margins = json.loads(run("compare", "before", "after", "--json", "--gate", gate).out)["margins"]
+    assert [(row["name"], row["margin"], row["holds"]) for row in margins] == [
+        ("no_worse_than", 2.0, True),
+        ("equivalent_within", 1.0, False),
+    ]
+    assert run("compare", "before", "after", "--gate", "no_worse_than=2").code == 0
+
+
+@pytest.mark.usefixtures("stored_runs")
+def test_without_an_interval_no_margin_holds(run: Command):
+    ended = run("compare", "hostile", "hostile", "--gate", "no_worse_than=0.9")
+    problem = "the mean difference has no interval: all rewards are of one task"
+    assert ended.code == 1
+    assert ended.err.startswith(f"threshold missed: no_worse_than = 0.9, but {problem}")
 
 
 @pytest.mark.usefixtures("stored_runs")
@@ -222,6 +279,7 @@ def test_a_missing_statistic_misses_the_threshold(run: Command):
     ("arguments", "message"),
     [
         (("before", "after", "--gate", "mean_delta"), 'is not a condition; write it as in "mean_delta>-0.01"'),
+        (("nowhere", "after", "--gate", "no_worse_than=-0.02"), "must be above 0 and finite, got -0.02"),
         (("nowhere", "after", "--gate", "mean_detla>0"), "unknown statistic 'mean_detla'; did you mean mean_delta?"),
         (("before", "nowhere"), "nowhere: does not exist"),
         (("before", "hostile"), "the runs have no response in common"),
@@ -250,4 +308,4 @@ def test_runs_under_two_configs_can_be_compared(project: Path, run: Command):
     assert [(change.response_id, change.delta) for change in found.changes] == [
         (n, 1.0) for n in ("door/a", "salt/a", "salt/b")
     ]
-    assert found.notes == ("the plans of 2 of the 2 tasks in both runs differ",)
+    assert found.notes[0] == "the plans of 2 of the 2 tasks in both runs differ"

@@ -1,0 +1,114 @@
+"""Paired differences of two runs over whole tasks: means with intervals, sign-flip tests, rank correlations."""
+
+from statistics import fmean
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from jurygraph.arrays import Floats, Ints
+from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
+from jurygraph.inference.equivalence import detectable_difference
+from jurygraph.inference.sign_flips import sign_flip_p, signed_ranks
+from jurygraph.runs.reports.comparison.pairing import PairedRewards
+
+_ROUNDING = 1e-12
+_RANKED_DECIMALS = 12  # rewards with other rounding errors are ties
+
+
+class Difference(NamedTuple):
+    """Paired values of A and B: their number, their means, the mean of B - A with its interval, and its p-value.
+
+    All but the number are None without a pair. The p-value is None where no task differs.
+    """
+
+    n: int
+    mean_a: float | None
+    mean_b: float | None
+    estimate: Estimate | None
+    p: float | None
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks that the pairs belong to."""
+        return 0 if self.estimate is None else self.estimate.clusters
+
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a `PairedDifference`, without the adjusted p-value."""
+        estimate = self.estimate
+        return {
+            "n": self.n,
+            "tasks": self.tasks,
+            "mean_a": self.mean_a,
+            "mean_b": self.mean_b,
+            "mean_delta": None if estimate is None else estimate.value,
+            "mean_delta_low": None if estimate is None else estimate.low,
+            "mean_delta_high": None if estimate is None else estimate.high,
+            "mean_delta_p": self.p,
+        }
+
+
+def paired_difference(a: Floats, b: Floats, tasks: Ints) -> Difference:
+    """Return the mean difference of paired values [n], with whole tasks as independent units.
+
+    A difference below 1e-12 is a rounding error, and counts as none.
+    """
+    if not len(a):
+        return Difference(0, None, None, None, None)
+    deltas = b - a
+    sums, sizes = sum_by_task(np.where(np.abs(deltas) < _ROUNDING, 0.0, deltas), tasks)
+    return Difference(len(a), fmean(a), fmean(b), ratio_interval(sums, sizes), sign_flip_p(sums))
+
+
+def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
+    """Return the sum and the number of the values of each task that has some."""
+    sizes = np.bincount(tasks)
+    sums = np.bincount(tasks, values).astype(np.float64)
+    return sums[sizes > 0], sizes[sizes > 0]
+
+
+def reward_statistics(rewards: PairedRewards, difference: Difference, passing: float) -> dict[str, Any]:
+    """Return the figures of the rewards; `difference` is that of all of them."""
+    a, b, deltas, tasks, estimate = rewards.a, rewards.b, rewards.deltas, rewards.tasks, difference.estimate
+    gained = (b >= passing).astype(np.intp) - (a >= passing)
+    return {
+        **difference.fields(),
+        "mean_delta_error": None if estimate is None else estimate.error,
+        "effective_size": effective_size(deltas, tasks),
+        "detectable_difference": None if estimate is None else detectable_difference(estimate),
+        "median_delta": float(np.median(deltas)) if len(deltas) else None,
+        "signed_rank_p": sign_flip_p(sum_by_task(signed_ranks(deltas), tasks)[0]),
+        "passed_a_only": int((gained < 0).sum()),
+        "passed_b_only": int((gained > 0).sum()),
+        "pass_p": sign_flip_p(sum_by_task(gained, tasks)[0]),
+        **_rank_correlations(a, b, tasks),
+    }
+
+
+def _rank_correlations(a: Floats, b: Floats, tasks: Ints) -> dict[str, Any]:
+    """Return the correlations of all responses, which mix differences between tasks with those within them, and the
+    mean of tau-b over the tasks in which neither side is constant."""
+    from scipy import stats
+
+    a, b = (values.clip(-1e200, 1e200).round(_RANKED_DECIMALS) for values in (a, b))  # no overflow
+    order = np.argsort(tasks, kind="stable")
+    ends = np.cumsum(np.bincount(tasks))[:-1]
+    pairs = zip(np.split(a[order], ends), np.split(b[order], ends), strict=True)
+    within = [_kendall(x, y) for x, y in pairs if _can_rank(x, y)]
+    spearman = float(stats.spearmanr(a, b).statistic) if _can_rank(a, b) else None
+    return {
+        # scipy returns 0.9999999999999999 for equal orders, for which `spearman==1` would be false.
+        "spearman": None if spearman is None else round(spearman, 12),
+        "kendall": _kendall(a, b) if _can_rank(a, b) else None,
+        "kendall_within": round(fmean(within), 12) if within else None,
+        "kendall_tasks": len(within),
+    }
+
+
+def _can_rank(a: Floats, b: Floats) -> bool:
+    return len(a) > 1 and bool(np.ptp(a)) and bool(np.ptp(b))
+
+
+def _kendall(a: Floats, b: Floats) -> float:
+    from scipy import stats
+
+    return round(float(stats.kendalltau(a, b, variant="b").statistic), 12)

@@ -1,0 +1,116 @@
+"""Put the figures of a comparison together."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from jurygraph.errors import InputError
+from jurygraph.inference.multiplicity import holm
+from jurygraph.runs.reports.comparison.constructors import pair_constructors
+from jurygraph.runs.reports.comparison.differences import paired_difference, reward_statistics
+from jurygraph.runs.reports.comparison.figures import AgentDelta, Comparison, RewardChange
+from jurygraph.runs.reports.comparison.margins import Margin, check_margins
+from jurygraph.runs.reports.comparison.notes import run_notes, task_notes
+from jurygraph.runs.reports.comparison.pairing import (
+    PairedRewards,
+    Side,
+    count_responses,
+    number_tasks,
+    pair_ids,
+    pair_rewards,
+)
+from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge, Slot, from_trace
+from jurygraph.runs.reports.comparison.verdicts import PairedVerdicts
+from jurygraph.schema import Trace
+
+_MAX_CHANGES = 20
+
+
+def compare(
+    a: Iterable[Trace], b: Iterable[Trace], *, passing: float = 0.5, margins: Sequence[Margin] = ()
+) -> Comparison:
+    """Compare two runs, response by response; both are streamed, and their order does not matter.
+
+    Responses are paired by id; verdicts by question, response and responses shown, after averaging their samples. A
+    verdict without `met` counts as met with a score of 0.5 or more. The majority of the samples decides; a tie is no
+    decision, and flips nothing.
+
+    Responses to one task are not independent, so intervals and tests take whole tasks as units:
+
+    - Intervals of mean differences are of 95 %, by the task jackknife (CR3) and t with one degree of freedom less than
+      there are tasks.
+    - Tests flip the signs of whole tasks (`sign_flip_p`): of the sums of differences, of signed ranks, and of gained
+      minus lost passes. Over agents and over questions, Holm's adjusted p-values are next to the raw ones.
+    - Ranks are taken of rewards and differences rounded to 12 decimals, so that rounding errors do not break ties.
+
+    Args:
+        a: the traces of the first run.
+        b: the traces of the second run; every difference is B - A.
+        passing: a response passes with a reward of at least this. Any finite number.
+        margins: non-inferiority and equivalence conditions to test.
+
+    Raises:
+        InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
+            or `passing` is not finite.
+    """
+    return compare_responses(map(from_trace, a), map(from_trace, b), passing, margins)
+
+
+def compare_responses(
+    a: Iterable[ComparedResponse], b: Iterable[ComparedResponse], passing: float = 0.5, margins: Sequence[Margin] = ()
+) -> Comparison:
+    """Compare the responses of two runs, as `compare` does; `read_responses` reads those of a stored run."""
+    if not math.isfinite(passing):
+        raise InputError(f"a response cannot pass with a reward of {passing}; name a finite number, such as 0.5")
+    slots: dict[Slot, int] = {}
+    judges: set[Judge] = set()
+    sides = Side("A", slots, judges), Side("B", slots, judges)
+    for side, responses in zip(sides, (a, b), strict=True):
+        side.add_all(responses)
+    ids = pair_ids(*sides)
+    tasks = number_tasks(sides[0], ids)
+    rewards = pair_rewards(*sides, ids, tasks)
+    overall = paired_difference(rewards.a, rewards.b, rewards.tasks)
+    verdicts_a, verdicts_b = (side.verdicts(ids) for side in sides)
+    verdicts = PairedVerdicts(verdicts_a, verdicts_b, list(slots), ids, tasks)
+    return Comparison(
+        **count_responses(*sides, ids),
+        **reward_statistics(rewards, overall, passing),
+        judged_both=len(verdicts.keys),
+        flips=int(verdicts.flipped.sum()),
+        flip_rate=float(verdicts.flipped.mean()) if len(verdicts.keys) else None,
+        pass_threshold=passing,
+        margins=check_margins(margins, overall.estimate),
+        agents=tuple(_by_agent(rewards, {sides[0].responses[name].agent for name in ids})),
+        questions=tuple(verdicts.by_question()),
+        constructors=tuple(pair_constructors(verdicts_a, verdicts_b, list(slots), judges)),
+        flipped_verdicts=tuple(sorted(verdicts.flips())),
+        changes=tuple(_largest_changes(rewards)),
+        notes=(
+            *run_notes(*sides, ids, verdicts.unequal_samples, len(verdicts.keys)),
+            *task_notes(rewards, overall.estimate),
+        ),
+    )
+
+
+def _by_agent(rewards: PairedRewards, agents: Iterable[str | None]) -> Iterator[AgentDelta]:
+    """Yield a row for each of the agents, ordered by name."""
+    rows: dict[str | None, list[int]] = {agent: [] for agent in agents}
+    for row, agent in enumerate(rewards.agents):
+        rows[agent].append(row)
+    names = sorted(rows, key=lambda agent: (agent is None, agent or ""))
+    differences = [
+        paired_difference(rewards.a[own], rewards.b[own], rewards.tasks[own]) for own in (rows[name] for name in names)
+    ]
+    for name, difference, adjusted in zip(names, differences, holm([one.p for one in differences]), strict=True):
+        yield AgentDelta(agent=name, **difference.fields(), holm_p=adjusted)
+
+
+def _largest_changes(rewards: PairedRewards) -> Iterator[RewardChange]:
+    """Yield the largest changes of a reward, ties by id. Unchanged rewards are left out."""
+    deltas = rewards.deltas
+    for i in np.argsort(-np.abs(deltas), kind="stable")[:_MAX_CHANGES]:  # the ids are sorted
+        if deltas[i]:
+            a, b = float(rewards.a[i]), float(rewards.b[i])
+            yield RewardChange(response_id=rewards.ids[i], a=a, b=b, delta=float(deltas[i]))

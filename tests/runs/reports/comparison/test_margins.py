@@ -1,0 +1,104 @@
+"""Non-inferiority and equivalence as conditions of a gate."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from statsmodels.stats.weightstats import DescrStatsW
+
+from jurygraph.errors import InputError
+from jurygraph.runs.reports.comparison import compare
+from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest
+from jurygraph.runs.reports.comparison.margins import Margin, parse_gate
+from jurygraph.runs.reports.gate import Threshold
+from tests.runs.reports.comparison.traces import run, unhurried
+
+DELTAS = [0.01, -0.02, 0.03, 0.0, -0.01, 0.02, -0.03, 0.01]
+
+
+def check(deltas: list[float], *margins: Margin) -> tuple[MarginTest, ...]:
+    return compare(run([0.0] * len(deltas)), run(deltas), margins=margins).margins
+
+
+# The tests
+
+
+@unhurried
+@given(st.floats(0.001, 0.1), st.sampled_from([DELTAS, [delta - 0.02 for delta in DELTAS]]))
+def test_the_p_values_equal_those_of_statsmodels(margin: float, deltas: list[float]):
+    theirs = DescrStatsW(np.array(deltas))
+    no_worse, equivalent = check(deltas, Margin("no_worse_than", margin), Margin("equivalent_within", margin))
+    assert no_worse.p == pytest.approx(theirs.ttest_mean(-margin, alternative="larger")[1])
+    assert equivalent.p == pytest.approx(theirs.ttost_mean(-margin, margin)[0])
+    assert no_worse.holds is bool(no_worse.p < 0.025)
+    assert equivalent.holds is bool(equivalent.p < 0.025)
+
+
+@pytest.mark.parametrize(
+    ("name", "margin", "holds"),
+    [
+        ("no_worse_than", 0.02, True),
+        ("no_worse_than", 0.01, False),
+        ("equivalent_within", 0.02, True),
+        ("equivalent_within", 0.015, False),
+    ],
+)
+def test_a_margin_holds_if_the_interval_is_within_it(name: str, margin: float, holds: bool):
+    """The interval of these differences is from -0.0154 to 0.0179."""
+    (found,) = check(DELTAS, Margin(name, margin))
+    assert (found.name, found.margin, found.holds, found.problem) == (name, margin, holds, None)
+
+
+def test_a_better_run_is_no_worse_but_not_equivalent():
+    better = [delta + 0.5 for delta in DELTAS]
+    no_worse, equivalent = check(better, Margin("no_worse_than", 0.02), Margin("equivalent_within", 0.02))
+    assert (no_worse.holds, equivalent.holds) == (True, False)
+
+
+def test_without_an_interval_no_margin_holds():
+    """Two equal differences prove nothing, and the mean of 0 least of all."""
+    (found,) = check([0.0, 0.0], Margin("no_worse_than", 0.5))
+    assert (found.holds, found.p) == (False, None)
+    assert found.problem == "2 tasks that all differ equally do not show by how much tasks vary"
+
+
+# Conditions
+
+
+def test_margins_and_thresholds_can_be_joined():
+    thresholds, margins = parse_gate("mean_delta>-0.01, no_worse_than=0.02 and equivalent_within = .5,flips<=3")
+    assert thresholds == [Threshold("mean_delta", ">", -0.01), Threshold("flips", "<=", 3.0)]
+    assert margins == [Margin("no_worse_than", 0.02), Margin("equivalent_within", 0.5)]
+    assert list(map(str, margins)) == ["no_worse_than = 0.02", "equivalent_within = 0.5"]
+
+
+@pytest.mark.parametrize("name", ComparisonStatistics.model_fields)
+def test_every_statistic_can_be_named_and_has_a_description(name: str):
+    assert parse_gate(f"{name}>=0") == ([Threshold(name, ">=", 0.0)], [])
+    assert ComparisonStatistics.model_fields[name].description
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "no_worse_than>0.02",
+            "'no_worse_than>0.02' is not a condition; no_worse_than takes a margin, as in no_worse_",
+        ),
+        ("no_worse_than==0.02", "no_worse_than takes a margin, as in no_worse_than=0.02"),
+        ("no_worse_than", "no_worse_than takes a margin, as in no_worse_than=0.02"),
+        ("equivalent_within=2%", "equivalent_within takes a margin, as in equivalent_within=0.02"),
+        ("no_worse_than=-0.02", "the margin of no_worse_than must be above 0 and finite, got -0.02"),
+        ("equivalent_within=0", "the margin of equivalent_within must be above 0 and finite, got 0"),
+        ("no_worse_than=1e999", "the margin of no_worse_than must be above 0 and finite, got 1e999"),
+        ("no_worse_then=0.02", "unknown condition 'no_worse_then'; did you mean no_worse_than?"),
+        ("mean_delta=0", "'mean_delta=0' is not a condition; write it as in \"mean_delta>-0.01\""),
+        ("mean_detla>0", "unknown statistic 'mean_detla'; did you mean mean_delta?"),
+        ("n>1,", "a condition is missing; write it as in"),
+    ],
+)
+def test_a_misused_condition_is_refused(text: str, message: str):
+    with pytest.raises(InputError) as caught:
+        parse_gate(text)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(f"gate {text!r}: ")

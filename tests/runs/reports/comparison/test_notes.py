@@ -1,0 +1,75 @@
+"""Notes: other differences of the runs, and limits of the figures."""
+
+import pytest
+
+from jurygraph.runs.reports.comparison import compare
+from tests.runs.reports.comparison.traces import compare_deltas, compare_rewards, run, trace
+
+
+def test_twenty_tasks_that_differ_need_no_note():
+    assert compare_deltas([0.1 * (i % 3 - 0.5) for i in range(20)]).notes == ()
+
+
+def test_notes_list_other_differences():
+    a = [trace("t1", "r1"), trace("t2", "r2"), trace("gone", "r3")]
+    b = [trace("t1", "r1", plan_digest="q"), trace("t2", "r2", group="h")]
+    assert compare(a, b).notes[:3] == (
+        "the runs are of different tasks: 2 in both, 1 in A only, 0 in B only",
+        "the plans of 1 of the 2 tasks in both runs differ",
+        "the groups of responses, by their ids or contents, of 1 of the 2 tasks in both runs differ",
+    )
+
+
+def test_fewer_than_twenty_tasks_have_a_note():
+    (note,) = compare_deltas([0.1 * (i % 3 - 0.5) for i in range(19)]).notes
+    assert note == "only 19 tasks: with fewer than 20, intervals rely on task means that are nearly normal"
+
+
+@pytest.mark.parametrize(
+    ("deltas", "note"),
+    [
+        ([0.1, 0.2, 0.3], "3 of the 3 tasks differ, so no p can fall below .05: the least is 2^(1 - 3) = 0.25"),
+        (
+            [0.1] * 5 + [0.0] * 20,
+            "5 of the 25 tasks differ, so no p can fall below .05: the least is 2^(1 - 5) = 0.0625",
+        ),
+        ([0.1] + [0.0] * 5, "1 of the 6 tasks differs, so no p can fall below .05: the least is 2^(1 - 1) = 1"),
+    ],
+)
+def test_fewer_than_six_tasks_that_differ_reach_no_small_p(deltas: list[float], note: str):
+    found = compare_deltas(deltas)
+    assert found.notes[-1] == note
+    assert found.mean_delta_p == float(note.rpartition("= ")[2])  # all differ in one direction: it is reached
+    assert not any("no p can" in note for note in compare_deltas([0.1] * 6).notes)
+
+
+@pytest.mark.parametrize(
+    ("deltas", "per_task", "problem"),
+    [
+        ([0.1, 0.3], 2, "all rewards are of one task, and responses to one task are not independent draws"),
+        ([0.1], 1, "all rewards are of one task, and responses to one task are not independent draws"),
+        ([0.1] * 5, 1, "5 tasks that all differ equally do not show by how much tasks vary"),
+    ],
+)
+def test_without_an_interval_a_note_says_why(deltas: list[float], per_task: int, problem: str):
+    found = compare_deltas(deltas, per_task)
+    assert found.mean_delta_low is None
+    assert f"the mean difference has no interval: {problem}" in found.notes
+
+
+def test_without_a_common_reward_a_note_says_so():
+    assert compare_rewards([(0.5, None)]).notes == (
+        "the mean difference has no interval: no response has a reward in both runs",
+    )
+
+
+def test_an_interval_without_width_says_how_many_tasks_may_differ_all_the_same():
+    """Of 100 tasks that are all alike, others are at most 1 - .05^(1/100) of all, or they would have been seen."""
+    found = compare_deltas([0.25] * 100)
+    assert (found.mean_delta_low, found.mean_delta_high) == (0.25, 0.25)
+    assert found.notes == (
+        "all tasks have the same mean difference, so its interval has no width; "
+        "up to 3.0% of all tasks may still have another one (95 %)",
+    )
+    same = run([0.5] * 30)
+    assert "up to 9.5% of all tasks" in compare(same, same).notes[0]
