@@ -11,7 +11,8 @@ from statsmodels.stats.inter_rater import cohens_kappa
 from jurygraph.aggregation.agreement import cohen_kappa, kappa_interval, weighted_kappa
 from jurygraph.errors import PlanError
 from jurygraph.inference.agreement import kappa, kappa_error, kappa_estimate, label_table
-from jurygraph.inference.shares import share_interval, wilson
+from jurygraph.inference.clusters import t_quantile
+from jurygraph.inference.shares import wilson
 
 LABELS = np.arange(4.0)
 DISTANCES = {
@@ -85,9 +86,9 @@ def test_full_agreement_has_an_interval_of_positive_width() -> None:
     labels = [0, 1, 1, 0] * 5
     found = kappa_interval(labels, labels)
     assert (found.value, found.high) == (1.0, 1.0)
-    assert found.low == pytest.approx(1.0 - share_interval([0] * 20, [1] * 20).high / 0.5)
+    assert found.low == pytest.approx(1.0 - wilson(0, 20, t_quantile(19))[1] / 0.5)
     together = kappa_interval(labels, labels, tasks=np.repeat(range(5), 4))
-    assert together.low == pytest.approx(1.0 - wilson(0, 5, 2.7764451051977987)[1] / 0.5)
+    assert together.low == pytest.approx(1.0 - wilson(0, 5, t_quantile(4))[1] / 0.5)
 
 
 def test_without_a_second_label_or_task_there_is_no_interval() -> None:

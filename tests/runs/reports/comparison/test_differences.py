@@ -89,8 +89,9 @@ def test_with_tasks_of_one_size_the_interval_is_students_of_the_task_means(delta
     theirs = stats.ttest_1samp(means, 0.0).confidence_interval(0.95)
     assert (found.mean_delta_low, found.mean_delta_high) == pytest.approx((theirs.low, theirs.high))
     assert found.mean_delta_error == pytest.approx(stats.sem(means))
-    reach = stats.t.ppf(0.975, len(deltas) - 1) + stats.t.ppf(0.8, len(deltas) - 1)
-    assert found.detectable_difference == pytest.approx(reach * stats.sem(means))
+    assert found.detectable_difference is not None
+    freedom, effect = len(deltas) - 1, found.detectable_difference / stats.sem(means)
+    assert stats.nct.sf(stats.t.ppf(0.975, freedom), freedom, effect) == pytest.approx(0.8, abs=1e-6)
 
 
 def test_a_task_counts_by_its_number_of_responses():
