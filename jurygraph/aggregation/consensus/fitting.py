@@ -134,8 +134,6 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
 def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | None = None) -> Consensus:
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
-    if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     rows = patterns(votes, known + 1)
     fitted = fit_patterns(votes, rows, settings, known, start)
     posterior = np.where(
@@ -159,6 +157,8 @@ def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | N
 def fit_patterns(votes: Votes, rows: Patterns, settings: Settings, truth: Ints, start: Consensus | None) -> Fitted:
     """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
+    if k < 2:
+        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     known = np.empty(len(rows.weight), dtype=np.intp)
     labelled = rows.pattern_of_item >= 0
     known[rows.pattern_of_item[labelled]] = truth[labelled]
