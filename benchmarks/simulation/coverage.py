@@ -94,7 +94,11 @@ def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: Covera
     ]
     model_intervals = [one.accuracy_interval for one in fitted.annotators().values()]
     of_agents = [*scores, *(one.agents for one in refits)]
-    of_annotators = [model_intervals, model_intervals, *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits)]
+    of_annotators = [
+        model_intervals,
+        model_intervals,
+        *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits),
+    ]
     return [
         _Intervals(np.array([(one.low, one.high) for one in agents.values()]), np.array(annotators))
         for agents, annotators in zip(of_agents, of_annotators, strict=True)

@@ -152,10 +152,10 @@ def _score_draw(
     index_of = {item: index for index, item in enumerate(votes.items)}
     items = [index_of[item] for item in subset.items]
     agent, known, times, agents = grouping.agent[items], known[items], times[items], len(grouping.agents)
+    if not times.any():  # none of the annotators labelled an item that was drawn
+        return np.full((len(METHODS), agents), np.nan)
     rows = patterns(subset, known + 1)
     rows = rows.with_weights(np.bincount(rows.pattern_of_item, weights=times))
-    if not len(rows.weight):
-        return np.full((len(METHODS), agents), np.nan)
     fitted = fit_patterns(subset, rows, settings, known, None)
     posterior = fitted.posterior.T[rows.pattern_of_item]  # items of no pattern count 0 times
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
@@ -202,12 +202,12 @@ def _stability(agents: Sequence[Key], scores: Floats, whole: Floats) -> Stabilit
         rank_range=float(spread.mean()) if len(spread) else float("nan"),
         score_shift=float(shift.mean()) if len(shift) else float("nan"),
         subsets=len(scores),
-        ranks=dict(zip(compress(agents, has_rank), _rank_probabilities(scores[:, has_rank]), strict=True)),
+        ranks=dict(compress(zip(agents, _rank_probabilities(scores), strict=True), has_rank)),
     )
 
 
 def _rank_probabilities(scores: Floats) -> list[tuple[float, ...]]:
-    """Return P(rank = 1 … A) of each agent from scores [S,A], over the resamples in which it has one."""
+    """Return P(rank = 1 … A) of each agent from scores [S,A], over the resamples in which it has one; else zeros."""
     agents = scores.shape[1]
     shares = np.zeros((agents, agents))
     for row in scores:
@@ -216,7 +216,8 @@ def _rank_probabilities(scores: Floats) -> list[tuple[float, ...]]:
         above, equal = (own > own[:, None]).sum(axis=1), (own == own[:, None]).sum(axis=1)
         for agent, first, tied in zip(present, above, equal, strict=True):
             shares[agent, first : first + tied] += 1.0 / tied
-    return list(map(tuple, (shares / np.isfinite(scores).sum(axis=0)[:, None]).tolist()))
+    counts = np.isfinite(scores).sum(axis=0)[:, None]
+    return list(map(tuple, (shares / np.maximum(1, counts)).tolist()))
 
 
 def _ranks(scores: Floats) -> Floats:
