@@ -34,6 +34,8 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Report = Callable[[int], None]
 Interval = tuple[float, float]
+_Draw = tuple[Bools, Ints]
+"""The annotators to keep, [A], and how often each item counts, [N]."""
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
@@ -111,27 +113,30 @@ def ranking_stability(
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
     credit, known = credit_values(votes, values), known_classes(votes, gold or {})
-    settings = settings_with(preset)
-    score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
-    once = np.ones(len(votes.items), dtype=np.intp)
-    whole = score((np.ones(len(votes.annotators), dtype=np.bool_), once))
-    times = [once] * subsets
+    settings = settings_with(preset)
+    score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
+    all_items = np.ones(len(votes.items), dtype=np.intp)
+    whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
+    times = [all_items] * subsets
     if with_items:
         times = _draw_resamples(grouping.prompt, subsets, seed)
         settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
         score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
-    draws = list(zip(kept, times, strict=True))
-    keys = [(one.tobytes(), counts.tobytes()) for one, counts in draws]
-    # repeated subsets, common with few annotators, are scored only once
+    scores = _score_draws(score, list(zip(kept, times, strict=True)), jobs, report)
+    return {method: _stability(grouping.agents, scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+
+
+def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs: int, report: Report | None) -> Floats:
+    """Return the scores of all draws, [S,M,A']; repeated ones, common with few annotators, are scored only once."""
+    keys = [(kept.tobytes(), times.tobytes()) for kept, times in draws]
     distinct = dict(zip(keys, draws, strict=True))
     score_of = dict(zip(distinct, run_each(score, list(distinct.values()), jobs, report), strict=True))
     if report is not None and len(keys) > len(distinct):
         report(len(keys) - len(distinct))
-    scores = np.array([score_of[key] for key in keys])
-    return {method: _stability(grouping.agents, scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+    return np.array([score_of[key] for key in keys])
 
 
 def _score_draw(
@@ -141,12 +146,9 @@ def _score_draw(
     values: Floats,
     ties: Ties,
     known: Ints,
-    draw: tuple[Bools, Ints],
+    draw: _Draw,
 ) -> Floats:
-    """Return scores [M,A'] by method and agent; NaN for an agent without an item.
-
-    `draw` has the annotators to keep, [A], and how often each item counts, [N].
-    """
+    """Return scores [M,A'] by method and agent; NaN for an agent without an item."""
     kept, times = draw
     subset = votes.select_annotators(kept)
     index_of = {item: index for index, item in enumerate(votes.items)}
