@@ -157,7 +157,7 @@ def _score_draw(
     if not times.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
     rows = patterns(subset, known + 1)
-    rows = rows.with_weights(np.bincount(rows.pattern_of_item, weights=times))
+    rows = rows.with_weights(np.bincount(rows.pattern_of_item, weights=times).astype(np.float64))
     fitted = fit_patterns(subset, rows, settings, known, None)
     posterior = fitted.posterior.T[rows.pattern_of_item]  # items of no pattern count 0 times
     hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
