@@ -174,8 +174,8 @@ class Settings:
     Attributes:
         preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
         values: credit of each class, [K]; None: evenly from 0 to 1.
-        bootstrap: number of resamples for the agents' intervals by preset `paper`; by any preset, 0 for no intervals
-            but those of refits.
+        bootstrap: number of resamples for the agents' intervals by preset `paper`; by any preset, 0 for no intervals,
+            unless `refit` is set.
         refit: number of resamples that are fitted again, for intervals that include the uncertainty of the confusions;
             0 for none; None: 200 where that takes seconds and the model is identifiable, none by preset `paper`.
         subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators,
@@ -367,7 +367,8 @@ def report(
     ballots, model, majority = reached.ballots, reached.model, reached.majority
     credited = reached.items_by_method(reached.method)
     comparison = _comparison(reached)
-    is_refitted = refits is not None and reached.method == "stableval" and ballots.agent is not None
+    wants_interval = reached.settings.bootstrap > 0 or reached.settings.refit is not None
+    is_refitted = refits is not None and wants_interval and reached.method == "stableval" and ballots.agent is not None
     scores = refits.agents if refits and is_refitted else reached.scores(reached.method, reached.settings.bootstrap)
     items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
     return ConsensusReport(

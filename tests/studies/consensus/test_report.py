@@ -198,6 +198,14 @@ def test_refits_are_of_annotators_alone_if_the_majority_scores() -> None:
     assert result.annotators["ada"].accuracy_interval == refits.annotators["ada"][0]
 
 
+def test_without_a_bootstrap_agents_have_intervals_of_refits_on_request_only() -> None:
+    for refit, is_known in ((None, False), (4, True)):
+        found = fit_panel(Settings(preset="converged", bootstrap=0, refit=refit), agent=AGENTS)
+        refits = consensus.refit_intervals(found.model, AGENTS, resamples=4)
+        agents = report(found, refits=refits).agents.values()
+        assert {one.low is not None for one in agents} == {is_known}
+
+
 def test_by_default_200_resamples_are_refitted() -> None:
     found = fit_panel(Settings())
     reports: list[int] = []
