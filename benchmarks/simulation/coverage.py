@@ -2,7 +2,7 @@
 
 An agent's score estimates the mean expected credit over the population of its items. There are three true values:
 
-- `as fitted`: by the estimated confusions as they are. The item bootstrap targets this value.
+- `as fitted`: by the estimated confusions as they are. The intervals without refits target this value.
 - `true confusions`: by the model with the true class shares and confusions. The model does not know an item's
   ambiguity, so these are the mean confusions, (1-E[d])·π + E[d]/3.
 - `true credit`: of the true classes. Expected credit uses one prior for all agents and shrinks them towards each other,
@@ -36,7 +36,7 @@ from jurygraph.studies.simulate.figures import MethodFigures
 
 AMBIGUITY = {"clear": CLEAR[0] / sum(CLEAR), "hard": HARD[0] / sum(HARD)}
 """Mean ambiguity of clear and of hard items."""
-INTERVALS = ("items", "refits", "published")
+INTERVALS = ("items", "bootstrap", "refits", "published")
 FIGURES = ("as fitted", "true confusions", "true credit", "width", "annotators", "annotators' width")
 
 
@@ -53,8 +53,9 @@ def coverage(
 ) -> MethodFigures:
     """Return the share of intervals that contain the true value, and their width, by preset `converged`.
 
-    Agents' intervals are those of `agent_scores` (`items`) and of `refit_intervals` (`refits`, and `published`: 10
-    de-duplicated resamples). Annotators' intervals in the first row are those of `annotators()`.
+    Agents' intervals are those of `agent_scores` (`items`: t; `bootstrap`: percentiles) and of `refit_intervals`
+    (`refits`, and `published`: 10 de-duplicated resamples). Annotators' intervals of the first two are those of
+    `annotators()`.
     """
     runs = [(setting, seed, effort) for seed in seeds]
     return MethodFigures(INTERVALS, FIGURES, np.array(run_each(_measure_run, runs, jobs, report)))
@@ -84,14 +85,20 @@ def _coverage_figures(bounds: _Intervals, true: tuple[Floats, ...], accuracy: Fl
 
 
 def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: CoverageSettings) -> list[_Intervals]:
-    scores = fitted.agent_scores(simulated.agent, bootstrap=effort.resamples)
+    scores = [
+        fitted.agent_scores(simulated.agent, bootstrap=effort.resamples, interval=kind) for kind in ("t", "bootstrap")
+    ]
     refits = [
         consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, as_published=published)
         for published in (False, True)
     ]
     model_intervals = [one.accuracy_interval for one in fitted.annotators().values()]
-    of_agents = [scores, *(one.agents for one in refits)]
-    of_annotators = [model_intervals, *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits)]
+    of_agents = [*scores, *(one.agents for one in refits)]
+    of_annotators = [
+        model_intervals,
+        model_intervals,
+        *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits),
+    ]
     return [
         _Intervals(np.array([(one.low, one.high) for one in agents.values()]), np.array(annotators))
         for agents, annotators in zip(of_agents, of_annotators, strict=True)

@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def panel(*names: str) -> Panel:
-    """The consensus of the votes in these files, by the preset `converged`. Intervals resample questions, of which an
+    """The consensus of the votes in these files, by the preset `converged`. Intervals are over questions, of which an
     agent answered both turns."""
     rows = [(vote.question, *row) for name in names for vote in pairwise(name) for row in vote.ratings()]
     question, of, agent, annotator, label = zip(*rows, strict=True)

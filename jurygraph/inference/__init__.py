@@ -1,6 +1,7 @@
 """Statistical inference for studies and comparisons: arrays in, figures out. Nothing here decides a reward.
 
     clusters      intervals of means and ratios over tasks whose responses belong together (CR3)
+    bounded       intervals of means of numbers with known bounds, for few tasks too
     shares        intervals of proportions, plain and over tasks (Wilson)
     sign_flips    paired tests that flip whole tasks, exact where that is feasible
     multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)

@@ -27,7 +27,15 @@ METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 _MAX_AGENTS, _MAX_NAMES, _MAX_VECTOR_MARKS = 25, 12, 2000
 _SHORT_NAMES: Mapping[Method, str] = {"majority": "majority", "dawid-skene": "Dawid–Skene", "stableval": "posterior"}
-_INTERVAL_SOURCES = {"items": "items resampled", "prompts": "prompts resampled", "refits": "refitted"}
+_INTERVAL_SOURCES = {
+    "items": "t over items",
+    "prompts": "t over prompts",
+    "refits": "t, with refits",
+    "resampled-items": "items resampled",
+    "resampled-prompts": "prompts resampled",
+    "published-refits": "the paper's refits",
+}
+_BAR = 0.4
 _STEP_PANELS = (
     ("reward", "(a) mean reward"),
     ("disagreement", "(b) mean D_pair"),
@@ -136,17 +144,23 @@ def _draw_stability(first: "Axes", second: "Axes", report: "ConsensusReport") ->
             _draw_text(axes, "not measured")
         return
     methods = [_SHORT_NAMES[method] for method in report.stability]
+    kinds = [("0.85", report.stability), ("0.6", report.stability_with_items or {})]
     for axes, name in ((first, "tau_b"), (second, "rank_sd")):
-        for index, one in enumerate(report.stability.values()):
-            value = getattr(one, name)
-            axes.bar(index, value or 0.0, color="0.8", edgecolor="0.2")
-            text = "no telling" if value is None else f"{value:.3f}"
-            axes.annotate(text, (index, value or 0.0), xytext=(0, 3), textcoords="offset points", ha="center")
+        for kind, (shade, figures) in enumerate(kinds):
+            for index, one in enumerate(figures.values()):
+                value, place = getattr(one, name), index + _BAR * (kind - 0.5) * bool(report.stability_with_items)
+                axes.bar(place, value or 0.0, _BAR, color=shade, edgecolor="0.2")
+                text = "no telling" if value is None else f"{value:.3f}"
+                axes.annotate(
+                    text, (place, value or 0.0), xytext=(0, 3), textcoords="offset points", ha="center", fontsize=6
+                )
         axes.set_xticks(range(len(methods)), methods, fontsize=7)
         axes.margins(y=0.15)
     first.set_ylim(min(0.0, first.get_ylim()[0]), 1.1)
     second.set_ylim(0.0, max(0.1, second.get_ylim()[1]))
     first.set_xlabel(f"{next(iter(report.stability.values())).subsets} subsets of annotators")
+    if report.stability_with_items is not None:
+        second.set_xlabel("dark: with items drawn too")
 
 
 def _draw_text(axes: "Axes", text: str) -> None:

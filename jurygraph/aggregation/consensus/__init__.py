@@ -1,7 +1,7 @@
 """Consensus that keeps disagreement (STABLEVAL): class posteriors of items, errors of annotators, scores with
 intervals."""
 
-from jurygraph.aggregation.consensus.fitting import PRESETS, dawid_skene, fit, too_small
+from jurygraph.aggregation.consensus.fitting import PRESETS, dawid_skene, fit, not_identifiable, too_small
 from jurygraph.aggregation.consensus.majority import MajorityVote, agreement, majority_vote
 from jurygraph.aggregation.consensus.resampling import Refits, Stability, ranking_stability, refit_intervals
 from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited
@@ -20,6 +20,7 @@ __all__ = [
     "dawid_skene",
     "fit",
     "majority_vote",
+    "not_identifiable",
     "ranking_stability",
     "refit_intervals",
     "too_small",

@@ -134,8 +134,6 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
 def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | None = None) -> Consensus:
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
-    if k < 2:
-        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     rows = patterns(votes, known + 1)
     fitted = fit_patterns(votes, rows, settings, known, start)
     posterior = np.where(
@@ -159,6 +157,8 @@ def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | N
 def fit_patterns(votes: Votes, rows: Patterns, settings: Settings, truth: Ints, start: Consensus | None) -> Fitted:
     """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
+    if k < 2:
+        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
     known = np.empty(len(rows.weight), dtype=np.intp)
     labelled = rows.pattern_of_item >= 0
     known[rows.pattern_of_item[labelled]] = truth[labelled]
@@ -217,13 +217,17 @@ def panel(votes: Votes) -> Panel:
 
 def too_small(votes: Votes) -> str | None:
     """Return why a panel is too small for confusions of its own, so that the majority is used; None if it is not."""
-    size = panel(votes)
-    main = int(np.count_nonzero(size.parts == 0))
-    if main < FEWEST_ANNOTATORS:
-        return _describe_few_annotators(main, len(votes.classes))
-    if size.depth < LEAST_DEPTH:
-        return f"the panel's depth is {size.depth:.3g}, and below {LEAST_DEPTH:g} the majority is the better guess"
+    if (reason := not_identifiable(votes)) is not None:
+        return reason
+    if (depth := panel(votes).depth) < LEAST_DEPTH:
+        return f"the panel's depth is {depth:.3g}, and below {LEAST_DEPTH:g} the majority is the better guess"
     return None
+
+
+def not_identifiable(votes: Votes) -> str | None:
+    """Return why many models fit a panel equally well: fewer than three annotators are connected. None if not."""
+    connected = int(np.count_nonzero(panel(votes).parts == 0))
+    return _describe_few_annotators(connected, len(votes.classes)) if connected < FEWEST_ANNOTATORS else None
 
 
 def doubts(votes: Votes, fitted: Fitted, settings: Settings) -> Iterator[str]:
@@ -236,10 +240,9 @@ def doubts(votes: Votes, fitted: Fitted, settings: Settings) -> Iterator[str]:
         yield f"abstentions, left out: {votes.abstentions}"
     if unlabelled := int(np.count_nonzero(~votes.has_label)):
         yield f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"
-    parts = panel(votes).parts
-    if (connected := int(np.count_nonzero(parts == 0))) < FEWEST_ANNOTATORS:
-        yield _describe_few_annotators(connected, k)
-    if (parts > 0).any():
+    if (reason := not_identifiable(votes)) is not None:
+        yield reason
+    if ((parts := panel(votes).parts) > 0).any():
         yield f"no item connects the others with {_name_annotators(votes, parts > 0)}: only the class shares join them"
     if not fitted.converged:
         yield f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"

@@ -4,21 +4,26 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import compress
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation.consensus.em import Settings
-from jurygraph.aggregation.consensus.fitting import Preset, estimate, fit_patterns, settings_with
+from jurygraph.aggregation.consensus.fitting import Preset, fit_patterns, settings_with
 from jurygraph.aggregation.consensus.majority import Ties, vote
 from jurygraph.aggregation.consensus.result import (
     AgentScore,
+    Bounds,
     Consensus,
     Grouping,
+    IntervalKind,
     credit_values,
     grouped_by_agent,
     read_cells,
+    score_agents,
+    t_bounds,
 )
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
 from jurygraph.arrays import Bools, Floats, Ints
@@ -29,23 +34,30 @@ Argument = TypeVar("Argument")
 Result = TypeVar("Result")
 Report = Callable[[int], None]
 Interval = tuple[float, float]
+_Draw = tuple[Bools, Ints]
+"""The annotators to keep, [A], and how often each item counts, [N]."""
 Method = Literal["majority", "dawid-skene", "stableval"]
 METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 PUBLISHED_RESAMPLES = 10
 PUBLISHED_SEED = 42
+MOST_STEPS = 500
+"""Most steps for a resample of items and annotators. MT-Bench takes 234; one or two annotators may take 10,000, and
+there the model has no unique optimum to reach."""
+_COMPARED_DECIMALS = 12
 
 
 class Stability(NamedTuple):
-    """Stability of one method under subsets of annotators. The statistics may rank methods differently: report all.
+    """Stability of one method under resampling. The statistics may rank methods differently: report all.
 
     Attributes:
         tau_b: E[τ_b] between the ranking and that by all annotators (STABLEVAL, section 4); NaN if undefined for all
-            subsets.
-        rank_sd: standard deviation (ddof 1) of an agent's rank over the subsets, averaged over agents (Tables 9, 14,
+            resamples.
+        rank_sd: standard deviation (ddof 1) of an agent's rank over the resamples, averaged over agents (Tables 9, 14,
             26).
         rank_range: largest minus smallest rank, averaged over agents.
-        score_shift: mean |S_R'(a) - S_R(a)| over subsets and agents (Proposition 2).
-        subsets: number of subsets drawn.
+        score_shift: mean |S_R'(a) - S_R(a)| over resamples and agents (Proposition 2).
+        subsets: number of resamples.
+        ranks: P(rank = 1 … A) of each agent that any resample has. Agents with equal scores share their ranks.
     """
 
     tau_b: float
@@ -53,6 +65,7 @@ class Stability(NamedTuple):
     rank_range: float
     score_shift: float
     subsets: int
+    ranks: Mapping[Key, tuple[float, ...]]
 
 
 def ranking_stability(
@@ -64,6 +77,8 @@ def ranking_stability(
     subsets: int = 50,
     fraction: float = 0.7,
     seed: int = 42,
+    with_items: bool = False,
+    prompt: ArrayLike | None = None,
     preset: Preset = "converged",
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
@@ -74,11 +89,18 @@ def ranking_stability(
 ) -> Mapping[Method, Stability]:
     """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
+    On the same items, agents of equal quality look as if their order were stable. `with_items` also draws items, with
+    replacement: how much would change with other annotators and other items?
+
     Args:
         item, annotator, label, agent: row by row, as for `fit` and `agent_scores`.
         subsets: number of subsets, at least 2; drawn as in the published tables, by
             `RandomState(seed).choice(annotators in the order of appearance, int(fraction * R), replace=False)`.
         fraction: share of the annotators in a subset, in (0, 1].
+        seed: seed of the subsets, and of the items.
+        with_items: score each subset on a resample of the items.
+        prompt: the unit that is drawn in place of items, as for `agent_scores`. Items of several agents with the same
+            prompt are drawn together, so that agents are compared on the same prompts.
         preset, classes, values: as for `fit` and `agent_scores`.
         ties: tie rule of the majority vote.
         gold: as for `fit`.
@@ -89,34 +111,59 @@ def ranking_stability(
         PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
-    grouping = grouped_by_agent(votes, agent)
+    grouping = grouped_by_agent(votes, agent, prompt)
     credit, known = credit_values(votes, values), known_classes(votes, gold or {})
-    score = partial(_score_subset, votes, grouping, settings_with(preset), credit, ties, known)
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
-    whole = score(np.ones(len(votes.annotators), dtype=np.bool_))
-    # repeated subsets, common with few annotators, are scored only once
-    distinct = {subset.tobytes(): subset for subset in kept}
+    settings = settings_with(preset)
+    score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
+    all_items = np.ones(len(votes.items), dtype=np.intp)
+    whole = score((np.ones(len(votes.annotators), dtype=np.bool_), all_items))
+    times = [all_items] * subsets
+    if with_items:
+        times = _draw_resamples(grouping.prompt, subsets, seed)
+        settings = settings._replace(max_iter=min(settings.max_iter, MOST_STEPS))
+        score = partial(_score_draw, votes, grouping, settings, credit, ties, known)
+    scores = _score_draws(score, list(zip(kept, times, strict=True)), jobs, report)
+    return {method: _stability(grouping.agents, scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+
+
+def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs: int, report: Report | None) -> Floats:
+    """Return the scores of all draws, [S,M,A']; repeated ones, common with few annotators, are scored only once."""
+    keys = [(kept.tobytes(), times.tobytes()) for kept, times in draws]
+    distinct = dict(zip(keys, draws, strict=True))
     score_of = dict(zip(distinct, run_each(score, list(distinct.values()), jobs, report), strict=True))
-    if report is not None and len(kept) > len(distinct):
-        report(len(kept) - len(distinct))
-    scores = np.array([score_of[subset.tobytes()] for subset in kept])
-    return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+    if report is not None and len(keys) > len(distinct):
+        report(len(keys) - len(distinct))
+    return np.array([score_of[key] for key in keys])
 
 
-def _score_subset(
-    votes: Votes, grouping: Grouping, settings: Settings, values: Floats, ties: Ties, known: Ints, kept: Bools
+def _score_draw(
+    votes: Votes,
+    grouping: Grouping,
+    settings: Settings,
+    values: Floats,
+    ties: Ties,
+    known: Ints,
+    draw: _Draw,
 ) -> Floats:
-    """Return scores [M,A'] by method and agent from the annotators `kept` [A]; NaN for an agent without an item."""
+    """Return scores [M,A'] by method and agent; NaN for an agent without an item."""
+    kept, times = draw
     subset = votes.select_annotators(kept)
     index_of = {item: index for index, item in enumerate(votes.items)}
     items = [index_of[item] for item in subset.items]
-    agent, known, agents = grouping.agent[items], known[items], len(grouping.agents)
-    fitted = estimate(subset, settings, known)
-    results = [vote(subset, ties, known), fitted.hard_labels(), fitted]
-    size = np.bincount(agent, minlength=agents)
-    sums = [np.bincount(agent, weights=result.posterior @ values, minlength=agents) for result in results]
+    agent, known, times, agents = grouping.agent[items], known[items], times[items], len(grouping.agents)
+    if not times.any():  # none of the annotators labelled an item that was drawn
+        return np.full((len(METHODS), agents), np.nan)
+    rows = patterns(subset, known + 1)
+    rows = rows.with_weights(np.bincount(rows.pattern_of_item, weights=times).astype(np.float64))
+    fitted = fit_patterns(subset, rows, settings, known, None)
+    posterior = fitted.posterior.T[rows.pattern_of_item]  # items of no pattern count 0 times
+    hard = np.eye(len(votes.classes))[posterior.argmax(axis=1)]
+    size = np.bincount(agent, weights=times, minlength=agents)
+    results = vote(subset, ties, known).posterior, hard, posterior
+    sums = [np.bincount(agent, weights=times * (result @ values), minlength=agents) for result in results]
     return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
 
 
@@ -138,8 +185,8 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
     return list(kept)
 
 
-def _stability(scores: Floats, whole: Floats) -> Stability:
-    """Return the statistics of scores [S,A] of subsets and [A] of all; an agent counts in the subsets with a score."""
+def _stability(agents: Sequence[Key], scores: Floats, whole: Floats) -> Stability:
+    """Return the statistics of scores [S,A] of resamples and [A] of all; an agent counts in those with a score."""
     ranks = np.array([_ranks(row) for row in scores])
     is_ranked = np.isfinite(ranks)
     rank_count = is_ranked.sum(axis=0)
@@ -157,7 +204,22 @@ def _stability(scores: Floats, whole: Floats) -> Stability:
         rank_range=float(spread.mean()) if len(spread) else float("nan"),
         score_shift=float(shift.mean()) if len(shift) else float("nan"),
         subsets=len(scores),
+        ranks=dict(compress(zip(agents, _rank_probabilities(scores), strict=True), has_rank)),
     )
+
+
+def _rank_probabilities(scores: Floats) -> list[tuple[float, ...]]:
+    """Return P(rank = 1 … A) of each agent from scores [S,A], over the resamples in which it has one; else zeros."""
+    agents = scores.shape[1]
+    shares = np.zeros((agents, agents))
+    for row in scores:
+        present = np.flatnonzero(np.isfinite(row))
+        own = row[present].round(_COMPARED_DECIMALS)  # ties can differ in their last bits
+        above, equal = (own > own[:, None]).sum(axis=1), (own == own[:, None]).sum(axis=1)
+        for agent, first, tied in zip(present, above, equal, strict=True):
+            shares[agent, first : first + tied] += 1.0 / tied
+    counts = np.isfinite(scores).sum(axis=0)[:, None]
+    return list(map(tuple, (shares / np.maximum(1, counts)).tolist()))
 
 
 def _ranks(scores: Floats) -> Floats:
@@ -193,22 +255,25 @@ def refit_intervals(
     resamples: int = 200,
     seed: int = 0,
     prompt: ArrayLike | None = None,
+    interval: IntervalKind = "t",
     as_published: bool = False,
     jobs: int = 1,
     report: Report | None = None,
 ) -> Refits:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
-    `agent_scores` leaves that uncertainty out.
+    `agent_scores` leaves that uncertainty out. The intervals of annotators are percentiles of the resamples.
 
     Args:
         fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
         agent, values, prompt: as for `agent_scores`.
         resamples: number of resamples, at least 2.
         seed: seed of the resamples.
-        as_published: resample as the authors did: 10 resamples of `RandomState(42)`, each fitted from the usual start.
-            An item counts once however often it is drawn, so the samples are smaller, and the intervals are not centred
-            on the score.
+        interval: for agents: `t`, the interval of `agent_scores` with the variance that refitting adds to the score of
+            the same resamples; or `bootstrap`, percentiles, which are too narrow for few items.
+        as_published: resample as the authors did: 10 resamples of `RandomState(42)`, each fitted from the usual start,
+            and their percentiles. An item counts once however often it is drawn, so the samples are smaller, and the
+            intervals are not centred on the score.
         jobs: number of processes.
         report: called with 1 after each resample.
 
@@ -218,29 +283,55 @@ def refit_intervals(
     if resamples < 2:
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
     grouping = grouped_by_agent(fitted.votes, agent, prompt)
-    credit_by_class = credit_values(fitted.votes, values)
-    rows = patterns(fitted.votes, fitted.gold + 1)
-    start = None if as_published else fitted
-    work = partial(_refit, fitted, start, rows, grouping.agent, credit_by_class)
-    items, prompt_of_item = len(fitted.items), grouping.prompt
-    draws = _published_resamples(items) if as_published else _draw_resamples(prompt_of_item, resamples, seed)
-    samples = np.array(run_each(work, [times * fitted.votes.has_label for times in draws], jobs, report))
-    is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
+    worth = credit_values(fitted.votes, values)
+    credit, rows = fitted.posterior @ worth, patterns(fitted.votes, fitted.gold + 1)
+    work = partial(_refit, fitted, None if as_published else fitted, rows, grouping.agent, worth)
+    items, prompts = len(fitted.items), grouping.prompt
+    draws = _published_resamples(items) if as_published else _draw_resamples(prompts, resamples, seed)
+    draws = [times * fitted.votes.has_label for times in draws]
+    samples = np.array(run_each(work, draws, jobs, report))
+    ends = _percentile_ends(samples)
+    agents, annotators = len(grouping.agents), len(fitted.votes.annotators)
+    without = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
+    added = _added_variance(samples[:, :agents], without)
+
+    def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
+        if as_published or interval == "bootstrap":
+            return ends[index]
+        return t_bounds(worth, sums, sizes, float(added[index])) if np.isfinite(added[index]) else (None, None)
+
+    of_annotators = {
+        name: (ends[index], ends[index + annotators], ends[index + 2 * annotators])
+        for index, name in enumerate(fitted.votes.annotators, agents)
+    }
+    return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
+
+
+def _percentile_ends(samples: Floats) -> list[Interval]:
+    """Return the 95 % percentile interval of each column of samples [S,C]; NaN for a column without a number."""
+    is_sampled = np.isfinite(samples).any(axis=0)
     quantiles = np.full((2, samples.shape[1]), np.nan)
     quantiles[:, is_sampled] = np.nanquantile(samples[:, is_sampled], QUANTILES, axis=0)
-    ends = list(zip(*quantiles.tolist(), strict=True))
-    annotator_count = len(fitted.votes.annotators)
-    scores = fitted.agent_scores(agent, values, bootstrap=0)
-    agents = {
-        name: scores[name]._replace(low=low, high=high)
-        for name, (low, high) in zip(grouping.agents, ends, strict=False)
-        if name in scores
-    }
-    of_annotators = {
-        name: (ends[index], ends[index + annotator_count], ends[index + 2 * annotator_count])
-        for index, name in enumerate(fitted.votes.annotators, len(grouping.agents))
-    }
-    return Refits(agents, of_annotators)
+    return list(zip(*quantiles.tolist(), strict=True))
+
+
+def _added_variance(refitted: Floats, fixed: Floats) -> Floats:
+    """Return how much larger the variance of each agent's score is if resamples are refitted, [G], at least 0.
+
+    NaN for an agent in fewer than two resamples.
+    """
+    added = np.full(refitted.shape[1], np.nan)
+    for agent, columns in enumerate(zip(refitted.T, fixed.T, strict=True)):
+        again, same = (column[np.isfinite(column)] for column in columns)
+        if len(again) > 1:
+            added[agent] = max(0.0, float(again.var(ddof=1) - same.var(ddof=1)))
+    return added
+
+
+def _mean_credit(agent: Ints, credit: Floats, times: Ints) -> Floats:
+    """Return the mean credit of each agent's items [G], each item counted `times` [N]; NaN for none."""
+    size = np.bincount(agent, weights=times)
+    return np.where(size > 0, np.bincount(agent, weights=times * credit) / np.maximum(size, 1.0), np.nan)
 
 
 def _refit(
@@ -258,13 +349,12 @@ def _refit(
     rows = rows.with_weights(weight)
     fitted = fit_patterns(votes, rows, whole.settings, whole.gold, start)
     credit = values @ fitted.posterior
-    size = np.bincount(agent, weights=times)
-    sums = np.bincount(agent, weights=times * credit[rows.pattern_of_item])  # items of no pattern are drawn 0 times
+    scores = _mean_credit(agent, credit[rows.pattern_of_item], times)  # items of no pattern are drawn 0 times
     confusion = fitted.model.confusion.reshape(k, -1, k)
     labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
     quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
     quality[:, labels == 0] = np.nan
-    return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
+    return np.concatenate([scores, quality.ravel()])
 
 
 def _published_resamples(count: int) -> list[Ints]:

@@ -1,8 +1,8 @@
 """The result of a consensus: credit of items, scores of agents, error rates of annotators."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,6 +12,10 @@ from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encod
 from jurygraph.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
 from jurygraph.inference.bootstrap import mean_interval
+from jurygraph.inference.bounded import bounded_interval
+
+IntervalKind = Literal["t", "bootstrap"]
+Bounds = tuple[float, float] | tuple[None, None]
 
 HIGH = 0.3
 """Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
@@ -83,40 +87,39 @@ class Credited:
         bootstrap: int = 1000,
         seed: int = 0,
         prompt: ArrayLike | None = None,
+        interval: IntervalKind = "t",
     ) -> dict[Key, AgentScore]:
         """Return S(a), the mean credit of an agent's items, with a 95 % interval, by agent in the order of appearance.
 
         Items without a label do not count, and an agent with no other items is left out.
 
         The interval is of the mean expected credit over the population from which the items (or the prompts, if passed)
-        are drawn (Algorithm 1, lines 18-21): percentiles of `bootstrap` resamples with replacement. It does not include
-        the uncertainty of the confusions; `refit_intervals` does.
+        are drawn. It does not include the uncertainty of the confusions; `refit_intervals` does.
 
         Args:
             agent: the agent that produced the item, row by row as in `item`.
             values: v [K], by default c/(K-1).
-            bootstrap: number of resamples; 0 gives no interval.
+            bootstrap: number of resamples for `interval="bootstrap"`; 0 gives no interval of either kind.
             seed: seed of the resamples.
-            prompt: the unit that is resampled in place of items, row by row: all items of one prompt are drawn
-                together.
+            prompt: the unit that is drawn in place of items, row by row: all items of one prompt belong together.
+            interval: `t`, by `bounded_interval`, also for few items; or `bootstrap`, percentiles of resamples with
+                replacement (Algorithm 1, lines 18-21), which for five items contains their target in some 55 %.
 
         Raises:
-            PlanError: an item with two agents or two prompts, or columns that do not fit.
+            PlanError: an item with two agents or two prompts, or columns or arguments that do not fit.
         """
         if bootstrap < 0 or bootstrap == 1:
             raise PlanError(f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed")
-        credit, grouping = self.credit(values), grouped_by_agent(self.votes, agent, prompt)
-        labelled = np.flatnonzero(self.votes.has_label)
-        order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
-        ends = np.cumsum(np.bincount(grouping.agent[labelled], minlength=len(grouping.agents)))
-        scores = {}
-        for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, ends[:-1]), strict=True)):
-            if len(items):
-                _, unit, size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
-                sums = np.bincount(unit, credit[items]).astype(np.float64)
-                low, high = mean_interval(sums, size, bootstrap, (seed, index))
-                scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
-        return scores
+        if interval not in ("t", "bootstrap"):
+            raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
+        worth, grouping = credit_values(self.votes, values), grouped_by_agent(self.votes, agent, prompt)
+
+        def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
+            if interval == "t" and bootstrap:
+                return t_bounds(worth, sums, sizes)
+            return mean_interval(sums, sizes, bootstrap, (seed, index))
+
+        return score_agents(self, self.posterior @ worth, grouping, bounds)
 
 
 @dataclass(frozen=True)
@@ -202,6 +205,33 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> Floats:
 def read_cells(matrix: Floats) -> tuple[Floats, Floats, Floats]:
     """Return what accuracy, leniency and strictness average, [A,K] each: diagonal, last and first column of [A,K,K]."""
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
+
+
+def score_agents(
+    credited: Credited, credit: Floats, grouping: "Grouping", bounds: Callable[[int, Floats, Ints], Bounds]
+) -> dict[Key, AgentScore]:
+    """Return the scores of the agents by the `credit` of items [N]; agents without a labelled item are left out.
+
+    `bounds` gets the agent's code, and the sum of credit and the number of items of each of its prompts.
+    """
+    labelled = np.flatnonzero(credited.votes.has_label)
+    order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
+    ends = np.cumsum(np.bincount(grouping.agent[labelled], minlength=len(grouping.agents)))
+    scores = {}
+    for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, ends[:-1]), strict=True)):
+        if len(items):
+            _, unit, size = np.unique(grouping.prompt[items], return_inverse=True, return_counts=True)
+            low, high = bounds(index, np.bincount(unit, credit[items]).astype(np.float64), size)
+            scores[name] = AgentScore(float(credit[items].mean()), low, high, len(items))
+    return scores
+
+
+def t_bounds(values: Floats, sums: Floats, sizes: Ints, more_variance: float = 0.0) -> Bounds:
+    """Return the interval of an agent's mean credit from its prompts; `values` [K] bound the credit of an item."""
+    estimate = bounded_interval(sums, sizes, float(values.min()), float(values.max()), more_variance)
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return None, None
+    return estimate.low, estimate.high
 
 
 class Grouping(NamedTuple):

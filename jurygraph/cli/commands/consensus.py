@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from jurygraph.aggregation.consensus.resampling import METHODS
+from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.cli.options import AsJson, PlotFile, option
 from jurygraph.cli.output_files import refuse_picture, refuse_unwritable, write_output, write_output_with
 from jurygraph.cli.render.progress import progress
@@ -25,6 +25,7 @@ from jurygraph.studies.consensus import (
     fit_consensus,
     report,
 )
+from jurygraph.studies.consensus.study import MethodStability
 from jurygraph.studies.consensus.votes import format_label
 from jurygraph.studies.plots import draw_consensus
 
@@ -34,7 +35,15 @@ _METHOD_NAMES = {
     "dawid-skene": "Dawid–Skene (hard)",
     "stableval": "posterior expected credit",
 }
-_INTERVAL_SOURCES = {"items": "resampled items", "prompts": "resampled prompts", "refits": "refitted resamples"}
+_INTERVAL_SOURCES = {
+    "items": "t over items",
+    "prompts": "t over prompts",
+    "refits": "t, with refits",
+    "resampled-items": "resampled items",
+    "resampled-prompts": "resampled prompts",
+    "published-refits": "the paper's 10 refits",
+}
+_ANNOTATOR_INTERVAL_SOURCES = {"refits": "refits", "posterior": "classes taken as known"}
 
 
 Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
@@ -43,9 +52,13 @@ Preset = Annotated[
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
 ]
 _METHOD_DEFAULT = "stableval; majority if the panel is too small"
-Method = Annotated[
+MethodOption = Annotated[
     Literal["stableval", "dawid-skene", "majority"] | None,
     option(None, "Method for scores of agents and items.", show_default=_METHOD_DEFAULT),
+]
+Refit = Annotated[
+    int | None,
+    option("N", "Resamples to refit for intervals; 0: none.", show_default="200 if that takes seconds", min=0),
 ]
 Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
 Seed = Annotated[
@@ -74,10 +87,10 @@ def consensus(
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
     gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
     preset: Preset = None,
-    method: Method = None,
+    method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
-    bootstrap: Annotated[int, _draws("Resamples for intervals of agents; 0: none.")] = 1000,
-    refit: Annotated[int, _draws("Resamples to refit for intervals; 0: none.")] = 0,
+    bootstrap: Annotated[int, _draws("Resamples for intervals of agents by preset paper; 0: no intervals.")] = 1000,
+    refit: Refit = None,
     subsets: Annotated[int, _draws("Subsets of annotators for stability; 0: none.")] = 50,
     fraction: Fraction = 0.7,
     seed: Seed = None,
@@ -114,10 +127,10 @@ def consensus(
         jobs=jobs or os.cpu_count() or 1,
     )
     fitted = fit_consensus(ballots, settings)
-    with progress("stability", fitted.settings.subsets, "subsets") as advance:
-        stability = fitted.stability(advance)
-    with progress("refitting", fitted.settings.refit, "resamples") as advance:
-        findings = report(fitted, stability, fitted.refits(advance))
+    with progress("stability", 2 * fitted.settings.subsets, "subsets") as advance:
+        stability, with_items = fitted.stability(advance), fitted.stability(advance, with_items=True)
+    with progress("refitting", fitted.refit_count, "resamples") as advance:
+        findings = report(fitted, stability, fitted.refits(advance), with_items)
     print_report(json, findings, _report_lines(findings, compare))
     _print_warnings(fitted)
     _write_files(fitted, findings, artifact, plot)
@@ -138,6 +151,9 @@ def _print_warnings(fitted: FittedConsensus) -> None:
         print_message("no row has an agent: no scores of agents and no stability")
     elif fitted.no_stability_reason is not None:
         print_message(f"stability was not measured: {fitted.no_stability_reason}")
+    if fitted.no_refits_reason is not None:
+        problem = "annotators' intervals take the items' classes as known, and are too narrow"
+        print_message(f"{problem}: {fitted.no_refits_reason}")
 
 
 def _read_ballots(
@@ -186,14 +202,9 @@ def _report_lines(report: ConsensusReport, with_comparison: bool) -> Iterator[st
     yield from _item_table(report)
     if with_comparison:
         yield from _findings_table(report)
-    if report.stability is not None:
-        rows = [
-            [_METHOD_NAMES[method], one.tau_b, one.rank_sd, one.rank_range, one.score_shift]
-            for method, one in report.stability.items()
-        ]
-        subsets = next(iter(report.stability.values())).subsets
-        header = [f"stability ({subsets} subsets)", "mean τ_b", "mean rank sd", "mean rank range", "mean score shift"]
-        yield from table_section(header, rows, digits=_DIGITS)
+    yield from _stability_table("stability ({} subsets)", report.stability)
+    yield from _stability_table("with items drawn too ({} subsets)", report.stability_with_items)
+    yield from _rank_table(report)
     yield from _agreement_table(report)
 
 
@@ -242,7 +253,8 @@ def _annotator_table(report: ConsensusReport) -> Iterator[str]:
         [name, one.accuracy, _format_interval(one.accuracy_interval), one.leniency, one.strictness, one.labels]
         for name, one in ranked
     ]
-    header = ["annotator", "accuracy", "95 %", "leniency", "strictness", "labels"]
+    source = f"95 % ({_ANNOTATOR_INTERVAL_SOURCES[report.annotator_intervals]})"
+    header = ["annotator", "accuracy", source, "leniency", "strictness", "labels"]
     return table_section(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
@@ -255,6 +267,28 @@ def _item_table(report: ConsensusReport) -> Iterator[str]:
         rows.append([name, one.ambiguity, likeliest, " or ".join(labels)])
     yield from table_section(["most ambiguous items", "ambiguity", "posterior", "class"], rows, digits=_DIGITS)
     yield from omission_line(len(ranked), _MAX_ROWS)
+
+
+def _stability_table(title: str, stability: Mapping[Method, MethodStability] | None) -> Iterator[str]:
+    if stability is not None:
+        rows = [
+            [_METHOD_NAMES[method], one.tau_b, one.rank_sd, one.rank_range, one.score_shift]
+            for method, one in stability.items()
+        ]
+        subsets = next(iter(stability.values())).subsets
+        header = [title.format(subsets), "mean τ_b", "mean rank sd", "mean rank range", "mean score shift"]
+        yield from table_section(header, rows, digits=_DIGITS)
+
+
+def _rank_table(report: ConsensusReport) -> Iterator[str]:
+    """Return the lines of P(rank) of the first agents, for the first ranks."""
+    ranked = sorted(
+        (report.rank_probabilities or {}).items(), key=lambda item: (-report.agents[item[0]].score, item[0])
+    )
+    ranks = min(_MAX_ROWS, len(report.agents))
+    rows = [[name, *(f"{share:.2f}" for share in shares[:ranks])] for name, shares in ranked]
+    header = ["P(rank), items drawn too", *map(str, range(1, ranks + 1))]
+    return table_section(header, rows, most=_MAX_ROWS)
 
 
 def _agreement_table(report: ConsensusReport) -> Iterator[str]:

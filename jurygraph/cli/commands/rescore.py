@@ -109,7 +109,7 @@ def _learned_json(result: LearnedPanel) -> dict[str, Any]:
 
 def _learned_tables(learned: Mapping[str, LearnedPanel]) -> Iterator[str]:
     """Return a table of the judges of each component whose confusions were learned."""
-    head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
+    head = ["judge", "accuracy (95 %, classes taken as known)", "leniency", "strictness", "verdicts"]
     for component, result in learned.items():
         if result.confusions is not None:
             yield ""

@@ -22,9 +22,14 @@ from jurygraph.studies.consensus.votes import VoteColumns, format_label
 MAX_CREDIT = 1e9
 """Maximum credit: beyond it, squares of sums exceed the precision of floats."""
 
+DEFAULT_REFITS = 200
+AFFORDABLE_WORK = 5_000_000
+"""Labels × steps of the fit up to which the default refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
+
 Report = Callable[[int], None]
 
 Preset = Literal["converged", "paper"]
+IntervalSource = Literal["items", "prompts", "refits", "resampled-items", "resampled-prompts", "published-refits"]
 
 
 def _finite_or_none(value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
@@ -127,9 +132,14 @@ class ConsensusReport(FrozenModel):
     """A consensus. `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and
     `converged` belong to the fitted model, whatever the method.
 
-    `intervals` names the source of the agents' intervals: resampled items, resampled prompts, or refits.
-    `decided_by_one` are the items whose majority depends on a single vote (Proposition 1). `stability` is None if it
-    was not measured.
+    `intervals` names the source of the agents' intervals: t over items or prompts, without or with the variance of
+    refits; by preset `paper`, percentiles of resamples or of the published refits. `annotator_intervals` come from
+    refits, or from the Dirichlet posterior of confusions with the items' posteriors taken as the truth.
+
+    `decided_by_one` are the items whose majority depends on a single vote (Proposition 1). `stability` is under subsets
+    of the annotators, as in the paper, and `stability_with_items` with the items of each subset drawn too;
+    `rank_probabilities` has P(rank = 1 … A) of each agent by `method` under the latter. All three are None if they were
+    not measured.
     """
 
     method: Method
@@ -140,10 +150,13 @@ class ConsensusReport(FrozenModel):
     counts: Counts
     agreement: Agreement
     agents: dict[Id, Agent]
-    intervals: Literal["items", "prompts", "refits"]
+    intervals: IntervalSource
     annotators: dict[Id, Annotator]
+    annotator_intervals: Literal["refits", "posterior"]
     items: dict[LongId, Item] = Field(min_length=1)
     stability: dict[Method, MethodStability] | None
+    stability_with_items: dict[Method, MethodStability] | None
+    rank_probabilities: dict[Id, tuple[Unit, ...]] | None
     comparison: dict[Id, AgentComparison]
     findings: KeyFindings
     decided_by_one: tuple[LongId, ...]
@@ -161,11 +174,12 @@ class Settings:
     Attributes:
         preset, method: if neither is set, `converged` and `stableval`, or the majority for a panel that is too small.
         values: credit of each class, [K]; None: evenly from 0 to 1.
-        bootstrap: number of resamples for the agents' intervals, 0 for none.
+        bootstrap: number of resamples for the agents' intervals by preset `paper`; by any preset, 0 for no intervals,
+            unless `refit` is set.
         refit: number of resamples that are fitted again, for intervals that include the uncertainty of the confusions;
-            0 for none.
-        subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators; 0
-            for none.
+            0 for none; None: 200 where that takes seconds and the model is identifiable, none by preset `paper`.
+        subsets, fraction: stability is measured with this number of subsets, each with this share of the annotators,
+            on all items and on as many resamples of them; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         jobs: number of processes.
     """
@@ -174,7 +188,7 @@ class Settings:
     method: Method | None = None
     values: Sequence[float] | None = None
     bootstrap: int = 1000
-    refit: int = 0
+    refit: int | None = None
     subsets: int = 50
     fraction: float = 0.7
     seed: int | None = None
@@ -218,8 +232,10 @@ class FittedConsensus:
         ballots = self.ballots
         if ballots.agent is None:
             return {}
-        seed = self.settings.seed or 0
-        scores = self.items_by_method(method).agent_scores(ballots.agent, self.values, bootstrap, seed, ballots.prompt)
+        kind: Literal["bootstrap", "t"] = "bootstrap" if self.settings.preset == "paper" else "t"
+        scores = self.items_by_method(method).agent_scores(
+            ballots.agent, self.values, bootstrap, self.settings.seed or 0, ballots.prompt, kind
+        )
         return {str(one): score for one, score in scores.items()}
 
     @property
@@ -236,10 +252,13 @@ class FittedConsensus:
             return f"a share of {self.settings.fraction:g} of {annotators} annotators is nobody"
         return None
 
-    def stability(self, report: Report = lambda subsets: None) -> Mapping[Method, Stability] | None:
+    def stability(
+        self, report: Report = lambda subsets: None, *, with_items: bool = False
+    ) -> Mapping[Method, Stability] | None:
         """Return the stability of each method under subsets of the annotators; None if it cannot be measured.
 
-        `report` is called with the number of finished subsets.
+        `with_items` also draws the prompts, or without groups the items that the files name, each with the answers of
+        all agents. `report` is called with the number of finished subsets.
         """
         ballots, settings = self.ballots, self.settings
         if self.no_stability_reason is not None or ballots.agent is None:
@@ -252,6 +271,8 @@ class FittedConsensus:
             subsets=settings.subsets,
             fraction=settings.fraction,
             seed=settings.seed if settings.seed is not None else PUBLISHED_SEED if settings.preset == "paper" else 0,
+            with_items=with_items,
+            prompt=ballots.prompt or ballots.file_item,
             preset=settings.fit_preset,
             classes=ballots.classes,
             values=self.values,
@@ -261,19 +282,36 @@ class FittedConsensus:
             report=report,
         )
 
+    @property
+    def no_refits_reason(self) -> str | None:
+        """Return the reason why nothing is fitted again; None if it is."""
+        votes, settings = self.model.votes, self.settings
+        if settings.refit is not None:
+            return None if settings.refit else "no refits were asked for"
+        if settings.preset == "paper":
+            return "preset paper refits with --refit 10 only"
+        if len(votes.item) * self.model.iterations > AFFORDABLE_WORK:
+            return f"{DEFAULT_REFITS} refits would take long; --refit N makes them"
+        return consensus.not_identifiable(votes)
+
+    @property
+    def refit_count(self) -> int:
+        """Return the number of refits: the one set, or the default."""
+        return 0 if self.no_refits_reason is not None else self.settings.refit or DEFAULT_REFITS
+
     def refits(self, report: Report = lambda resamples: None) -> Refits | None:
-        """Return intervals from refits; None if there are none in the settings, or the model does not score.
+        """Return intervals from refits of the model, whatever method scores; None if there is a reason for none.
 
         `report` is called with the number of finished resamples.
         """
         ballots, settings = self.ballots, self.settings
-        if settings.refit == 0 or self.method != "stableval":
+        if self.refit_count == 0:
             return None
         return consensus.refit_intervals(
             self.model,
             ballots.agent or ["everybody"] * len(ballots.item),
             values=self.values,
-            resamples=settings.refit,
+            resamples=self.refit_count,
             seed=settings.seed or 0,
             prompt=ballots.prompt,
             as_published=settings.preset == "paper",
@@ -295,8 +333,6 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     if small_panel is not None:
         remedy = "majority vote, its ties shared, stands in for agents and items; --preset or --method keeps the model"
         warnings.append(f"{small_panel}; {remedy}" if use_majority else small_panel)
-    if use_majority and settings.refit:
-        warnings.append("majority vote has nothing to refit: there are no intervals of refits")
     k = len(ballots.classes)
     values = tuple(settings.values) if settings.values is not None else tuple(index / (k - 1) for index in range(k))
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
@@ -313,21 +349,27 @@ def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
     for option, count in (("--bootstrap", settings.bootstrap), ("--refit", refit), ("--subsets", settings.subsets)):
         if count == 1:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
-    if refit and settings.method not in (None, "stableval"):
-        raise InputError(f"--refit: {settings.method} has nothing to refit; leave it out, or take stableval")
     if refit and settings.preset == "paper" and refit != PUBLISHED_RESAMPLES:
         problem = f"the published intervals are of {PUBLISHED_RESAMPLES} refits"
         raise InputError(f"--refit: {problem}; give {PUBLISHED_RESAMPLES}")
 
 
 def report(
-    reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
+    reached: FittedConsensus,
+    stability: Mapping[Method, Stability] | None = None,
+    refits: Refits | None = None,
+    stability_with_items: Mapping[Method, Stability] | None = None,
 ) -> ConsensusReport:
-    """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
+    """Return every figure of a consensus, including stability and `refits` if they were measured.
+
+    The intervals of agents are those of the refits if the model scores them.
+    """
     ballots, model, majority = reached.ballots, reached.model, reached.majority
     credited = reached.items_by_method(reached.method)
     comparison = _comparison(reached)
-    scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
+    wants_interval = reached.settings.bootstrap > 0 or reached.settings.refit is not None
+    is_refitted = refits is not None and wants_interval and reached.method == "stableval" and ballots.agent is not None
+    scores = refits.agents if refits and is_refitted else reached.scores(reached.method, reached.settings.bootstrap)
     items = zip(credited.items, credited.posterior.tolist(), credited.ambiguity().tolist(), strict=True)
     return ConsensusReport(
         method=reached.method,
@@ -337,11 +379,15 @@ def report(
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
         agreement=consensus.agreement(model.votes),
-        agents={name: Agent(**(refits.agents[name] if refits else one)._asdict()) for name, one in scores.items()},
-        intervals="refits" if refits else "items" if ballots.prompt is None else "prompts",
+        agents={str(name): Agent(**one._asdict()) for name, one in scores.items()},
+        intervals=_interval_source(reached, is_refitted),
         annotators=_annotators(reached, refits),
+        annotator_intervals="refits" if refits else "posterior",
         items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
-        stability=stability and {method: MethodStability(**one._asdict()) for method, one in stability.items()},
+        stability=_stability_by_method(stability),
+        stability_with_items=_stability_by_method(stability_with_items),
+        rank_probabilities=stability_with_items
+        and {str(name): shares for name, shares in stability_with_items[reached.method].ranks.items()},
         comparison=comparison,
         findings=_findings(model.ambiguity(), comparison.values()),
         decided_by_one=tuple(map(str, majority.items_with_margin_one())),
@@ -354,6 +400,25 @@ def report(
         iterations=model.iterations,
         warnings=reached.warnings,
     )
+
+
+def _stability_by_method(stability: Mapping[Method, Stability] | None) -> dict[Method, MethodStability] | None:
+    if stability is None:
+        return None
+    fields = MethodStability.model_fields
+    return {
+        method: MethodStability(**{name: one for name, one in figures._asdict().items() if name in fields})
+        for method, figures in stability.items()
+    }
+
+
+def _interval_source(reached: FittedConsensus, is_refitted: bool) -> IntervalSource:
+    is_published = reached.settings.preset == "paper"
+    if is_refitted:
+        return "published-refits" if is_published else "refits"
+    if reached.ballots.prompt is None:
+        return "resampled-items" if is_published else "items"
+    return "resampled-prompts" if is_published else "prompts"
 
 
 def _counts(reached: FittedConsensus) -> Counts:

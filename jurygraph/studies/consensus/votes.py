@@ -19,6 +19,7 @@ class VoteColumns:
 
     Attributes:
         item: the key of the labelled item, [rows]: the item, with "_" and the agent if there is one.
+        file_item: the item as the files name it, [rows]: the same for all agents that answered it.
         annotator: [rows].
         label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
@@ -27,6 +28,7 @@ class VoteColumns:
     """
 
     item: Sequence[str]
+    file_item: Sequence[str]
     annotator: Sequence[str]
     label: Sequence[Label | None]
     classes: tuple[Label, ...]
@@ -84,6 +86,7 @@ def collect_votes(
     item = [vote.key for _, _, vote in votes]
     return VoteColumns(
         item=item,
+        file_item=[vote.item for _, _, vote in votes],
         annotator=[vote.annotator for _, _, vote in votes],
         label=label,
         classes=scale,

@@ -1,5 +1,6 @@
 """Annotators left out and items drawn anew: how far rankings, scores and annotators move."""
 
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
+from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.resampling import _stability, tau_b
@@ -55,7 +57,7 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
     whole = np.array(
         data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=len(rows[0]), max_size=len(rows[0])))
     )
-    found = _stability(scores, whole)
+    found = _stability(range(len(whole)), scores, whole)
     ranks = np.array([rankdata(-one, nan_policy="omit") for one in scores])
     by_agent = [column[~np.isnan(column)] for column in ranks.T]
     assert found.tau_b == mean_of([tau_by_scipy(whole, one) for one in scores])
@@ -63,6 +65,11 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
     assert found.rank_range == mean_of([np.ptp(own) for own in by_agent if len(own)])
     assert found.score_shift == mean_of(list(np.abs(scores - whole).ravel()))
     assert found.subsets == len(rows)
+    for agent, shares in found.ranks.items():
+        own = ranks[:, agent][~np.isnan(ranks[:, agent])]
+        assert np.array(shares) @ np.arange(1, len(whole) + 1) == pytest.approx(own.mean())
+        assert sum(shares) == pytest.approx(1.0)
+    assert list(found.ranks) == [agent for agent, own in enumerate(by_agent) if len(own)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,7 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
     ],
 )
 def test_statistics_that_no_subset_defines_are_nan(scores: list[list[float]], figures: tuple[float, ...]) -> None:
-    np.testing.assert_allclose(_stability(np.array(scores), np.array([0.0, 1.0])), figures)
+    np.testing.assert_allclose(_stability("ab", np.array(scores), np.array([0.0, 1.0]))[:5], figures)
 
 
 @pytest.mark.parametrize(
@@ -122,6 +129,85 @@ def test_processes_change_nothing_and_report_each_subset() -> None:
     two = consensus.ranking_stability(item, annotator, label, agent, subsets=6, jobs=2, report=reports.append)
     assert one == two
     assert sum(reports) == 6
+
+
+class TestItemsDrawnToo:
+    def test_five_equal_agents_look_stable_on_the_same_items_and_not_on_others(self) -> None:
+        """Sixty prompts, ten annotators who are right nine times in ten, agents that are right six times in ten."""
+        subsets_only, with_items = [], []
+        for seed in range(4):
+            draw = np.random.default_rng(seed)
+            truth = draw.random(60 * 5) < 0.6
+            item, annotator = (one.ravel() for one in np.meshgrid(np.arange(300), np.arange(10), indexing="ij"))
+            label = np.where(draw.random(3000) < 0.9, truth[item], ~truth[item]).astype(int)
+            rows = item, annotator, label, item % 5
+            settings: dict[str, Any] = {"subsets": 20, "seed": seed, "classes": range(2)}
+            one = consensus.ranking_stability(*rows, **settings)["stableval"]
+            other = consensus.ranking_stability(*rows, **settings, with_items=True, prompt=item // 5)["stableval"]
+            subsets_only.append(one.tau_b)
+            with_items.append(other.tau_b)
+            assert other.rank_sd > 2 * one.rank_sd
+        assert np.mean(subsets_only) > 0.95
+        assert np.mean(with_items) < 0.65
+
+    def test_a_draw_scores_the_rows_of_its_annotators_with_copies_of_its_items(self) -> None:
+        item, annotator, label, agent = panel(items=24)
+        prompt = item // 4
+        rows = item, annotator, label, agent
+        settings: dict[str, Any] = {"subsets": 5, "seed": 11, "preset": "paper", "classes": range(3)}
+        found = consensus.ranking_stability(*rows, **settings, with_items=True, prompt=prompt)["stableval"]
+        subsets, prompts = np.random.RandomState(11), np.random.default_rng(11).integers(6, size=(5, 6))
+        scores = []
+        for drawn_prompts in prompts:
+            kept = np.isin(annotator, subsets.choice(6, 4, replace=False))
+            chosen = [np.flatnonzero(kept & (prompt == one)) for one in drawn_prompts]
+            copies = np.concatenate([item[one] + 100 * place for place, one in enumerate(chosen)])
+            own = np.concatenate(chosen)
+            again = consensus.fit(copies, annotator[own], label[own], "paper", classes=range(3))
+            by_agent = again.agent_scores(agent[own], bootstrap=0)
+            scores.append([by_agent[name].score if name in by_agent else np.nan for name in "abcd"])
+        whole = consensus.fit(item, annotator, label, "paper").agent_scores(agent, bootstrap=0)
+        expected = _stability("abcd", np.array(scores), np.array([whole[name].score for name in "abcd"]))
+        np.testing.assert_allclose(found[:5], expected[:5], atol=1e-6)
+        assert found.ranks == expected.ranks
+
+    def test_agents_are_compared_on_the_same_prompts(self) -> None:
+        """Two agents with the same labels are always equal, unless each has items of its own."""
+        item, annotator, label, _ = drawn(30, 4, 3, seed=1)
+        rows = np.append(item, item + 30), np.tile(annotator, 2), np.tile(label, 2), np.repeat(["a", "b"], len(item))
+        settings: dict[str, Any] = {"subsets": 8, "with_items": True, "preset": "paper"}
+        together = consensus.ranking_stability(*rows, **settings, prompt=rows[0] % 30)["majority"]
+        apart = consensus.ranking_stability(*rows, **settings)["majority"]
+        assert together.ranks == {"a": (0.5, 0.5), "b": (0.5, 0.5)}
+        assert together.rank_sd == 0.0 < apart.rank_sd
+
+    def test_a_draw_without_a_label_ranks_nobody(self) -> None:
+        """Only one annotator labelled anything; the subset of the other has no label."""
+        rows = [0, 1, 2, 3, 0], ["x", "x", "x", "x", "y"], [0, 1, 1, 0, None], ["a", "b", "a", "b", "a"]
+        found = consensus.ranking_stability(*rows, subsets=10, fraction=0.5, with_items=True, classes=range(2))
+        assert all(sum(shares) == pytest.approx(1.0) for shares in found["stableval"].ranks.values())
+
+    def test_processes_change_nothing(self) -> None:
+        rows = panel(items=24)
+        one, two = (
+            consensus.ranking_stability(*rows, subsets=4, preset="paper", with_items=True, jobs=jobs) for jobs in (1, 2)
+        )
+        assert one == two
+
+
+@given(st.integers(1, 5).flatmap(lambda agents: st.lists(score_rows(agents), min_size=1, max_size=5)))
+def test_equal_scores_share_their_ranks(rows: list[list[float]]) -> None:
+    scores = np.array(rows)
+    expected = np.zeros((scores.shape[1], scores.shape[1]))
+    for row in scores:
+        orders = [
+            order for order in permutations(np.flatnonzero(~np.isnan(row))) if (np.diff(row[list(order)]) <= 0).all()
+        ]
+        for order in orders:
+            expected[list(order), np.arange(len(order))] += 1.0 / len(orders)
+    found = _stability(range(scores.shape[1]), scores, np.arange(scores.shape[1], dtype=np.float64)).ranks
+    for agent, shares in found.items():
+        np.testing.assert_allclose(shares, expected[agent] / np.isfinite(scores[:, agent]).sum())
 
 
 def test_by_default_50_subsets_of_70_percent_are_drawn_with_seed_42_and_scored_once() -> None:
@@ -209,7 +295,7 @@ class TestRefits:
         """Two resamples: their percentiles lie between their two scores, which a fit of copied rows gives."""
         item, annotator, label, agent = panel(seed=4, items=24)
         fitted = consensus.fit(item, annotator, label, tol=1e-12)
-        found = consensus.refit_intervals(fitted, agent, resamples=2, seed=7)
+        found = consensus.refit_intervals(fitted, agent, resamples=2, seed=7, interval="bootstrap")
         draw = np.random.default_rng(7)
         scores = []
         for _ in range(2):
@@ -222,6 +308,26 @@ class TestRefits:
             low, high = np.percentile([each[name] for each in scores], [2.5, 97.5])
             assert one.low == pytest.approx(low, abs=1e-6)
             assert one.high == pytest.approx(high, abs=1e-6)
+
+    def test_an_agents_interval_has_the_variance_of_its_items_and_what_refitting_adds(self) -> None:
+        item, annotator, label, agent = panel(seed=2)
+        fitted = consensus.fit(item, annotator, label)
+        without, found = fitted.agent_scores(agent), consensus.refit_intervals(fitted, agent, resamples=50).agents
+        draw = np.random.default_rng(0)
+        samples = []
+        for picked in draw.integers(60, size=(50, 60)):
+            rows = np.concatenate([np.flatnonzero(item == one) for one in picked])
+            copies = np.repeat(np.arange(60), 6)
+            again = consensus.fit(copies, annotator[rows], label[rows], classes=range(3), start=fitted)
+            refitted = again.agent_scores(agent[rows], bootstrap=0)
+            same = [fitted.credit()[picked[picked % 4 == place]].mean() for place in range(4)]
+            samples.append([[refitted[name].score for name in "abcd"], same])
+        again_var, same_var = np.var(samples, axis=0, ddof=1)
+        t = student.ppf(0.975, 15 + 1)  # 15 items of an agent, and two imaginary ones
+        for place, name in enumerate("abcd"):
+            half, wide = ((one[name].high - one[name].low) / 2 for one in (without, found))
+            assert wide**2 == pytest.approx(half**2 + t**2 * max(0.0, again_var[place] - same_var[place]), rel=1e-3)
+            assert (found[name].high + found[name].low) == pytest.approx(without[name].high + without[name].low)
 
     def test_the_published_resamples_count_an_item_once_and_start_anew(self) -> None:
         item, annotator, label, agent = sparse_panel()
@@ -260,14 +366,16 @@ class TestRefits:
         reports: list[int] = []
         found = consensus.refit_intervals(fitted, agent, report=reports.append)
         assert reports == [1] * 200
-        defaults = {"resamples": 200, "seed": 0, "prompt": item, "as_published": False, "jobs": 1}
+        defaults = {"resamples": 200, "seed": 0, "prompt": item, "interval": "t", "as_published": False, "jobs": 1}
         assert consensus.refit_intervals(fitted, agent, **defaults) == found
 
     def test_items_of_one_prompt_are_drawn_together(self) -> None:
         """Of two prompts: both, or one of them twice."""
         item, annotator, label, _ = panel(items=8)
         fitted = consensus.fit(item, annotator, label, "paper")
-        found = consensus.refit_intervals(fitted, ["x"] * len(item), resamples=40, prompt=item % 2, as_published=False)
+        found = consensus.refit_intervals(
+            fitted, ["x"] * len(item), resamples=40, prompt=item % 2, interval="bootstrap"
+        )
         scores = []
         for one in ([0, 0], [0, 1], [1, 1]):
             rows = np.concatenate([np.flatnonzero(item % 2 == prompt) for prompt in one])
@@ -289,8 +397,9 @@ class TestRefits:
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))
-        found = consensus.refit_intervals(fitted, agent, resamples=3)
+        found = consensus.refit_intervals(fitted, agent, resamples=3, interval="bootstrap")
         assert all((one.low, one.high) == (0.0, 0.0) for one in found.agents.values())
+        assert consensus.refit_intervals(fitted, agent, resamples=3).agents == fitted.agent_scores(agent)
 
     def test_one_resample_is_refused(self) -> None:
         item, annotator, label, agent = panel()

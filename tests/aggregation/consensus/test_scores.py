@@ -1,6 +1,7 @@
 """Results from posteriors: credit, agent scores with intervals, annotators, new items."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -60,13 +61,48 @@ def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
         assert scores[name].low < scores[name].score < scores[name].high  # type: ignore[operator]
 
 
-def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
-    """Against the normal one, which it comes near for many items."""
+@pytest.mark.parametrize("interval", ["t", "bootstrap"])
+def test_both_intervals_of_many_items_come_near_the_normal_one(interval: Any) -> None:
     one, _ = fit_panel(900, seed=3)
-    score = one.agent_scores(["x"] * len(one.votes.item_of_row), bootstrap=4000)["x"]
+    score = one.agent_scores(["x"] * len(one.votes.item_of_row), bootstrap=4000, interval=interval)["x"]
     half = 1.96 * one.credit().std(ddof=1) / np.sqrt(len(one.items))
     assert score.low == pytest.approx(score.score - half, abs=0.1 * half)
     assert score.high == pytest.approx(score.score + half, abs=0.1 * half)
+
+
+def evaluate_many(agents: int, items: int, shares: tuple[float, ...], seed: int) -> tuple[consensus.MajorityVote, Any]:
+    """Return agents of one quality, with items of known classes, of which the population has `shares` [K]."""
+    truth = np.random.default_rng(seed).choice(len(shares), size=agents * items, p=shares)
+    item = np.arange(agents * items)
+    return consensus.majority_vote(item, item * 0, truth, classes=range(len(shares))), item % agents
+
+
+@pytest.mark.parametrize("items", [2, 5, 10, 30])
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.15, 0.85), (0.02, 0.98), (0.1, 0.3, 0.6), (0.03, 0.94, 0.03)])
+def test_intervals_of_few_items_cover_the_mean_and_have_a_width(items: int, shares: tuple[float, ...]) -> None:
+    one, agent = evaluate_many(600, items, shares, seed=26)
+    mean = np.linspace(0.0, 1.0, len(shares)) @ shares
+    bounds = np.array([score[1:3] for score in one.agent_scores(agent).values()], dtype=np.float64)
+    assert ((bounds[:, 0] <= mean) & (mean <= bounds[:, 1])).mean() >= 0.93
+    assert (bounds[:, 1] - bounds[:, 0]).min() > 0.05
+
+
+def test_percentiles_of_five_items_cover_55_percent_and_43_percent_of_them_have_no_width() -> None:
+    one, agent = evaluate_many(600, 5, (0.15, 0.85), seed=26)
+    scores = one.agent_scores(agent, interval="bootstrap").values()
+    bounds = np.array([score[1:3] for score in scores], dtype=np.float64)
+    assert ((bounds[:, 0] <= 0.85) & (bounds[:, 1] >= 0.85)).mean() == pytest.approx(0.55, abs=0.05)
+    assert (bounds[:, 0] == bounds[:, 1]).mean() == pytest.approx(0.43, abs=0.05)
+
+
+def test_the_ends_of_the_scale_are_the_credits_of_the_classes() -> None:
+    one, agent = fit_panel(15)
+    values = np.array([-3.0, 4.0, 1.0])
+    for name, score in one.agent_scores(agent, values).items():
+        other = one.agent_scores(agent, 10.0 * values + 7.0)[name]
+        assert other[:3] == pytest.approx(tuple(10.0 * end + 7.0 for end in score[:3]))  # type: ignore[operator]
+        assert score.low >= -3.0  # type: ignore[operator]
+        assert score.high <= 4.0  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("at_once", [2**22, 10, 1])
@@ -78,7 +114,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6
-    scores = one.agent_scores(agent, bootstrap=7, seed=3, prompt=prompt)
+    scores = one.agent_scores(agent, bootstrap=7, seed=3, prompt=prompt, interval="bootstrap")
     for place, name in enumerate("abc"):
         own = one.credit()[place::3].reshape(4, 2)  # four prompts of two items
         drawn_prompts = np.random.default_rng([3, place]).integers(4, size=(7, 4))
@@ -86,16 +122,18 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
         assert scores[name] == (pytest.approx(own.mean()), pytest.approx(low), pytest.approx(high), 8)
 
 
-def test_by_default_1000_resamples_of_items_are_drawn_with_seed_0() -> None:
+def test_by_default_intervals_are_by_t_and_a_bootstrap_has_1000_resamples_of_items_and_seed_0() -> None:
     one, agent = fit_panel()
-    message = one.agent_scores(agent, None, 1000, 0, np.repeat(np.arange(60), 4))
-    assert one.agent_scores(agent) == message
+    assert one.agent_scores(agent) == one.agent_scores(agent, None, 2, 5, np.repeat(np.arange(60), 4), "t")
+    items = one.agent_scores(agent, None, 1000, 0, np.repeat(np.arange(60), 4), "bootstrap")
+    assert one.agent_scores(agent, interval="bootstrap") == items
 
 
 def test_prompts_that_differ_in_size_weigh_by_their_items() -> None:
     one = consensus.fit([0, 1, 2], [0, 0, 0], [0, 1, 1], n_classes=2)
     credit = one.credit()
-    (score,) = one.agent_scores([0, 0, 0], bootstrap=50, prompt=["x", "y", "y"]).values()
+    prompt = ["x", "y", "y"]
+    (score,) = one.agent_scores([0, 0, 0], bootstrap=50, prompt=prompt, interval="bootstrap").values()
     drawn_prompts = np.random.default_rng([0, 0]).integers(2, size=(50, 2))
     totals, sizes = np.array([credit[0], credit[1] + credit[2]]), np.array([1, 2])
     means = totals[drawn_prompts].sum(axis=1) / sizes[drawn_prompts].sum(axis=1)
@@ -140,15 +178,22 @@ def test_one_resample_is_refused_for_agent_scores(resamples: int) -> None:
         one.agent_scores(agent, bootstrap=resamples)
 
 
+def test_an_unknown_kind_of_interval_is_refused() -> None:
+    one, agent = fit_panel()
+    with pytest.raises(PlanError, match=r"^interval is 'wald': t or bootstrap is needed"):
+        one.agent_scores(agent, interval="wald")  # type: ignore[arg-type]
+
+
 def test_two_resamples_are_enough() -> None:
     one, agent = fit_panel()
-    assert one.agent_scores(agent, bootstrap=2)["a"].low is not None
+    assert one.agent_scores(agent, bootstrap=2, interval="bootstrap")["a"].low is not None
 
 
 def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
     one, agent = fit_panel()
-    assert one.agent_scores(agent, seed=4) == one.agent_scores(agent, seed=4)
-    assert one.agent_scores(agent, seed=4)["a"] != one.agent_scores(agent, seed=5)["a"]
+    scores = [one.agent_scores(agent, seed=seed, interval="bootstrap") for seed in (4, 4, 5)]
+    assert scores[0] == scores[1]
+    assert scores[0]["a"] != scores[2]["a"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ ROWS = [
     {"item": item, "agent": agent, "annotator": annotator, "label": label}
     for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
 ]
-QUICK = ("--jobs", 1, "--subsets", 3, "--bootstrap", 20)
+QUICK = ("--jobs", 1, "--subsets", 3, "--bootstrap", 20, "--refit", 0)
 MODEL = (*QUICK, "--preset", "converged")
 
 
@@ -99,7 +99,12 @@ def test_json_has_the_documented_fields(plain_answer: dict[str, Any]) -> None:
     assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
     assert {"accuracy", "leniency", "strictness"} <= set(answer["annotators"]["ada"])
     assert set(answer["items"]["i0_large"]) == {"posterior", "ambiguity"}
-    assert set(answer["stability"]["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
+    for stability in (answer["stability"], answer["stability_with_items"]):
+        assert set(stability) == {"majority", "dawid-skene", "stableval"}
+        assert set(stability["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
+    assert set(answer["rank_probabilities"]) == {"small", "large"}
+    assert [sum(shares) for shares in answer["rank_probabilities"].values()] == pytest.approx([1.0, 1.0])
+    assert (answer["intervals"], answer["annotator_intervals"]) == ("items", "posterior")
     assert answer["counts"] == {
         "rows": 48,
         "repeated": 0,
@@ -159,6 +164,30 @@ def test_a_panel_that_is_too_small_gets_the_majority_with_a_message(votes: Path,
     assert "majority vote, its ties shared, stands in for agents and items" in answer["warnings"][-1]
     assert answer["warnings"][-1] in ended.err
     assert consensus_json(run, votes, *QUICK, "--method", "stableval")["method"] == "stableval"
+
+
+def test_the_sources_of_intervals_are_printed(votes: Path, run: Command) -> None:
+    for options, of_agents, of_annotators in (
+        (("--refit", 4), "t, with refits", "refits"),
+        (("--refit", 0), "t over items", "classes taken as known"),
+        (("--preset", "paper"), "resampled items", "classes taken as known"),
+        (("--preset", "paper", "--refit", 10), "the paper's 10 refits", "refits"),
+        (("--method", "majority", "--refit", 4), "t over items", "refits"),
+    ):
+        ended = run("consensus", votes, "--jobs", 1, "--subsets", 0, "--preset", "converged", *options)
+        assert f"95 % ({of_agents})" in ended.out
+        assert f"95 % ({of_annotators})" in ended.out
+        is_approximate = "annotators' intervals take the items' classes as known, and are too narrow: " in ended.err
+        assert is_approximate == (of_annotators != "refits")
+
+
+def test_probabilities_of_ranks_are_printed(votes: Path, run: Command) -> None:
+    lines = run("consensus", votes, *MODEL).out.splitlines()
+    assert next(line for line in lines if line.startswith("P(rank)")).split()[-2:] == ["1", "2"]
+    rows = table_rows(lines, "P(rank), items drawn too")
+    assert {row[0] for row in rows} == {"small", "large"}
+    assert all(float(row[1]) + float(row[2]) == pytest.approx(1.0, abs=0.011) for row in rows)
+    assert len(table_rows(lines, "with items drawn too (3 subsets)")) == 3
 
 
 def test_repeated_rows_and_abstentions_are_counted_and_reported(votes: Path, run: Command) -> None:
@@ -244,7 +273,7 @@ def test_an_impossible_plot_is_refused_first(votes: Path, run: Command, monkeypa
         (["votes.csv", "--values", "0,0.5,1"], "--values: gives 3 credits to 2 classes (0, 1); "),
         (["votes.csv", "--dimension", "tone"], "--dimension: no rating is of 'tone'; "),
         (["votes.csv", "--item", "idx"], "votes.csv, line 1: has no column 'idx'; "),
-        (["votes.csv", "--method", "majority", "--refit", "5"], "--refit: majority has nothing to refit; "),
+        (["votes.csv", "--preset", "paper", "--refit", "5"], "--refit: the published intervals are of 10 refits; "),
         (["votes.csv", "--plot", "a.bmp"], "a.bmp: pictures end in .svg, .png, .pdf; "),
         (["votes.csv", "--artifact", "no/where.json"], "no/where.json: its folder does not exist"),
         (["votes.csv", "--gold", "gold.csv"], "gold.csv, line 2, field item: nobody labelled item 'q'; "),

@@ -13,7 +13,7 @@ from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 def panel_report() -> ConsensusReport:
     agents = [f"the $ {name}" for name in AGENTS]
     one = fit_consensus(collect_votes([votes_file(*PANEL, agent=agents)]), Settings(preset="converged", subsets=3))
-    return report(one, one.stability())
+    return report(one, one.stability(), stability_with_items=one.stability(with_items=True))
 
 
 def draw_text(panel_report: ConsensusReport, folder: Path) -> str:
@@ -42,7 +42,15 @@ def test_the_plot_has_four_panels_with_names_of_agents_and_annotators(
     panel_report: ConsensusReport, tmp_path: Path
 ) -> None:
     drawn = draw_text(panel_report, tmp_path)
-    for text in ("(a) agents", "(b) annotators", "(c) ambiguity", "(d) mean τ_b", "mean rank sd", "3 subsets"):
+    for text in (
+        "(a) agents",
+        "(b) annotators",
+        "(c) ambiguity",
+        "(d) mean τ_b",
+        "mean rank sd",
+        "3 subsets",
+        "dark: with items drawn",
+    ):
         assert text in drawn
     for text in ("the $ small", "the $ large", "ada", "cy", "Dawid–Skene", "strictness", "leniency", "accuracy"):
         assert text in drawn

@@ -11,7 +11,15 @@ import pytest
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, Settings, collect_votes, fit_consensus, report
+from jurygraph.studies.consensus import (
+    ConsensusReport,
+    FittedConsensus,
+    Settings,
+    collect_votes,
+    fit_consensus,
+    report,
+    study,
+)
 from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 
 ROOT = Path(__file__).parents[3]
@@ -179,6 +187,66 @@ def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
         assert each.accuracy_interval == refits.annotators[name][0]
 
 
+def test_refits_are_of_annotators_alone_if_the_majority_scores() -> None:
+    found = fit_panel(Settings(refit=4), agent=AGENTS)
+    refits = found.refits()
+    assert refits is not None
+    result, plain = report(found, refits=refits), report(found)
+    assert (result.intervals, result.annotator_intervals) == ("items", "refits")
+    assert (plain.intervals, plain.annotator_intervals) == ("items", "posterior")
+    assert result.agents == plain.agents
+    assert result.annotators["ada"].accuracy_interval == refits.annotators["ada"][0]
+
+
+def test_without_a_bootstrap_agents_have_intervals_of_refits_on_request_only() -> None:
+    for refit, is_known in ((None, False), (4, True)):
+        found = fit_panel(Settings(preset="converged", bootstrap=0, refit=refit), agent=AGENTS)
+        refits = consensus.refit_intervals(found.model, AGENTS, resamples=4)
+        agents = report(found, refits=refits).agents.values()
+        assert {one.low is not None for one in agents} == {is_known}
+
+
+def test_by_default_200_resamples_are_refitted() -> None:
+    found = fit_panel(Settings())
+    reports: list[int] = []
+    assert found.refits(reports.append) is not None
+    assert (found.no_refits_reason, sum(reports)) == (None, 200)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rows", "why"),
+    [
+        (Settings(refit=0), PANEL, "no refits were asked for"),
+        (Settings(preset="paper"), PANEL, "preset paper refits with --refit 10 only"),
+        (
+            Settings(),
+            [row for row in PANEL if row[1] in ("ada", "bo")],
+            "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start",
+        ),
+    ],
+)
+def test_nothing_is_refitted_for_a_reason(settings: Settings, rows: list[tuple[str, str, Any]], why: str) -> None:
+    found = fit_consensus(collect_votes([votes_file(*rows)]), settings)
+    assert (found.no_refits_reason, found.refit_count, found.refits()) == (why, 0, None)
+
+
+def test_a_large_fit_is_refitted_only_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, requested = fit_panel(Settings()), fit_panel(Settings(refit=7))
+    monkeypatch.setattr(study, "AFFORDABLE_WORK", 48 * found.model.iterations - 1)
+    assert found.no_refits_reason == "200 refits would take long; --refit N makes them"
+    assert (found.refit_count, requested.refit_count) == (0, 7)
+
+
+def test_preset_paper_has_percentiles_as_in_algorithm_1() -> None:
+    found = fit_panel(Settings(preset="paper", seed=3), agent=AGENTS)
+    expected = found.model.agent_scores(AGENTS, bootstrap=1000, seed=3, interval="bootstrap")
+    result = report(found)
+    assert result.intervals == "resampled-items"
+    assert {name: (one.low, one.high) for name, one in result.agents.items()} == {
+        name: one[1:3] for name, one in expected.items()
+    }
+
+
 def test_refits_work_without_agents() -> None:
     found = fit_panel(Settings(preset="converged", refit=3))
     result = report(found, refits=found.refits())
@@ -189,6 +257,33 @@ def test_refits_work_without_agents() -> None:
 def test_intervals_resample_whole_groups() -> None:
     prompts = [f"p{int(item[1:]) // 6}" for item, _, _ in PANEL]
     assert report(fit_panel(Settings(), agent=AGENTS, group=prompts)).intervals == "prompts"
+
+
+# Stability
+
+
+def test_ranks_and_stability_with_items_are_those_of_the_method_that_scores() -> None:
+    found = fit_panel(Settings(subsets=6), agent=AGENTS)
+    with_items = found.stability(with_items=True)
+    assert with_items is not None
+    result = report(found, found.stability(), stability_with_items=with_items)
+    assert result.stability is not None
+    assert result.stability_with_items is not None
+    assert result.stability_with_items["stableval"].score_shift == with_items["stableval"].score_shift
+    assert result.stability_with_items["stableval"] != result.stability["stableval"]
+    assert result.rank_probabilities == with_items["majority"].ranks
+    assert report(found).rank_probabilities is None
+
+
+def test_agents_that_answered_the_same_items_are_compared_on_the_same_draws() -> None:
+    """Both agents have the same labels, so they are equal in every draw."""
+    votes = [*PANEL, *PANEL]
+    found = fit_consensus(
+        collect_votes([votes_file(*votes, agent=["x"] * len(PANEL) + ["y"] * len(PANEL))]), Settings(subsets=6)
+    )
+    with_items = found.stability(with_items=True)
+    assert with_items is not None
+    assert with_items["majority"].ranks == {"x": (0.5, 0.5), "y": (0.5, 0.5)}
 
 
 # What cannot be measured
@@ -240,7 +335,6 @@ def test_abstaining_annotators_and_unlabelled_items_are_counted() -> None:
     ("settings", "message"),
     [
         (Settings(values=(0.0, 0.5, 1.0)), r"--values: gives 3 credits to 2 classes \(0, 1\); give each one"),
-        (Settings(method="majority", refit=5), "--refit: majority has nothing to refit; "),
         (Settings(preset="paper", refit=5), "--refit: the published intervals are of 10 refits; give 10"),
         (Settings(preset="converged", refit=1), "--refit: one draw tells no spread; "),
         (Settings(subsets=1), "--subsets: one draw tells no spread; "),
@@ -249,9 +343,3 @@ def test_abstaining_annotators_and_unlabelled_items_are_counted() -> None:
 def test_settings_that_do_not_match_the_votes_are_refused(settings: Settings, message: str) -> None:
     with pytest.raises(InputError, match=message):
         fit_panel(settings, agent=AGENTS)
-
-
-def test_refits_are_omitted_with_a_warning_if_the_majority_replaces_the_model() -> None:
-    found = fit_panel(Settings(refit=5))
-    assert found.refits() is None
-    assert found.warnings[-1] == "majority vote has nothing to refit: there are no intervals of refits"

@@ -22,7 +22,7 @@ def gold_label(item: str, label: Any) -> Mapping[str, PlacedLabel]:
 
 def test_votes_of_all_files_are_combined() -> None:
     found = collect_votes([votes_file(*TWO), votes_file(("b", "x", 2.0), path="w.csv")])
-    assert found == VoteColumns(["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
+    assert found == VoteColumns(["a", "a", "b"], ["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
 
 
 def test_without_a_scale_the_classes_are_the_sorted_numbers() -> None:
