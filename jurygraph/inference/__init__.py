@@ -4,6 +4,7 @@
     shares        intervals of proportions, plain and over tasks (Wilson)
     sign_flips    paired tests that flip whole tasks, exact where that is feasible
     multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)
+    series        autocorrelation, and trends of autocorrelated series (Mann-Kendall, Hamed-Rao)
     equivalence   non-inferiority and equivalence (TOST), and the difference that a design can detect
     bootstrap     resamples of whole clusters
 

@@ -57,7 +57,7 @@ class LagOne:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self._last: Floats = np.full(shape, np.nan)
         self._means: Floats = np.zeros((2, *shape))
-        self._block, self._closed = (_Pairs(*np.zeros((2, *shape)), np.zeros((2, 2, *shape))) for _ in range(2))
+        self._block = self._closed = _Pairs(np.zeros(shape), np.zeros(shape), np.zeros((2, 2, *shape)))
         """The pairs of the present block, and of those closed since the last alarm."""
         self._past = np.zeros((3, *shape))
         """Of all closed blocks: pairs, blocks, and the sum of pairs × autocorrelation."""

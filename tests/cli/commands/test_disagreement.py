@@ -50,7 +50,7 @@ def run_with_steps(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Path, run: Command):
-    ended = run("study", "disagreement", "macrm", "--step-label", "step", "--resamples", 20)
+    ended = run("study", "disagreement", "macrm", "--step-label", "step")
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert " ".join(lines[0].split()) == "run responses mean D_pair τ (80th pct) conflicts conflict rate"
@@ -67,7 +67,7 @@ def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Pa
 
 
 def test_without_steps_there_is_no_series(run_with_steps: Path, run: Command):
-    ended = run("study", "disagreement", "macrm", "--resamples", 20)
+    ended = run("study", "disagreement", "macrm")
     assert ended.code == 0
     assert "over steps" not in ended.out
     assert all(line == line.rstrip() for line in ended.out.splitlines())
