@@ -25,7 +25,7 @@ from jurygraph.cli.render.text import (
 from jurygraph.errors import InputError
 from jurygraph.inference.series import MIN_STEPS
 from jurygraph.runs.run import Run
-from jurygraph.studies.disagreement import DisagreementReport, StepRule, Trend, read_samples
+from jurygraph.studies.disagreement import DisagreementReport, StepRule, read_samples
 from jurygraph.studies.disagreement import report as measure
 from jurygraph.studies.plots import draw_credit, draw_disagreement
 
@@ -97,21 +97,21 @@ def _print_disagreement_omissions(reports: Sequence[DisagreementReport]) -> None
         if split.tied_low:
             ties = f"{split.tied_high} High-div and {split.tied_low} Low-div responses tie at D_pair {split.cut:.4g}"
             print_message(f"{one.run}: {ties}; ties are split by id")
-        for trend in one.trends:
-            if trend.p is not None:
-                _print_trend_limits(one, trend)
+        _print_trend_limits(one)
     if len({one.components for one in reports}) > 1:
         print_message("the runs have different components; choose common ones with --components")
 
 
-def _print_trend_limits(report: DisagreementReport, trend: Trend) -> None:
-    """Say where autocorrelation makes a p-value too small, as simulated; docs/disagreement.md has the table."""
-    steps, rho, title = len(report.steps), trend.autocorrelation, _SERIES_TITLES[trend.name]
-    if rho is None and steps < MIN_STEPS:
-        print_message(f"{report.run}: {title}: p assumes independent steps; {MIN_STEPS} are needed to see if they are")
-    elif rho is not None and rho > _MAX_CORRECTED and steps < _MIN_CORRECTED:
-        limit = f"p is too small for {steps} steps with autocorrelation {rho:.2f}"
-        print_message(f"{report.run}: {title}: {limit}; about a tenth of such series have p < .05 by chance")
+def _print_trend_limits(report: DisagreementReport) -> None:
+    """Say where the p-value of a trend cannot be corrected for autocorrelation; docs/disagreement.md has figures."""
+    steps = len(report.steps)
+    if report.trends and steps < MIN_STEPS:
+        print_message(f"{report.run}: p assumes independent steps; {MIN_STEPS} steps are needed to see if they are")
+    for trend in report.trends:
+        if steps < _MIN_CORRECTED and (trend.autocorrelation or 0.0) > _MAX_CORRECTED:
+            title, rho = _SERIES_TITLES[trend.name], trend.autocorrelation
+            limit = f"p is too small for {steps} steps with an autocorrelation of {rho:.2f}"
+            print_message(f"{report.run}: {title}: {limit}; a tenth of such series have p < .05 by chance")
 
 
 def _disagreement_lines(reports: Sequence[DisagreementReport]) -> Iterator[str]:

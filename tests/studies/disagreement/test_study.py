@@ -117,7 +117,7 @@ class TestSplit:
         assert {(row.difference_low, row.difference_high) for row in rows} == {(None, None)}
 
     def test_the_interval_covers_the_true_difference(self) -> None:
-        """Eight tasks of ten responses, which share a level: a percentile bootstrap over tasks covers .89."""
+        """Eight tasks of ten responses, which share a level: a percentile bootstrap over tasks covers .90."""
         rng, covered = np.random.default_rng(3), 0
         groups = [f"t{place // 10}" for place in range(80)]
         for _ in range(300):
