@@ -34,7 +34,6 @@ Conditions = Annotated[
     list[str] | None, option("TEXT", "Conditions on the statistics; exit code 1 if one is missed.", "--gate")
 ]
 StepLabel = Annotated[str | None, option("L", "Group into steps by this label of the responses.")]
-Resamples = Annotated[int, typer.Option(min=1, metavar="N", help="Number of bootstrap resamples.")]
 PlotFile = Annotated[Path | None, option("F", "Write a plot: .svg, .png, .pdf (extra `plot`).", "--plot")]
 OutFile = Annotated[str | None, option("F", "File to write.", "-o", "--out", show_default="standard output")]
 OnlyStatus = Annotated[

@@ -5,6 +5,7 @@
     shares        intervals of proportions, plain and over tasks (Wilson)
     sign_flips    paired tests that flip whole tasks, exact where that is feasible
     multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)
+    series        autocorrelation, and trends of autocorrelated series (Mann-Kendall, Hamed-Rao)
     equivalence   non-inferiority and equivalence (TOST), and the difference that a design can detect
     agreement     Cohen's kappa of two annotators, plain and weighted, with its error and interval
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means

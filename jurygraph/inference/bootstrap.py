@@ -20,19 +20,6 @@ def draw_clusters(clusters: int, resamples: int, seed: int | Sequence[int]) -> I
         yield rng.integers(clusters, size=(min(batch, resamples - start), clusters))
 
 
-def resample_sums(columns: Floats, resamples: int, seed: int) -> Floats:
-    """Return the sums of each resample over the clusters that it draws, [resamples, K], from those of clusters [n, K].
-
-    For Σ a / Σ b of each resample, pass both as columns.
-    """
-    clusters, sums = len(columns), []
-    for drawn in draw_clusters(clusters, resamples, seed):
-        cells = drawn + np.arange(len(drawn))[:, None] * clusters
-        draws = np.bincount(cells.ravel(), minlength=cells.size).reshape(cells.shape)
-        sums.append(draws.astype(np.float64) @ columns)
-    return np.concatenate(sums)
-
-
 def mean_interval(
     sums: Floats, sizes: Ints, resamples: int, seed: int | Sequence[int]
 ) -> tuple[float, float] | tuple[None, None]:

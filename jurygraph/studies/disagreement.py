@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation import fusion
-from jurygraph.arrays import Bools, Floats, as_unit_interval
+from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.errors import InputError, PlanError
-from jurygraph.inference.bootstrap import QUANTILES, resample_sums
+from jurygraph.inference.clusters import jackknife_interval
+from jurygraph.inference.series import trend_test
 from jurygraph.runs.run import Run
 from jurygraph.schema import FrozenModel, Trace
 from jurygraph.schema.frozen_model import Count, Number, Unit
@@ -24,12 +25,15 @@ _ROUNDING = 1e-9
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
 _DECIMALS = 12
 _DECIMALS_OF_MEANS = 9
+_MAX_PARTS = 100
+"""Most parts that are left out one by one for the interval of a correlation; beyond, a part is several tasks."""
 
 
 class GroupDifference(FrozenModel):
     """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
 
-    The interval's ends are None for one task with one response, or if no resample has samples of both.
+    The interval's ends are None if the tasks cannot tell: with one task, if one task has all samples of a side, or if
+    fewer than six tasks all agree.
     """
 
     name: str
@@ -44,8 +48,7 @@ class Split(FrozenModel):
     """Samples by disagreement: the `high` samples with the greatest D_pair, and the rest.
 
     `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
-    value; the id decided between them. `empty` resamples of the intervals had samples of only one side, and were left
-    out. `rows` are the reward, then the components.
+    value; the id decided between them. `rows` are the reward, then the components.
     """
 
     high: Count
@@ -53,19 +56,24 @@ class Split(FrozenModel):
     cut: Unit
     tied_high: Count
     tied_low: Count
-    resamples: Count
-    empty: Count
-    seed: Count
     rows: tuple[GroupDifference, ...]
 
 
 class Correlation(FrozenModel):
-    """Two components over all samples; without coefficients if one is constant, and `why` gives that reason."""
+    """Two components over all samples, pooled, with 95 % intervals over tasks.
+
+    Without coefficients if one component is constant, and `why` gives that reason. Intervals are computed on Fisher's z
+    scale; the ends are None with one task, for ±1, or if a component is constant without one of the tasks.
+    """
 
     first: str
     second: str
     pearson: Number | None
+    pearson_low: Number | None = None
+    pearson_high: Number | None = None
     spearman: Number | None
+    spearman_low: Number | None = None
+    spearman_high: Number | None = None
     why: str | None = None
 
 
@@ -83,8 +91,9 @@ class Trend(FrozenModel):
     """Trend of a series over the steps.
 
     `slope` is the slope of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p`
-    its two-sided test (Mann-Kendall), None if the series is constant. `fluctuation` is the mean absolute change from
-    one step to the next.
+    its two-sided test (Mann-Kendall), None if the series is constant. `factor` is that by which
+    autocorrelation multiplies the test's variance, and `autocorrelation` that of a step with the next, without the
+    trend; None for fewer than 10 steps. `fluctuation` is the mean absolute change from one step to the next.
     """
 
     name: str
@@ -93,6 +102,8 @@ class Trend(FrozenModel):
     slope: Number
     kendall: Number | None
     p: Number | None
+    factor: Number | None
+    autocorrelation: Number | None
     fluctuation: Number
 
 
@@ -250,7 +261,7 @@ def _unit_component(trace: Trace, name: str) -> float:
     return min(1.0, max(0.0, value))
 
 
-def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, seed: int = 0) -> DisagreementReport:
+def report(samples: Samples, percentile: float = 80.0) -> DisagreementReport:
     """Measure the disagreement of one run's components (MACRM, section 4.5).
 
     - τ is the `percentile` of all D_pair of this run (NumPy's method `linear`), and a conflict is D_pair > τ. If many
@@ -264,7 +275,6 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
     Args:
         samples: as returned by `read_samples`.
         percentile: above 0 and below 100; the paper's is 80.
-        resamples, seed: of the bootstrap, at least 1 and 0.
     """
     if not 0.0 < percentile < 100.0:
         raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
@@ -283,7 +293,7 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
         disagreement=float(np.mean(exact)),
         conflicts=int(conflict.sum()),
         conflict_rate=float(np.mean(conflict)),
-        split=split(samples, disagreement, percentile, resamples, seed),
+        split=split(samples, disagreement, percentile),
         correlations=tuple(_correlations(samples)),
         steps=steps,
         trends=tuple(_trends(steps)),
@@ -292,18 +302,51 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
 
 
 def _correlations(samples: Samples) -> Iterator[Correlation]:
-    from scipy import stats
-
-    columns = dict(zip(samples.components, np.round(samples.values, _DECIMALS).T, strict=True))
-    for first, second in combinations(columns, 2):
-        constant = [name for name in (first, second) if np.ptp(columns[name]) == 0.0]
+    values = np.round(samples.values, _DECIMALS)
+    parts = _number_tasks(samples) % _MAX_PARTS
+    coefficients, names = _correlate(values), samples.components
+    left_out = range(int(parts.max()) + 1) if parts.any() else range(0)  # one task cannot be left out
+    without = np.array([_correlate(values[parts != part]) for part in left_out]).reshape(-1, *coefficients.shape)
+    for first, second in combinations(range(len(names)), 2):
+        constant = [names[place] for place in (first, second) if np.ptp(values[:, place]) == 0.0]
         if constant:
             why = f"{' and '.join(constant)} {'is' if len(constant) == 1 else 'are'} constant"
-            yield Correlation(first=first, second=second, pearson=None, spearman=None, why=why)
+            unknown: dict[str, None] = {"pearson": None, "spearman": None}
+            yield Correlation(first=names[first], second=names[second], why=why, **unknown)
             continue
-        tests = stats.pearsonr, stats.spearmanr
-        pearson, spearman = (round(float(test(columns[first], columns[second]).statistic), _DECIMALS) for test in tests)
-        yield Correlation(first=first, second=second, pearson=pearson, spearman=spearman)
+        found: dict[str, float | None] = {}
+        for kind, name in enumerate(("pearson", "spearman")):
+            r = float(coefficients[kind, first, second])
+            low, high = _fisher_interval(r, without[:, kind, first, second])
+            found |= {name: r, f"{name}_low": low, f"{name}_high": high}
+        yield Correlation(first=names[first], second=names[second], **found)
+
+
+def _number_tasks(samples: Samples) -> Ints:
+    """Return the task of each sample, numbered from 0, [R]."""
+    return np.unique(samples.groups, return_inverse=True)[1]
+
+
+def _correlate(values: Floats) -> Floats:
+    """Return Pearson's and Spearman's correlations of columns [R, m], [2, m, m]; NaN for a constant one."""
+    from scipy import stats
+
+    both = []
+    for columns in (values, np.asarray(stats.rankdata(values, axis=0))):
+        deviations = columns - columns.mean(axis=0)
+        norms = np.where(np.ptp(columns, axis=0) > 0.0, np.sqrt((deviations**2).sum(axis=0)), np.nan)
+        both.append(np.clip(np.round(deviations.T @ deviations / np.outer(norms, norms), _DECIMALS), -1.0, 1.0))
+    return np.stack(both)
+
+
+def _fisher_interval(r: float, without: Floats) -> tuple[float, float] | tuple[None, None]:
+    """Return the jackknife interval of a correlation from those without each part of the tasks, on Fisher's z scale."""
+    if not (np.abs([r, *without]) < 1.0).all():
+        return None, None
+    estimate = jackknife_interval(math.atanh(r), np.arctanh(without))
+    if estimate.low is None or estimate.high is None:
+        return None, None
+    return math.tanh(estimate.low), math.tanh(estimate.high)
 
 
 def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iterator[StepMeans]:
@@ -316,23 +359,22 @@ def _step_means(samples: Samples, disagreement: Floats, conflict: Bools) -> Iter
 
 
 def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
-    from scipy import stats
-
     if len(steps) < 2:
         return
     numbers = np.array([one.step for one in steps])
     centered = numbers - numbers.mean()
     for name in ("reward", "disagreement", "conflict_rate"):
         series = np.array([getattr(one, name) for one in steps])
-        ranked = series.round(_DECIMALS_OF_MEANS)
-        test = stats.kendalltau(numbers, ranked, variant="b") if np.ptp(ranked) else None
+        test = trend_test(numbers, series.round(_DECIMALS_OF_MEANS))
         yield Trend(
             name=name,
             first=float(series[0]),
             last=float(series[-1]),
             slope=float(centered @ series / (centered @ centered)),
-            kendall=None if test is None else round(float(test.statistic), _DECIMALS),
-            p=None if test is None else float(test.pvalue),
+            kendall=None if test is None else round(test.kendall, _DECIMALS),
+            p=None if test is None else test.p,
+            factor=None if test is None else test.factor,
+            autocorrelation=None if test is None else test.autocorrelation,
             fluctuation=float(np.mean(np.abs(np.diff(series)))),
         )
 
@@ -369,11 +411,11 @@ def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
     return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
 
 
-def split(samples: Samples, disagreement: Floats, percentile: float, resamples: int, seed: int) -> Split:
+def split(samples: Samples, disagreement: Floats, percentile: float) -> Split:
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
-    The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
-    samples, which are not independent; with one task only, samples are drawn. Each sample stays on its side.
+    The intervals are 95 % jackknife intervals of the difference over tasks, each left out with all its samples. Each
+    sample stays on its side.
     """
     size = len(disagreement)
     exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2
@@ -382,47 +424,35 @@ def split(samples: Samples, disagreement: Floats, percentile: float, resamples: 
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high_count]] = True
     cut = disagreement[order[high_count - 1]]
-    columns = np.column_stack([samples.rewards, samples.values])
-    differences = _resampled_differences(columns, chosen, samples.groups, resamples, seed)
-    no_ends: list[float | None] = [None] * columns.shape[1]
-    ends = np.quantile(differences, QUANTILES, axis=0).tolist() if len(differences) else [no_ends, no_ends]
-    names, means = ("reward", *samples.components), (columns[side].mean(axis=0) for side in (chosen, ~chosen))
+    tasks = _number_tasks(samples)
+    columns = {"reward": samples.rewards, **dict(zip(samples.components, samples.values.T, strict=True))}
     return Split(
         high=high_count,
         low=size - high_count,
         cut=float(cut),
         tied_high=int((chosen & (disagreement == cut)).sum()),
         tied_low=int((~chosen & (disagreement == cut)).sum()),
-        resamples=resamples,
-        empty=resamples - len(differences),
-        seed=seed,
-        rows=tuple(
-            GroupDifference(
-                name=name,
-                high=float(high),
-                low=float(low),
-                difference=float(high - low),
-                difference_low=difference_low,
-                difference_high=difference_high,
-            )
-            for name, high, low, difference_low, difference_high in zip(names, *means, *ends, strict=True)
-        ),
+        rows=tuple(_compare_sides(name, column, chosen, tasks) for name, column in columns.items()),
     )
 
 
-def _resampled_differences(columns: Floats, chosen: Bools, groups: Sequence[str], resamples: int, seed: int) -> Floats:
-    """Return the differences of means of columns [R, K], High-div minus Low-div, without resamples of one side only.
+def _compare_sides(name: str, column: Floats, chosen: Bools, tasks: Ints) -> GroupDifference:
+    """Compare the means of a column [R] of the samples `chosen` with that of the others."""
+    (high, high_without), (low, low_without) = (_means_without(column, side, tasks) for side in (chosen, ~chosen))
+    ends: tuple[float | None, float | None] = None, None
+    if high_without is not None and low_without is not None:
+        estimate = jackknife_interval(high - low, high_without - low_without)
+        ends = estimate.low, estimate.high
+    return GroupDifference(
+        name=name, high=high, low=low, difference=high - low, difference_low=ends[0], difference_high=ends[1]
+    )
 
-    A sample is drawn with its group, or by itself if there is only one group.
-    """
-    tasks, clusters = np.unique(groups, return_inverse=True)
-    if len(tasks) == 1:
-        clusters = np.arange(len(groups))
-    sums = [
-        np.bincount(clusters, column * side)
-        for side in (chosen, ~chosen)
-        for column in (*columns.T, np.ones(len(columns)))
-    ]
-    high, low = np.hsplit(resample_sums(np.column_stack(sums), resamples, seed), 2)
-    both = (high[:, -1] > 0.0) & (low[:, -1] > 0.0)
-    return np.asarray(high[both, :-1] / high[both, -1:] - low[both, :-1] / low[both, -1:])
+
+def _means_without(column: Floats, side: Bools, tasks: Ints) -> tuple[float, Floats | None]:
+    """Return the mean of one side's samples, and those without each task, [G]; None if a task has all of the side."""
+    counts, sums = np.bincount(tasks, side), np.bincount(tasks, column * side)
+    total = counts.sum()
+    mean = math.fsum(column[side]) / float(total)
+    if (counts == total).any():
+        return mean, None
+    return mean, mean + (counts * mean - sums) / (total - counts)

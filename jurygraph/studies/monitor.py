@@ -16,7 +16,7 @@ from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Count, Number
+from jurygraph.schema.frozen_model import Count, Flag, Number
 
 Group = list[ScoredResponse]
 Wait = Callable[[], None]
@@ -27,13 +27,17 @@ class WatchReport(FrozenModel):
     """The result of watching: all alerts in their order, and every series over the whole stream.
 
     `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs by
-    their reference value, and `jump`, that of a single step's normal score. Without a step there are none.
+    their reference value, and `jump`, that of a single step's normal score. Without a step there are none. `prewhiten`
+    is true if forecasts from the step before were tested; if not, each of the `warnings` names an autocorrelated
+    series, for which `arl` does not hold.
     """
 
     steps: Count
     arl: Number
     drift: dict[str, Number]
     jump: Number | None
+    prewhiten: Flag
+    warnings: tuple[str, ...]
     alerts: tuple[Alert, ...]
     series: tuple[SeriesSummary, ...]
 
@@ -84,6 +88,8 @@ class Watch:
             arl=analyzer.settings.arl,
             drift={} if limits is None else dict(zip(map(str, REFERENCES), limits.drift, strict=True)),
             jump=None if limits is None else limits.jump,
+            prewhiten=analyzer.settings.prewhiten,
+            warnings=analyzer.warnings,
             alerts=tuple(self.alerts),
             series=analyzer.summary(),
         )

@@ -29,7 +29,8 @@ class SeriesSummary(FrozenModel):
     """A series over the steps at which it had a value: count, mean, sd, extremes, the last value, and the trend.
 
     `trend` is the slope of a straight line through the values, per step; 0 for a single value. None if no step had a
-    value.
+    value. `autocorrelation` is that of each value with the one before (lag 1) on the scale of the tests; its standard
+    error is about 1 / √steps. None for a series that did not vary, or with few values.
     """
 
     series: str
@@ -40,6 +41,7 @@ class SeriesSummary(FrozenModel):
     most: Number | None
     last: Number | None
     trend: Number | None
+    autocorrelation: Number | None
 
 
 class Summary:
@@ -62,8 +64,8 @@ class Summary:
         self._least, self._most = np.fmin(self._least, values), np.fmax(self._most, values)
         self._last = np.where(has_value, values, self._last)
 
-    def rows(self, names: Sequence[str]) -> tuple[SeriesSummary, ...]:
-        """Return the table, one row per series."""
+    def rows(self, names: Sequence[str], autocorrelations: Floats) -> tuple[SeriesSummary, ...]:
+        """Return the table, one row per series; `autocorrelations` [S] are NaN where unknown."""
         (squares, _), (product, times) = self._products
         sd = np.sqrt(squares / np.maximum(self._n - 1.0, 1.0))
         trend = product / np.where(times > 0.0, times, 1.0)
@@ -73,13 +75,19 @@ class Summary:
             SeriesSummary(
                 series=name,
                 steps=int(n),
+                autocorrelation=None if np.isnan(rho) else float(rho),
                 **{key: float(value) if n else None for key, value in zip(keys, values, strict=True)},
             )
-            for name, n, values in zip(names, self._n, columns, strict=True)
+            for name, n, rho, values in zip(names, self._n, autocorrelations, columns, strict=True)
         )
 
 
 MIN_STEPS = detectors.LEARNING_SCORES + 1  # the first step at which anything is tested
+
+MIN_JUDGED_PAIRS = 50
+"""Number of steps from which a series can be called autocorrelated."""
+MAX_HARMLESS = 0.1
+"""The autocorrelation above which a series is called so, by the lower bound of 3 standard errors, 1 / √n each."""
 
 MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
@@ -90,13 +98,16 @@ class Settings(FrozenModel):
 
     `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9. `calibration` is the
     number of steps from which conflict and population are frozen. A rise of a component in `penalties` is bad.
-    `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist.
+    `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist. With
+    `prewhiten`, what is tested is how a step differs from its forecast from the step before, so that autocorrelated
+    series keep to `arl`.
     """
 
     arl: float = Field(default=10_000.0, gt=1.0, le=MAX_ARL, allow_inf_nan=False)
     calibration: int = Field(default=20, ge=2)
     penalties: frozenset[str] = frozenset({"repetition"})
     opposed: tuple[str, ...] = ("accuracy", "format", "steps")
+    prewhiten: bool = False
 
 
 class Analyzer:
@@ -108,6 +119,8 @@ class Analyzer:
         self.series: tuple[Series, ...] = ()
         self.values: Floats = np.empty(0)
         """The values of the last step, in the order of the series."""
+        self.warnings: tuple[str, ...] = ()
+        """One sentence for each series found autocorrelated, for which `arl` does not hold. Empty with `prewhiten`."""
         self._frame: Frame | None = None
         self._calibration: Calibration | None = None
 
@@ -128,11 +141,13 @@ class Analyzer:
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
-        self._recent.add(measure, raised.u, before)
+        # The diagnosis compares levels, and the normal scores of forecasts are about changes.
+        self._recent.add(measure, np.full_like(raised.u, np.nan) if self.settings.prewhiten else raised.u, before)
         alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]
         alerts += self._diagnosis.hacks(self.steps, alerts)
         self._detectors.restart(raised.has_alarm)
         self._recent.restart(raised.has_alarm)
+        self._warn_of_autocorrelation()
         if self._calibration is not None:
             self._frame = self._calibration.add(step)
             self._calibration = self._calibration if self._frame is None else None  # its rows are no longer needed
@@ -140,7 +155,9 @@ class Analyzer:
 
     def summary(self) -> tuple[SeriesSummary, ...]:
         """Return every series over the whole stream; empty before the first step."""
-        return self._summary.rows([series.name for series in self.series]) if self.series else ()
+        if not self.series:
+            return ()
+        return self._summary.rows([series.name for series in self.series], self._detectors.lag_one.estimate())
 
     @property
     def limits(self) -> Limits:
@@ -152,7 +169,8 @@ class Analyzer:
         self._opposed = opposed if len(opposed) > 1 else ()
         self.series = series_of(step, self._opposed, self.settings.penalties)
         self._places = {series.name: place for place, series in enumerate(self.series)}
-        self._detectors = Detectors((len(self.series),), self.limits)
+        self._detectors = Detectors((len(self.series),), self.limits, self.settings.prewhiten)
+        self._is_warned = np.zeros(len(self.series), dtype=np.bool_)
         self._summary = Summary(len(self.series))
         self._recent = Recent(len(self.series))
         self._diagnosis = Diagnosis(self._recent_mean)
@@ -181,12 +199,27 @@ class Analyzer:
             self._detectors.restart(leaving)
             self._recent.restart(leaving, forget_scale=True)
 
+    def _warn_of_autocorrelation(self) -> None:
+        """Warn of each series once, as soon as it is clearly autocorrelated."""
+        if self.settings.prewhiten:
+            return
+        lag_one = self._detectors.lag_one
+        pairs, rho = lag_one.pairs, lag_one.estimate()
+        is_clear = (pairs >= MIN_JUDGED_PAIRS) & (rho - 3.0 / np.sqrt(np.maximum(pairs, 1.0)) > MAX_HARMLESS)
+        for place in np.flatnonzero(is_clear & ~self._is_warned):
+            self.warnings += (
+                f"step {self.steps}: {self.series[place].description} depends on the step before (autocorrelation "
+                f"{rho[place]:.2f}), so false alarms are more frequent than one in {self.settings.arl:g} steps; use "
+                "--prewhiten (from Python: Settings.prewhiten)",
+            )
+        self._is_warned |= is_clear
+
     def _alert(self, place: int, raised: TestResults, measure: Measure) -> Alert:
         series, is_jump = self.series[place], bool(raised.jump[place].any())
         if is_jump:
             side: Direction = "up" if raised.jump[place, 0] else "down"
             since, size = self.steps, float(raised.size[place])
-            levels = float(raised.mean[place]), float(measure.score[place])
+            levels = float(raised.expected[place]), float(measure.score[place])
         else:
             side, since, levels, size = self._describe_drift(place, raised)
         before, after = (invert_scale(series.scale, level) for level in levels)

@@ -10,6 +10,11 @@ w = n₀ / √(n (n + 1)). The CUSUMs are weighted accordingly,
 which is the likelihood ratio of a shift of 2 k sd that began when C was last 0. For w = 1 this is the usual CUSUM, so
 the run length without a change is no shorter; learning while C is raised costs no more power than necessary. w is never
 below ½, so that a CUSUM that rose early comes down again.
+
+With pre-whitening, each score is compared with its forecast from the score before, m + ρ (z - m), instead of the mean
+m: the residuals of a lag-1 autoregression are independent. Their sd is that of the regression, with its degrees of
+freedom. The error of m adds 1 / n to their variance as without it: var(m) is about σ² / (n (1 - ρ)²), of which a
+forecast has (1 - ρ)².
 """
 
 from typing import Any, NamedTuple
@@ -18,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
+from jurygraph.agents.data_analyzer.autocorrelation import LagOne
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.arrays import Bools, Floats
 
@@ -72,14 +78,14 @@ _K = np.array(REFERENCES)[:, None]
 class TestResults(NamedTuple):
     """The test results of all series at one step: `drift` [..., S, K, 2] and `jump` [..., S, 2], up first.
 
-    `u` [..., S] are the normal scores; `mean` is the mean of earlier scores, `size` the distance from it in sd. NaN for
-    series that were not tested.
+    `u` [..., S] are the normal scores; `expected` is the mean of earlier scores, or the forecast; `size` the distance
+    from it in sd. NaN for series that were not tested.
     """
 
     drift: Bools
     jump: Bools
     u: Floats
-    mean: Floats
+    expected: Floats
     size: Floats
 
     @property
@@ -101,8 +107,11 @@ class Baseline(NamedTuple):
 
     def sd(self, floor: ArrayLike) -> Floats:
         """Return the sd, at least the change that one row can cause, now (`floor`) or on average."""
-        sample_sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
-        return np.asarray(np.maximum(np.maximum(sample_sd, self.floor), floor))
+        return self.at_least(np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0)), floor)
+
+    def at_least(self, sd: Floats, floor: ArrayLike) -> Floats:
+        """Return an sd, at least the change that one row can cause, now (`floor`) or on average."""
+        return np.asarray(np.maximum(np.maximum(sd, self.floor), floor))
 
     def learn(self, measure: Measure, has_score: Bools) -> "Baseline":
         """Return the baseline with one more score, for those series that have one."""
@@ -117,8 +126,9 @@ class Baseline(NamedTuple):
 class Detectors:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
-    def __init__(self, shape: tuple[int, ...], limits: Limits) -> None:
-        self._limits = limits
+    def __init__(self, shape: tuple[int, ...], limits: Limits, prewhiten: bool = False) -> None:
+        self._limits, self._prewhiten = limits, prewhiten
+        self.lag_one = LagOne(shape)
         self._drift = np.array(limits.drift)[:, None]
         self.baseline = Baseline(*np.zeros((4, *shape)))
         sides = (*shape, len(REFERENCES), 2)
@@ -132,21 +142,31 @@ class Detectors:
         """Test the scores [..., S] of a step against earlier ones, and learn them. NaN are skipped."""
         has_score = ~np.isnan(measure.score)
         tested = has_score & (self.baseline.n >= LEARNING_SCORES)
-        mean = np.where(tested, self.baseline.mean, np.nan)
-        deviation = measure.score - mean
-        size = deviation / self.baseline.sd(np.where(tested, measure.floor, 1.0))
-        u = self._normal_scores(size)
+        expected, sd, freedom = self._expectation()
+        expected = np.where(tested, expected, np.nan)
+        deviation = measure.score - expected
+        size = deviation / self.baseline.at_least(sd, np.where(tested, measure.floor, 1.0))
+        u = self._normal_scores(size, freedom)
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
         is_far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
         exceeds_error = np.abs(deviation) > self._limits.jump * measure.error
         self.baseline = self.baseline.learn(measure, has_score)
-        return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, mean, size)
+        self.lag_one.learn(measure.score, has_score)
+        return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, expected, size)
 
-    def _normal_scores(self, size: Floats) -> Floats:
-        """Return normal scores, within ±8, of differences in sd from the mean of earlier scores."""
-        n = np.maximum(self.baseline.n, 2.0)
-        t = size / np.sqrt(1.0 + 1.0 / n)
-        tail = special.ndtri(special.stdtr(n - 1.0, -np.abs(t)))
+    def _expectation(self) -> tuple[Floats, Floats, Floats]:
+        """Return the next scores as expected, their sd without a floor, and its degrees of freedom, each [..., S]."""
+        n, mean, squares, _ = self.baseline
+        if not self._prewhiten:
+            freedom = np.maximum(n - 1.0, 1.0)
+            return mean, np.sqrt(squares / freedom), freedom
+        last, slope, sd, freedom = self.lag_one.forecast()
+        return mean + slope * (last - mean), sd, freedom
+
+    def _normal_scores(self, size: Floats, freedom: Floats) -> Floats:
+        """Return normal scores, within ±8, of differences in sd from what was expected."""
+        t = size / np.sqrt(1.0 + 1.0 / np.maximum(self.baseline.n, 2.0))
+        tail = special.ndtri(special.stdtr(freedom, -np.abs(t)))
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
 
     def _update_cusums(self, step: int, u: Floats, tested: Bools) -> None:
@@ -165,6 +185,7 @@ class Detectors:
         """Reset some series [..., S]: their next scores form a new baseline."""
         self.baseline = Baseline(*(np.where(series, 0.0, statistic) for statistic in self.baseline))
         self.cusum = np.where(series[..., None, None], 0.0, self.cusum)
+        self.lag_one.restart(series)
 
 
 _WEIGHT = 0.25  # of the last step in the mean of recent scores

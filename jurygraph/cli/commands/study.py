@@ -10,7 +10,7 @@ import typer
 from jurygraph.cli.commands.study_preference import preference
 from jurygraph.cli.commands.study_reliability import reliability
 from jurygraph.cli.commands.study_simulate import simulate
-from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder, StepLabel, option
+from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
 from jurygraph.cli.output_files import refuse_picture, write_output_with
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import (
@@ -24,6 +24,7 @@ from jurygraph.cli.render.text import (
     table_section,
 )
 from jurygraph.errors import InputError
+from jurygraph.inference.series import MIN_STEPS
 from jurygraph.runs.run import Run
 from jurygraph.studies.disagreement import DisagreementReport, StepRule, read_samples
 from jurygraph.studies.disagreement import report as measure
@@ -42,6 +43,8 @@ study.command()(simulate)
 _MAX_STEPS, _MAX_LOSSES, _MAX_REASON = 30, 10, 120
 _MANY_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
+_MAX_CORRECTED, _MIN_CORRECTED = 0.5, 50
+"""Autocorrelations above the first are not fully corrected in trends of fewer steps than the second."""
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
 
 
@@ -56,8 +59,6 @@ def disagreement(
     percentile: Annotated[
         float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
     ] = 80.0,
-    resamples: Resamples = 1000,
-    seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap.")] = 0,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
@@ -84,7 +85,7 @@ def disagreement(
     for folder in runs:
         with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
             samples = read_samples(run, cut, names, advance)
-        reports.append(measure(samples, percentile, resamples, seed))
+        reports.append(measure(samples, percentile))
     content = {"runs": [one.model_dump(mode="json") for one in reports]}
     print_report(json, content, _disagreement_lines(reports))
     _print_disagreement_omissions(reports)
@@ -100,10 +101,21 @@ def _print_disagreement_omissions(reports: Sequence[DisagreementReport]) -> None
         if split.tied_low:
             ties = f"{split.tied_high} High-div and {split.tied_low} Low-div responses tie at D_pair {split.cut:.4g}"
             print_message(f"{one.run}: {ties}; ties are split by id")
-        if split.empty:
-            print_message(f"{one.run}: {split.empty} of {split.resamples} resamples had one side only and were omitted")
+        _print_trend_limits(one)
     if len({one.components for one in reports}) > 1:
         print_message("the runs have different components; choose common ones with --components")
+
+
+def _print_trend_limits(report: DisagreementReport) -> None:
+    """Say where the p-value of a trend cannot be corrected for autocorrelation; docs/disagreement.md has figures."""
+    steps = len(report.steps)
+    if report.trends and steps < MIN_STEPS:
+        print_message(f"{report.run}: p assumes independent steps; {MIN_STEPS} steps are needed to see if they are")
+    for trend in report.trends:
+        if steps < _MIN_CORRECTED and (trend.autocorrelation or 0.0) > _MAX_CORRECTED:
+            title, rho = _SERIES_TITLES[trend.name], trend.autocorrelation
+            limit = f"p is too small for {steps} steps with an autocorrelation of {rho:.2f}"
+            print_message(f"{report.run}: {title}: {limit}; a tenth of such series have p < .05 by chance")
 
 
 def _disagreement_lines(reports: Sequence[DisagreementReport]) -> Iterator[str]:
@@ -129,19 +141,36 @@ def _run_tables(report: DisagreementReport) -> Iterator[str]:
     yield from table_section(header, rows)
     has_note = any(pair.why for pair in report.correlations)
     rows = [
-        [f"{pair.first}, {pair.second}", pair.pearson, pair.spearman, *([pair.why] if has_note else [])]
+        [
+            f"{pair.first}, {pair.second}",
+            format_interval(pair.pearson, pair.pearson_low, pair.pearson_high),
+            format_interval(pair.spearman, pair.spearman_low, pair.spearman_high),
+            *([pair.why] if has_note else []),
+        ]
         for pair in report.correlations
     ]
-    yield from table_section(["correlation", "Pearson", "Spearman", *(["note"] if has_note else [])], rows)
+    yield from table_section(
+        ["correlation", "Pearson (95 %)", "Spearman (95 %)", *(["note"] if has_note else [])], rows
+    )
     rows = [
         [f"{step.step:g}", step.samples, step.reward, step.disagreement, step.conflict_rate] for step in report.steps
     ]
     yield from table_section(["step", "responses", *_SERIES_TITLES.values()], rows, most=_MAX_STEPS)
     rows = [
-        [_SERIES_TITLES[one.name], one.first, one.last, f"{one.slope:.2g}", one.kendall, one.p, one.fluctuation]
+        [
+            _SERIES_TITLES[one.name],
+            one.first,
+            one.last,
+            f"{one.slope:.2g}",
+            one.kendall,
+            one.autocorrelation,
+            one.p,
+            one.fluctuation,
+        ]
         for one in report.trends
     ]
-    yield from table_section(["over steps", "first", "last", "slope", "Kendall τ-b", "p", "mean |change|"], rows)
+    header = ["over steps", "first", "last", "slope", "Kendall τ-b", "lag-1 ρ", "p", "mean |change|"]
+    yield from table_section(header, rows)
 
 
 @study.command()

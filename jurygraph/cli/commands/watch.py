@@ -31,6 +31,9 @@ def watch(
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Mean number of steps between false alarms of all tests.")
     ] = 10_000.0,
+    prewhiten: Annotated[
+        bool, typer.Option("--prewhiten", help="Test steps against their forecast from the step before.")
+    ] = False,
     follow: Annotated[bool, typer.Option("--follow", help="Continue until the run is closed.")] = False,
     plot: PlotFile = None,
     json: AsJson = False,
@@ -39,10 +42,11 @@ def watch(
 
     Mean reward, components, lengths and more are tested for drift and jumps at every step (MACRM's Data Analyzer); all
     tests together raise a false alarm about once in N steps (`--arl`). An alert is adverse if the change is bad: a
-    falling reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. Alerts are
-    printed when found, a table at the end. `--json` prints one line per alert, {"alert": ...}, and {"report": ...}
-    last. Nothing is written except the plot, and the run is not locked. `--follow` waits for a run that does not exist
-    yet, and follows an interrupted one until Ctrl-C.
+    falling reward, longer responses, more failures; rising accuracy is reported too, and is not adverse. A warning
+    names series that depend on the step before, so that false alarms are more frequent; `--prewhiten` prevents these,
+    and finds lasting shifts later. Alerts are printed when found, a table at the end. `--json` prints one line per
+    alert, {"alert": ...}, and {"report": ...} last. Nothing is written except the plot, and the run is not locked.
+    `--follow` waits for a run that does not exist yet, and follows an interrupted one until Ctrl-C.
 
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 invalid input, such as too few steps or no reward with a
     value; 130 interrupted.
@@ -59,7 +63,7 @@ def watch(
         raise InputError("--step-label and --every both define a step; remove one")
     refuse_picture(plot)
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
-    analysis = _create_watch(run, arl, wait, keep=plot is not None)
+    analysis = _create_watch(run, arl, prewhiten, wait, keep=plot is not None)
     completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
     if completed and analysis.analyzer.steps < MIN_STEPS:
         steps = f"{analysis.analyzer.steps} step{'' if analysis.analyzer.steps == 1 else 's'}"
@@ -77,14 +81,14 @@ def watch(
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
+def _create_watch(run: Path, arl: float, prewhiten: bool, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
     from jurygraph.agents.data_analyzer import MAX_ARL, Settings
     from jurygraph.studies.monitor import Watch, penalty_components
 
     if not arl <= MAX_ARL:
         raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
-    settings = Settings(arl=arl)
+    settings = Settings(arl=arl, prewhiten=prewhiten)
     try:
         run_penalties = penalty_components(run, wait)
     except KeyboardInterrupt:
@@ -112,12 +116,16 @@ def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -
 
 
 def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
-    """Feed the steps and print their alerts; return False if the user interrupted."""
+    """Feed the steps and print their alerts and warnings; return False if the user interrupted."""
+    warnings = 0
     try:
         for step in steps:
             for alert in analysis.feed(step):
                 line = f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}"
                 print_report(json, {"alert": alert.model_dump(mode="json")}, [line])
+            for warning in analysis.analyzer.warnings[warnings:]:
+                print_message(warning)
+            warnings = len(analysis.analyzer.warnings)
     except KeyboardInterrupt:
         print_message("interrupted; these are the results so far")
         return False
@@ -130,7 +138,8 @@ def _report_lines(report: "WatchReport") -> Iterator[str]:
     rows = []
     for series in report.series:
         trend = "-" if series.trend is None else f"{series.trend:+.2g}"
-        rows.append([series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend])
-    yield from format_table(["series", "steps", *_STATISTICS.values(), "trend per step"], rows)
+        rho = "-" if series.autocorrelation is None else f"{series.autocorrelation:.2f}"
+        rows.append([series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend, rho])
+    yield from format_table(["series", "steps", *_STATISTICS.values(), "trend per step", "lag-1 ρ"], rows)
     alerts = f"{len(report.alerts)} alerts, {len(report.adverse)} adverse"
     yield f"{report.steps} steps; {alerts}; one false alarm is expected in {report.arl:g} steps"

@@ -1,5 +1,6 @@
 """The analyzer as a whole, on streams with known changes."""
 
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.simulation.autocorrelated import autoregression
+from benchmarks.simulation.streams import Hack, hacked_steps
 from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, Settings, Step
+from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_PAIRS
 from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import flat_step, normal_steps
 
@@ -183,6 +187,76 @@ def test_an_average_run_length_out_of_bounds_is_refused(arl: float) -> None:
 def test_equal_streams_give_equal_alerts() -> None:
     one, other = (collect_alerts(Analyzer(), normal_steps(1, 150, 2.0, after=100)) for _ in range(2))
     assert one == other != []
+
+
+def autocorrelated_steps(seed: int, count: int, rho: float, shift: float = 0.0, after: int = 0) -> list[Step]:
+    """Return rewards whose means are an autoregression; after step `after` they are higher by `shift` of its sd."""
+    rng, levels = np.random.default_rng(seed + 1000), autoregression(rho, 1, seed)
+    moved = (0.2 * (float(next(levels)[0]) + shift * (number > after)) for number in range(1, count + 1))
+    return [Step(rng.normal(level, 0.01, 64)) for level in moved]
+
+
+class TestAutocorrelatedRewards:
+    def test_each_autocorrelated_series_is_warned_of_once_and_reported(self) -> None:
+        analyzer = Analyzer(Settings(arl=500))
+        collect_alerts(analyzer, autocorrelated_steps(5, 300, 0.7))
+        (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
+        assert re.fullmatch(
+            r"step \d+: the mean reward depends on the step before \(autocorrelation 0\.\d\d\), so false alarms are "
+            r"more frequent than one in 500 steps; use --prewhiten \(from Python: Settings\.prewhiten\)",
+            warning,
+        )
+        assert int(warning.split()[1].rstrip(":")) > MIN_JUDGED_PAIRS
+        rows = {row.series: row.autocorrelation for row in analyzer.summary()}
+        assert rows["reward"] == pytest.approx(0.7, abs=0.15)
+        assert rows["failed"] is None
+
+    def test_independent_steps_are_not_warned_of(self) -> None:
+        analyzer = Analyzer()
+        collect_alerts(analyzer, normal_steps(0, 400))
+        assert analyzer.warnings == ()
+        assert abs(analyzer.summary()[0].autocorrelation or 0.0) < 0.15
+
+    def test_prewhitening_raises_no_alert_where_nothing_changes(self) -> None:
+        steps = autocorrelated_steps(5, 400, 0.7)
+        plain, white = Analyzer(), Analyzer(Settings(prewhiten=True))
+        assert len(collect_alerts(plain, steps)) > 2
+        assert collect_alerts(white, steps) == []
+        assert white.warnings == ()
+
+    def test_a_shift_is_reported_with_its_levels_in_the_unit_of_the_rewards(self) -> None:
+        steps = autocorrelated_steps(3, 400, 0.6, shift=3.0, after=300)
+        (alert,) = [
+            one
+            for one in collect_alerts(Analyzer(Settings(prewhiten=True)), steps)
+            if (one.series, one.kind) == ("reward", "drift")
+        ]
+        assert 301 <= alert.step <= 340
+        assert 290 <= alert.since <= 310
+        assert alert.direction == "up"
+        assert alert.before == pytest.approx(0.0, abs=0.1)
+        assert alert.after == pytest.approx(0.6, abs=0.2)
+        assert alert.size == pytest.approx(3.0, abs=1.0)
+
+    def test_a_jump_is_reported_from_its_forecast(self) -> None:
+        steps = [*autocorrelated_steps(4, 200, 0.9), Step(np.full(64, 5.0))]
+        analyzer = Analyzer(Settings(prewhiten=True))
+        alerts = [one for one in collect_alerts(analyzer, steps) if one.series == "reward" and one.kind == "jump"]
+        assert [one.step for one in alerts] == [201]
+        assert alerts[0].before == pytest.approx(0.9 * steps[199].rewards.mean(), abs=0.1)
+        assert alerts[0].after == pytest.approx(5.0)
+
+    def test_after_an_alarm_the_new_level_is_reported_once(self) -> None:
+        steps = autocorrelated_steps(5, 600, 0.5, shift=4.0, after=200)
+        alerts = [one for one in collect_alerts(Analyzer(Settings(prewhiten=True)), steps) if one.series == "reward"]
+        assert len(alerts) == 1
+
+    def test_a_planted_hack_is_called_one_with_prewhitening_as_well(self) -> None:
+        hack = Hack()
+        analyzer = Analyzer(Settings(prewhiten=True))
+        alerts = collect_alerts(analyzer, hacked_steps(1, hack.first_step + 20, hack))
+        assert [one.kind for one in alerts].count("hack") == 1
+        assert all(one.step >= hack.first_step for one in alerts)
 
 
 def memory_size(value: Any, seen: set[int]) -> int:

@@ -50,7 +50,7 @@ def run_with_steps(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Path, run: Command):
-    ended = run("study", "disagreement", "macrm", "--step-label", "step", "--resamples", 20)
+    ended = run("study", "disagreement", "macrm", "--step-label", "step")
     assert ended.code == 0
     lines = ended.out.splitlines()
     assert " ".join(lines[0].split()) == "run responses mean D_pair τ (80th pct) conflicts conflict rate"
@@ -64,10 +64,11 @@ def test_the_tables_have_the_amount_and_place_of_disagreement(run_with_steps: Pa
     assert lines[steps + 3].split() == ["2", "1", "1.9500", "0.0667", "0.0000"]
     assert lines[-2].split()[:5] == ["mean", "D_pair", "0.3667", "0.0667", "-0.3"]
     assert "macrm: omitted, responses whose reward failed: 1" in ended.err
+    assert ended.err.count("macrm: p assumes independent steps; 10 steps are needed to see if they are") == 1
 
 
 def test_without_steps_there_is_no_series(run_with_steps: Path, run: Command):
-    ended = run("study", "disagreement", "macrm", "--resamples", 20)
+    ended = run("study", "disagreement", "macrm")
     assert ended.code == 0
     assert "over steps" not in ended.out
     assert all(line == line.rstrip() for line in ended.out.splitlines())
@@ -158,6 +159,17 @@ def test_many_steps_are_shortened_except_in_json(tmp_path: Path, run: Command):
     assert "... and 10 more (--json)" in ended.out
     found = json.loads(run("study", "disagreement", project / "run", "--step-label", "step", "--json").out)
     assert len(found["runs"][0]["steps"]) == 40
+
+
+def test_a_short_series_that_wanders_is_said_to_have_too_small_a_p(tmp_path: Path, run: Command):
+    levels = [0.1, 0.2, 0.5, 0.7, 0.9, 0.9, 0.8, 0.5, 0.3, 0.1, 0.1, 0.2, 0.4, 0.7, 0.8, 0.9]
+    tasks = [task(f"t{place:02}", place, (level, 0.5, 0.5)) for place, level in enumerate(levels)]
+    project = write_project(tmp_path / "wave", tasks, CONFIG)
+    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    ended = run("study", "disagreement", project / "run", "--step-label", "step")
+    assert "mean reward: p is too small for 16 steps with an autocorrelation of 0." in ended.err
+    reward = next(line.split() for line in ended.out.splitlines() if line.startswith("mean reward "))
+    assert 0.5 < float(reward[-3]) <= 0.98
 
 
 def test_help_has_an_example(run: Command):

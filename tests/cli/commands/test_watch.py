@@ -80,6 +80,26 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
     assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
 
 
+def test_rewards_that_depend_on_the_step_before_are_warned_of_unless_prewhitened(tmp_path: Path, run: Command) -> None:
+    """The number of pleases lasts for four steps at a time."""
+    lines, random, pleases = tasks(160, 161), Random(1), 0
+    for place, line in enumerate(lines):
+        pleases = random.choice([0, 1, 2, 3]) if place % 4 == 0 else pleases
+        for response in line["responses"]:
+            response["text"] = "the door " + "please " * pleases + random.choice(["", "!"])
+    folder = score_tasks(tmp_path, run, lines)
+    plain = run("watch", folder, "--every", 1)
+    assert plain.err.count("the mean length depends on the step before (autocorrelation 0.") == 1
+    assert "use --prewhiten" in plain.err
+    header, *rows = [line.split() for line in plain.out.splitlines() if line.startswith(("series", "length "))]
+    assert header[-2:] == ["lag-1", "ρ"]
+    assert 0.5 < float(rows[0][-1]) < 0.9
+    white = run("watch", folder, "--every", 1, "--prewhiten", "--json")
+    assert white.err == ""
+    assert json.loads(white.out.splitlines()[-1])["report"]["prewhiten"] is True
+    assert len(white.out.splitlines()) < len(plain.out.split("series ")[0].splitlines())
+
+
 def test_steps_by_number_and_by_label_agree_on_the_same_tasks(declining_run: Path, run: Command) -> None:
     assert run("watch", declining_run, "--every", 1).out == run("watch", declining_run, "--step-label", "step").out
 

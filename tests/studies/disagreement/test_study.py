@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from jurygraph.errors import InputError
 from jurygraph.studies.disagreement import report
@@ -18,17 +19,17 @@ TEN = [[place / 10, 0.0] for place in range(1, 11)]
 
 class TestThreshold:
     def test_the_threshold_is_the_percentile_by_linear_interpolation(self) -> None:
-        found = report(make_samples(TEN), resamples=10)
+        found = report(make_samples(TEN))
         assert found.threshold == pytest.approx(0.82)
         assert (found.conflicts, found.conflict_rate) == (2, 0.2)
         assert found.disagreement == pytest.approx(0.55)
 
     def test_a_sample_at_the_threshold_is_not_a_conflict(self) -> None:
-        found = report(make_samples([[0.0, 0.0]] * 5 + [[1.0, 0.0]] * 5), resamples=10)
+        found = report(make_samples([[0.0, 0.0]] * 5 + [[1.0, 0.0]] * 5))
         assert (found.threshold, found.conflicts) == (1.0, 0)
 
     def test_equal_differences_tie_despite_rounding(self) -> None:
-        found = report(make_samples([[0.1, 0.3], [0.0, 0.2], [0.5, 0.7], [0.7, 0.9]]), resamples=10)
+        found = report(make_samples([[0.1, 0.3], [0.0, 0.2], [0.5, 0.7], [0.7, 0.9]]))
         assert found.conflicts == 0
         assert (found.split.tied_high, found.split.tied_low) == (1, 3)
 
@@ -37,7 +38,7 @@ class TestThreshold:
     def test_the_conflict_rate_is_at_most_the_share_above_the_percentile(
         self, rows: list[tuple[float, float, float]]
     ) -> None:
-        assert report(make_samples(rows), resamples=1).conflict_rate <= 0.2 + 1 / len(rows)
+        assert report(make_samples(rows)).conflict_rate <= 0.2 + 1 / len(rows)
 
     @pytest.mark.parametrize("percentile", [0.0, 100.0, -5.0, float("nan")])
     def test_a_percentile_out_of_range_is_refused(self, percentile: float) -> None:
@@ -47,7 +48,7 @@ class TestThreshold:
 
 class TestSplit:
     def test_high_div_are_a_fifth_by_count(self) -> None:
-        split = report(make_samples(TEN, rewards=range(10)), resamples=10).split
+        split = report(make_samples(TEN, rewards=range(10))).split
         assert (split.high, split.low, split.cut, split.tied_low) == (2, 8, 0.9, 0)
         reward, accuracy, steady = split.rows
         assert (reward.name, reward.high, reward.low, reward.difference) == ("reward", 8.5, 3.5, 5.0)
@@ -56,83 +57,116 @@ class TestSplit:
 
     def test_the_split_has_the_counts_of_the_paper(self) -> None:
         values = np.random.default_rng(0).random((12_800, 3))
-        split = report(make_samples(values), resamples=1).split
+        split = report(make_samples(values)).split
         assert (split.high, split.low) == (2560, 10_240)
 
     def test_ties_are_split_by_id(self) -> None:
-        split = report(make_samples([[1.0, 0.0]] * 10, rewards=range(10)), resamples=10).split
+        split = report(make_samples([[1.0, 0.0]] * 10, rewards=range(10))).split
         assert (split.rows[0].high, split.tied_high, split.tied_low) == (0.5, 2, 8)
 
     @pytest.mark.parametrize(("size", "high"), [(2, 1), (3, 1), (7, 1), (8, 2), (12, 2), (13, 3)])
     def test_half_a_sample_is_rounded_up_and_neither_side_is_empty(self, size: int, high: int) -> None:
-        assert report(make_samples((TEN * 2)[:size]), resamples=1).split.high == high
+        assert report(make_samples((TEN * 2)[:size])).split.high == high
 
     @pytest.mark.parametrize(
         ("percentile", "size", "high"), [(90.0, 15, 2), (90.0, 5, 1), (70.0, 15, 5), (99.9, 500, 1), (99.9, 1500, 2)]
     )
     def test_half_a_sample_is_rounded_up_by_any_percentile(self, percentile: float, size: int, high: int) -> None:
-        found = report(make_samples((TEN * (size // 10 + 1))[:size]), percentile, resamples=1)
+        found = report(make_samples((TEN * (size // 10 + 1))[:size]), percentile)
         assert found.split.high == high
 
     @given(ROWS)
     @settings(max_examples=at_most(50))
     def test_samples_of_low_div_do_not_disagree_more(self, rows: list[tuple[float, float, float]]) -> None:
         apart = sorted((round(2 / 3 * (max(row) - min(row)), 12) for row in rows), reverse=True)
-        split = report(make_samples(rows), resamples=1).split
+        split = report(make_samples(rows)).split
         assert split.high + split.low == len(rows)
         assert split.cut == pytest.approx(apart[split.high - 1])
         assert split.tied_high == pytest.approx(np.isclose(apart[: split.high], split.cut, atol=1e-11).sum())
 
-    def test_the_interval_draws_whole_tasks(self) -> None:
+    def test_the_interval_leaves_out_whole_tasks(self) -> None:
         """Ten copies of each response in one task tell nothing more than one of each."""
         drawn = np.random.default_rng(1).random((40, 3))
-        alone = report(make_samples(drawn), resamples=400).split
+        alone = report(make_samples(drawn)).split
         copied = make_samples(np.repeat(drawn, 10, axis=0), groups=[f"t{place // 10:04}" for place in range(400)])
-        for one, other in zip(alone.rows, report(copied, resamples=400).split.rows, strict=True):
+        for one, other in zip(alone.rows, report(copied).split.rows, strict=True):
             assert other.difference_low == pytest.approx(one.difference_low)
             assert other.difference_high == pytest.approx(one.difference_high)
 
-    def test_the_interval_agrees_with_the_normal_approximation(self) -> None:
-        drawn = np.random.default_rng(2).random((2000, 3))
-        values = make_samples(drawn)
-        row = report(values, resamples=2000).split.rows[1]
+    def test_the_interval_is_the_jackknife_of_the_difference(self) -> None:
+        drawn = np.random.default_rng(2).random((60, 3))
+        groups = [f"t{place // 5}" for place in range(60)]
         apart = np.ptp(drawn, axis=1)
-        high = np.argsort(-apart, kind="stable")[:400]
-        low = np.setdiff1d(np.arange(2000), high)
-        spread = np.sqrt(drawn[high, 0].var() / 400 + drawn[low, 0].var() / 1600)
-        assert row.difference_low == pytest.approx(row.difference - 1.96 * spread, abs=0.3 * spread)
-        assert row.difference_high == pytest.approx(row.difference + 1.96 * spread, abs=0.3 * spread)
+        is_high = np.isin(np.arange(60), np.argsort(-apart, kind="stable")[:12])
+        means = [
+            drawn[is_high & kept, 0].mean() - drawn[~is_high & kept, 0].mean()
+            for kept in (np.array(groups) != f"t{task}" for task in range(12))
+        ]
+        row = report(make_samples(drawn, groups=groups)).split.rows[1]
+        error = np.sqrt(11 / 12 * np.sum((np.array(means) - row.difference) ** 2))
+        assert row.difference_low == pytest.approx(row.difference - stats.t.ppf(0.975, 11) * error)
+        assert row.difference_high == pytest.approx(row.difference + stats.t.ppf(0.975, 11) * error)
 
-    def test_the_interval_draws_samples_if_there_is_one_task(self) -> None:
-        found = report(make_samples(TEN, groups=["t"] * 10), resamples=50)
-        assert found.tasks == 1
-        assert found.split.rows == report(make_samples(TEN), resamples=50).split.rows
+    def test_there_is_no_interval_for_one_task(self) -> None:
+        rows = report(make_samples(TEN, groups=["t"] * 10)).split.rows
+        assert {(row.difference_low, row.difference_high) for row in rows} == {(None, None)}
 
-    def test_resamples_of_one_side_only_are_omitted(self) -> None:
-        split = report(make_samples([[0.0, 0.0], [1.0, 0.0]]), resamples=100).split
-        assert 0 < split.empty < 100
-        assert split.rows[1].difference_low == split.rows[1].difference_high == 1.0
+    def test_there_is_no_interval_if_one_task_has_all_samples_of_a_side(self) -> None:
+        rows = report(make_samples([[1.0, 0.0], *[[0.1, 0.0]] * 4], groups=["a", "a", "b", "c", "d"])).split.rows
+        assert rows[1].high == 1.0
+        assert {(row.difference_low, row.difference_high) for row in rows} == {(None, None)}
 
-    def test_there_is_no_interval_if_every_resample_has_one_side_only(self) -> None:
-        seed = next(seed for seed in range(100) if report(make_samples(TEN[:2]), resamples=1, seed=seed).split.empty)
-        row = report(make_samples(TEN[:2]), resamples=1, seed=seed).split.rows[0]
-        assert (row.difference_low, row.difference_high) == (None, None)
-
-    def test_the_draws_depend_on_the_seed(self) -> None:
-        once, again, other = (report(make_samples(TEN), resamples=50, seed=seed) for seed in (5, 5, 6))
-        assert once == again
-        assert once.split.rows != other.split.rows
+    def test_the_interval_covers_the_true_difference(self) -> None:
+        """Eight tasks of ten responses, which share a level: a percentile bootstrap over tasks covers .90."""
+        rng, covered = np.random.default_rng(3), 0
+        groups = [f"t{place // 10}" for place in range(80)]
+        for _ in range(300):
+            rewards = np.repeat(rng.normal(size=8), 10) + rng.normal(size=80)
+            samples = make_samples(rng.random((80, 2)), rewards=rewards, groups=groups)
+            row = report(samples).split.rows[0]
+            assert row.difference_low is not None
+            assert row.difference_high is not None
+            covered += row.difference_low <= 0.0 <= row.difference_high
+        assert covered / 300 >= 0.93
 
 
 class TestCorrelations:
     def test_correlations_are_pearsons_and_spearmans(self) -> None:
-        (found,) = report(make_samples([[0.0, 0.0], [0.5, 0.1], [1.0, 1.0]]), resamples=1).correlations
+        (found,) = report(make_samples([[0.0, 0.0], [0.5, 0.1], [1.0, 1.0]])).correlations
         assert found.pearson == pytest.approx(0.5 / np.sqrt(0.5 * 0.6067), abs=1e-3)
         assert (found.spearman, found.why) == (1.0, None)
 
+    def test_intervals_leave_out_whole_tasks(self) -> None:
+        rng = np.random.default_rng(4)
+        drawn = np.clip(rng.normal(0.5, 0.15, (40, 1)) + rng.normal(0, 0.1, (40, 2)), 0, 1).repeat(3, axis=0)
+        groups = [f"t{place // 3:02}" for place in range(120)]
+        (found,) = report(make_samples(drawn, groups=groups)).correlations
+        for name, correlate in (("pearson", stats.pearsonr), ("spearman", stats.spearmanr)):
+            z = [
+                np.arctanh(correlate(*np.delete(drawn, range(3 * task, 3 * task + 3), axis=0).T)[0])
+                for task in range(40)
+            ]
+            value = np.arctanh(correlate(*drawn.T)[0])
+            half_width = stats.t.ppf(0.975, 39) * np.sqrt(39 / 40 * np.sum((z - value) ** 2))
+            assert getattr(found, f"{name}_low") == pytest.approx(np.tanh(value - half_width), abs=1e-9)
+            assert getattr(found, f"{name}_high") == pytest.approx(np.tanh(value + half_width), abs=1e-9)
+
+    def test_there_is_no_interval_for_one_task_or_a_perfect_correlation(self) -> None:
+        rows = [[0.0, 0.0], [0.5, 0.5], [1.0, 1.0]]
+        for samples in (make_samples(rows), make_samples([[0.0, 0.3], *rows], groups=["t"] * 4)):
+            (found,) = report(samples).correlations
+            assert (found.pearson_low, found.pearson_high, found.spearman_low) == (None, None, None)
+
+    def test_intervals_of_many_tasks_leave_out_100_parts(self) -> None:
+        rng = np.random.default_rng(5)
+        (found,) = report(make_samples(rng.random((600, 2)))).correlations
+        assert found.pearson_low is not None
+        assert found.pearson_high is not None
+        assert found.pearson_high - found.pearson_low == pytest.approx(2 * 1.98 / np.sqrt(600), rel=0.15)
+
     def test_a_constant_component_has_no_correlation(self) -> None:
         rows = [[0.0, 0.4, 0.4], [0.5, 0.4, 0.4], [1.0, 0.4, 0.4]]
-        found = report(make_samples(rows), resamples=1).correlations
+        found = report(make_samples(rows)).correlations
         assert {(one.pearson, one.spearman) for one in found} == {(None, None)}
         assert [one.why for one in found] == [
             "format is constant",
@@ -144,23 +178,23 @@ class TestCorrelations:
 class TestSteps:
     def test_steps_are_sorted_and_have_their_means(self) -> None:
         rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
-        found = report(make_samples(rows, rewards=[1.0, 2.0, 3.0, 4.0], steps=[7, 2, 7, 2]), percentile=50, resamples=1)
+        found = report(make_samples(rows, rewards=[1.0, 2.0, 3.0, 4.0], steps=[7, 2, 7, 2]), percentile=50)
         assert [(one.step, one.samples, one.reward, one.disagreement, one.conflict_rate) for one in found.steps] == [
             (2.0, 2, 3.0, 0.0, 0.0),
             (7.0, 2, 2.0, 0.75, 1.0),
         ]
 
     def test_without_steps_there_are_no_series(self) -> None:
-        found = report(make_samples(TEN), resamples=1)
+        found = report(make_samples(TEN))
         assert (found.steps, found.trends) == ((), ())
 
     def test_one_step_has_no_trend(self) -> None:
-        found = report(make_samples(TEN, steps=[1] * 10), resamples=1)
+        found = report(make_samples(TEN, steps=[1] * 10))
         assert (len(found.steps), found.trends) == (1, ())
 
     def test_a_falling_series_has_a_slope_and_a_test(self) -> None:
         """The mean D_pair of ten steps, each .1 below the one before."""
-        found = report(make_samples(TEN[::-1], steps=range(10)), resamples=1)
+        found = report(make_samples(TEN[::-1], steps=range(10)))
         reward, apart, rate = found.trends
         assert (reward.name, apart.name, rate.name) == ("reward", "disagreement", "conflict_rate")
         assert (apart.first, apart.last) == (1.0, pytest.approx(0.1))
@@ -170,25 +204,39 @@ class TestSteps:
         assert rate.fluctuation == pytest.approx(1 / 9)
 
     def test_the_slope_is_per_unit_of_the_step_number(self) -> None:
-        found = report(make_samples(TEN[::-1], steps=range(0, 50, 5)), resamples=1)
+        found = report(make_samples(TEN[::-1], steps=range(0, 50, 5)))
         assert found.trends[1].slope == pytest.approx(-0.02)
+
+    def test_an_autocorrelated_series_has_a_larger_p(self) -> None:
+        """40 steps that wander: alone, Kendall's τ-b would have p < .01."""
+        rng = np.random.default_rng(0)
+        walk = np.convolve(rng.normal(size=60), 0.85 ** np.arange(20), mode="full")[20:60]
+        found = report(make_samples(rng.random((40, 2)), rewards=walk, steps=range(40))).trends[0]
+        plain = stats.kendalltau(np.arange(40), walk)
+        assert found.kendall == pytest.approx(plain.statistic)
+        assert found.autocorrelation is not None
+        assert found.autocorrelation > 0.5
+        assert found.factor is not None
+        assert found.factor > 3.0
+        assert found.p is not None
+        assert plain.pvalue < 0.01 < 0.05 < found.p
 
     def test_steps_with_equal_means_tie_despite_rounding(self) -> None:
         """2/3 and 0 make the mean that 1/3 and 1/3 make, and rounding them first would not."""
         rows = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-        found = report(make_samples(rows, steps=[1, 1, 2, 2, 3, 3]), resamples=1)
+        found = report(make_samples(rows, steps=[1, 1, 2, 2, 3, 3]))
         assert [one.disagreement for one in found.steps] == [1 / 3, 1 / 3, 0.0]
         assert found.trends[1].kendall == pytest.approx(-2 / np.sqrt(6))
-        assert report(make_samples(rows[:4], steps=[1, 1, 2, 2]), resamples=1).trends[1].kendall is None
+        assert report(make_samples(rows[:4], steps=[1, 1, 2, 2])).trends[1].kendall is None
 
     def test_a_constant_series_is_not_tested(self) -> None:
-        found = report(make_samples([[1.0, 0.0]] * 6, steps=range(6)), resamples=1)
+        found = report(make_samples([[1.0, 0.0]] * 6, steps=range(6)))
         assert {(one.slope, one.kendall, one.p) for one in found.trends} == {(0.0, None, None)}
 
     @given(ROWS)
     @settings(max_examples=at_most(30))
     def test_the_steps_sum_up_to_the_run(self, rows: list[tuple[float, float, float]]) -> None:
-        found = report(make_samples(rows, steps=[place % 3 for place in range(len(rows))]), resamples=1)
+        found = report(make_samples(rows, steps=[place % 3 for place in range(len(rows))]))
         assert sum(one.samples for one in found.steps) == found.samples
         assert sum(one.samples * one.conflict_rate for one in found.steps) == pytest.approx(found.conflicts)
         weighed = sum(one.samples * one.disagreement for one in found.steps)

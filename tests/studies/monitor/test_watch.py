@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Settings
+from benchmarks.simulation.autocorrelated import autoregression
+from jurygraph.agents.data_analyzer import Settings, Step
 from jurygraph.studies.monitor import Watch
 from tests.agents.data_analyzer.streams import normal_steps
 
@@ -30,6 +31,17 @@ def test_a_report_contains_the_limits() -> None:
     report = watch.report()
     assert report.arl == 500.0
     assert tuple(report.drift.values()) == watch.analyzer.limits.drift
+
+
+def test_a_report_has_the_warnings_of_the_analyzer() -> None:
+    levels = autoregression(0.8, 1, 2)
+    steps = [Step(float(next(levels)[0]) + np.arange(4.0)) for _ in range(80)]
+    plain, white = Watch(), Watch(Settings(prewhiten=True))
+    for step in steps:
+        plain.feed(step)
+        white.feed(step)
+    assert "the mean reward depends on the step before" in " ".join(plain.report().warnings)
+    assert (plain.report().prewhiten, white.report().prewhiten, white.report().warnings) == (False, True, ())
 
 
 def test_values_are_kept_only_on_request() -> None:

@@ -1,0 +1,94 @@
+"""The online estimate of autocorrelations, against NumPy over all pairs, and what pre-whitening does with it."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from benchmarks.simulation.autocorrelated import alarms_per_thousand, autoregression
+from jurygraph.agents.data_analyzer.autocorrelation import BLOCK, MAX_AUTOCORRELATION, LagOne
+
+
+def feed(lag_one: LagOne, scores: np.ndarray) -> LagOne:
+    """Learn scores [T, S]; NaN are steps without one."""
+    for row in np.asarray(scores, dtype=float):
+        lag_one.learn(row, ~np.isnan(row))
+    return lag_one
+
+
+def moments_of_blocks(scores: np.ndarray) -> tuple[list[int], list[np.ndarray]]:
+    """Return the number of pairs of each block, and its products of deviations [2, 2]."""
+    kept = scores[~np.isnan(scores)]
+    pairs = np.column_stack([kept[:-1], kept[1:]])
+    blocks = [pairs[start : start + BLOCK] for start in range(0, len(pairs), BLOCK)]
+    products = [(block - block.mean(axis=0)).T @ (block - block.mean(axis=0)) for block in blocks]
+    return [len(block) for block in blocks], products
+
+
+@given(st.integers(0, 999), st.integers(30, 3 * BLOCK), st.floats(-0.9, 0.9), st.floats(0.0, 0.3))
+def test_the_running_estimate_equals_that_of_all_pairs(seed: int, steps: int, rho: float, missing: float) -> None:
+    rng = np.random.default_rng(seed)
+    scores = np.array([row[0] for row, _ in zip(autoregression(rho, 1, seed), range(steps), strict=False)])
+    scores[rng.random(steps) < missing] = np.nan
+    lag_one = feed(LagOne((1,)), scores[:, None])
+    sizes, products = moments_of_blocks(scores)
+    pairs, blocks = sum(sizes), sum(size > 1 for size in sizes)
+    varying = [(size, product) for size, product in zip(sizes, products, strict=True) if size > 1]
+    total = sum(size * 2 * product[0, 1] / np.trace(product) for size, product in varying)
+    expected = (total + blocks) / (sum(size for size, _ in varying) - 3 * blocks)
+    assert_allclose(lag_one.estimate(), [np.clip(expected, -MAX_AUTOCORRELATION, MAX_AUTOCORRELATION)], rtol=1e-7)
+    _, (slope,), (sd,), (freedom,) = lag_one.forecast()
+    (before, product), (_, after) = np.sum(products, axis=0)
+    assert freedom == pairs - len(sizes) - 1
+    assert sd == pytest.approx(math.sqrt((after - 2 * slope * product + slope**2 * before) / freedom), rel=1e-6)
+
+
+@pytest.mark.parametrize("rho", [-0.5, 0.0, 0.3, 0.6])
+def test_short_series_are_not_biased(rho: float) -> None:
+    """Uncorrected, the mean of 40 steps would be too low by .03 to .09."""
+    scores = np.stack([row for row, _ in zip(autoregression(rho, 4000, 1), range(40), strict=False)])
+    assert feed(LagOne((4000,)), scores).estimate().mean() == pytest.approx(rho, abs=0.01)
+
+
+def test_a_change_of_level_is_no_autocorrelation() -> None:
+    scores = np.random.default_rng(2).normal(size=(400, 1)) + 3.0 * (np.arange(400) >= 200)[:, None]
+    assert np.corrcoef(scores[:-1, 0], scores[1:, 0])[0, 1] > 0.6
+    assert float(feed(LagOne((1,)), scores).estimate()[0]) < 0.25
+
+
+def test_restarts_keep_what_was_learned_on_any_scale() -> None:
+    scores = np.stack([row for row, _ in zip(autoregression(0.5, 1, 3), range(300), strict=False)])
+    lag_one, parts = LagOne((1,)), np.split(scores, 10)
+    for number, part in enumerate(parts):
+        feed(lag_one, part * 10.0**number + 100.0 * number)
+        lag_one.restart(np.array([True]))
+    each = [2 * product[0, 1] / np.trace(product) for part in parts for product in moments_of_blocks(part[:, 0])[1]]
+    assert lag_one.pairs.tolist() == [290]
+    assert float(lag_one.estimate()[0]) == pytest.approx((29 * sum(each) + 10) / (290 - 30))
+
+
+@given(st.integers(0, 9), st.floats(-100, 100), st.floats(0.1, 50))
+def test_neither_unit_nor_origin_matters(seed: int, origin: float, unit: float) -> None:
+    scores = np.random.default_rng(seed).normal(size=(40, 1))
+    one, other = (feed(LagOne((1,)), column).estimate() for column in (scores, origin + unit * scores))
+    assert_allclose(one, other, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("scores", [[0.1 + 0.2, 0.3] * 20, [1.0] * 40, [1.0, 2.0] * 4])
+def test_rounding_errors_and_few_scores_give_no_estimate(scores: list[float]) -> None:
+    assert np.isnan(feed(LagOne((1,)), np.array(scores)[:, None]).estimate()).all()
+
+
+def test_prewhitening_restores_the_rate_of_false_alarms() -> None:
+    """One in 10,000 steps is nominal, .1 in 1,000. Longer streams are simulated by the benchmark."""
+    assert alarms_per_thousand(0.6, False, 300, 400, seed=4) > 30.0
+    assert alarms_per_thousand(0.6, True, 300, 400, seed=4) < 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rho", "most"), [(0.0, 0.12), (0.3, 0.12), (0.6, 0.12), (0.9, 0.3)])
+def test_prewhitening_restores_the_rate_of_false_alarms_at_any_autocorrelation(rho: float, most: float) -> None:
+    assert alarms_per_thousand(rho, True, 1500, 1500, seed=5) < most

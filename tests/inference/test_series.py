@@ -1,0 +1,124 @@
+"""Trends of autocorrelated series, against pymannkendall, SciPy and simulation."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from benchmarks.simulation.autocorrelated import autoregression
+from jurygraph.errors import PlanError
+from jurygraph.inference.series import MIN_STEPS, hamed_rao, lag_one, trend_test, variance_factor
+
+T = np.arange(1, 25)
+
+
+def draw_series(rho: float, count: int, steps: int, seed: int) -> np.ndarray:
+    """Return series without trend, [count, steps]."""
+    return np.stack([row for row, _ in zip(autoregression(rho, count, seed), range(steps), strict=False)], axis=1)
+
+
+@pytest.mark.parametrize(
+    ("values", "p", "variance"),
+    [
+        (np.sin(T / 3) + T / 15, 0.37795359993911, 4786.791014492754),
+        (np.cos(T * T / 50) * 2 + T / 30, 0.20736212635779, 3729.521666666666),
+        (np.cos(2.8 * T) + 0.02 * T, 0.00147597298611, 166.29779973649556),
+        (np.round(np.sin(T / 4) * 3 + T / 8), 0.04802967184897, 2928.9215082774817),
+    ],
+    ids=["slow wave", "chirp", "fast wave", "ties"],
+)
+def test_hamed_and_raos_test_equals_pymannkendall_1_4_3(values: np.ndarray, p: float, variance: float) -> None:
+    found = hamed_rao(T, np.round(values, 3))
+    assert found is not None
+    assert found.p == pytest.approx(p, abs=1e-12)
+    ties = np.unique(np.round(values, 3), return_counts=True)[1]
+    independent = (24 * 23 * 53 - np.sum(ties * (ties - 1) * (2 * ties + 5))) / 18
+    assert found.factor * independent == pytest.approx(variance)
+
+
+def test_the_factor_is_the_sum_of_hamed_and_rao() -> None:
+    n, r = 12, np.linspace(0.9, -0.2, 11)
+    terms = sum((n - k) * (n - k - 1) * (n - k - 2) * r[k - 1] for k in range(1, n))
+    assert variance_factor(r) == pytest.approx(1 + 2 / (n * (n - 1) * (n - 2)) * terms)
+    assert variance_factor(np.zeros(11)) == 1.0
+
+
+@pytest.mark.parametrize(("rho", "steps"), [(0.0, 20), (0.5, 20), (0.5, 60)])
+@pytest.mark.parametrize("fitted", [1, 2])
+def test_lag_one_is_hardly_biased(rho: float, steps: int, fitted: int) -> None:
+    """Uncorrected, the mean of 20 steps would be too low by .2 at ρ = .5, around a line."""
+    drawn = draw_series(rho, 2000, steps, 1) + 3.0
+    if fitted == 2:
+        line = np.polynomial.polynomial.polyfit(np.arange(steps), drawn.T, 1)
+        drawn = drawn - np.polynomial.polynomial.polyval(np.arange(steps), line)
+    assert np.mean([lag_one(one, fitted) for one in drawn]) == pytest.approx(rho, abs=0.06)
+
+
+def test_short_and_constant_series_have_no_autocorrelation() -> None:
+    assert lag_one(np.arange(MIN_STEPS - 1.0)) is None
+    assert lag_one(np.ones(50)) is None
+    assert lag_one(np.arange(50.0)) == 0.98
+
+
+@given(st.lists(st.integers(0, 5), min_size=2, max_size=9))
+def test_without_an_estimate_it_is_kendalls_test(values: list[int]) -> None:
+    found = trend_test(np.arange(len(values)), values)
+    if len(set(values)) == 1:
+        assert found is None
+        return
+    plain = stats.kendalltau(np.arange(len(values)), values)
+    assert found is not None
+    assert found.kendall == pytest.approx(plain.statistic)
+    assert found.autocorrelation is None
+    assert found.p is not None
+    if found.factor == 1.0:
+        assert found.p == pytest.approx(plain.pvalue)
+
+
+def test_a_straight_line_has_the_exact_p() -> None:
+    found = trend_test(np.arange(10), np.arange(10) / 3)
+    assert (found is not None, found and found.factor, found and found.autocorrelation) == (True, 1.0, None)
+    assert found is not None
+    assert found.p == pytest.approx(2 / 3628800)
+
+
+@given(st.integers(0, 99), st.floats(0.01, 100), st.floats(-50, 50))
+def test_unit_origin_and_direction_of_the_values_do_not_matter(seed: int, unit: float, origin: float) -> None:
+    values = np.random.default_rng(seed).normal(size=25)
+    one, other, mirrored = (trend_test(np.arange(25), column) for column in (values, origin + unit * values, -values))
+    assert one is not None
+    assert other is not None
+    assert mirrored is not None
+    assert other.p == pytest.approx(one.p)
+    assert (mirrored.p, mirrored.kendall) == (pytest.approx(one.p), pytest.approx(-one.kendall))
+
+
+@pytest.mark.parametrize(("rho", "most"), [(0.0, 0.06), (0.3, 0.08), (0.6, 0.11)])
+def test_series_of_50_steps_without_trend_are_rejected_at_about_the_level(rho: float, most: float) -> None:
+    """Kendall's test alone rejects .04, .14 and .30 of them, Hamed and Rao's .10, .17 and .21."""
+    drawn = draw_series(rho, 300, 50, 6)
+    found = [trend_test(np.arange(50), one) for one in drawn]
+    assert np.mean([one is not None and one.p is not None and one.p <= 0.05 for one in found]) <= most
+
+
+def test_a_clear_trend_is_found_among_wandering_steps() -> None:
+    drawn = draw_series(0.3, 50, 50, 7) + np.arange(50) * 0.08
+    found = [trend_test(np.arange(50), one) for one in drawn]
+    assert np.mean([one is not None and one.p is not None and one.p <= 0.05 for one in found]) > 0.9
+
+
+def test_uneven_steps_count_with_their_times() -> None:
+    """The line is in time: without its trend, the series varies as drawn, and the ranks are the same."""
+    times = np.cumsum(np.random.default_rng(8).integers(1, 9, 30))
+    noise = np.random.default_rng(9).normal(size=30)
+    one, other = trend_test(times, noise + 5.0 * times), trend_test(times, noise + 7.0 * times)
+    assert one is not None
+    assert other is not None
+    assert one.factor == pytest.approx(other.factor)
+
+
+@pytest.mark.parametrize("values", [[1.0, float("nan"), 2.0], [1.0, 2.0]])
+def test_missing_values_and_other_shapes_are_refused(values: list[float]) -> None:
+    with pytest.raises(PlanError, match="values"):
+        trend_test([1, 2, 3], values)
