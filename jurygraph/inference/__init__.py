@@ -6,6 +6,7 @@
     multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)
     equivalence   non-inferiority and equivalence (TOST), and the difference that a design can detect
     bootstrap     resamples of whole clusters
+    chains        convergence of Markov chains (R-hat) and effective numbers of their draws
 
 A cluster is what was drawn independently: mostly a task with all its responses. Intervals are of 95 % and two-sided.
 Seeds are explicit. docs/statistics.md says which figure answers which question.
