@@ -11,6 +11,7 @@
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means
     strengths     intervals of Bradley-Terry strengths, for independent comparisons and over tasks
     bootstrap     resamples of whole clusters
+    chains        convergence of Markov chains (R-hat) and effective numbers of their draws
 
 A cluster is what was drawn independently: mostly a task with all its responses. Intervals are of 95 % and two-sided.
 Seeds are explicit. docs/statistics.md says which figure answers which question.

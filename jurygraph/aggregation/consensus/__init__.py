@@ -2,6 +2,7 @@
 intervals."""
 
 from jurygraph.aggregation.consensus.fitting import PRESETS, dawid_skene, fit, not_identifiable, too_small
+from jurygraph.aggregation.consensus.gibbs import CredibleScore, Sampled, sample
 from jurygraph.aggregation.consensus.majority import MajorityVote, agreement, majority_vote
 from jurygraph.aggregation.consensus.resampling import Refits, Stability, ranking_stability, refit_intervals
 from jurygraph.aggregation.consensus.result import HIGH, AgentScore, AnnotatorQuality, Consensus, Credited
@@ -12,9 +13,11 @@ __all__ = [
     "AgentScore",
     "AnnotatorQuality",
     "Consensus",
+    "CredibleScore",
     "Credited",
     "MajorityVote",
     "Refits",
+    "Sampled",
     "Stability",
     "agreement",
     "dawid_skene",
@@ -23,5 +26,6 @@ __all__ = [
     "not_identifiable",
     "ranking_stability",
     "refit_intervals",
+    "sample",
     "too_small",
 ]

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Settings, likeliest_classes, near_identity
 from jurygraph.aggregation.consensus.result import Consensus, Credited
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
-from jurygraph.arrays import Bools, Ints
+from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.errors import PlanError
 
 Preset = Literal["converged", "paper", "paper-synthetic"]
@@ -140,17 +140,18 @@ def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | N
         (rows.pattern_of_item >= 0)[:, None], fitted.posterior.T[rows.pattern_of_item], fitted.model.prior
     )
     posterior[known >= 0] = np.eye(k)[known[known >= 0]]
+    confusion = np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2))
     return Consensus(
         votes=votes,
         posterior=posterior,
         prior=fitted.model.prior,
-        confusion=np.ascontiguousarray(fitted.model.confusion.reshape(k, -1, k).transpose(1, 0, 2)),
+        confusion=confusion,
         log_likelihood=fitted.log_likelihood,
         converged=fitted.converged,
         iterations=fitted.iterations,
         settings=settings,
         gold=known,
-        warnings=tuple(doubts(votes, fitted, settings)),
+        warnings=tuple(doubts(votes, confusion, _describe_stop(fitted, settings))),
     )
 
 
@@ -230,8 +231,11 @@ def not_identifiable(votes: Votes) -> str | None:
     return _describe_few_annotators(connected, len(votes.classes)) if connected < FEWEST_ANNOTATORS else None
 
 
-def doubts(votes: Votes, fitted: Fitted, settings: Settings) -> Iterator[str]:
-    """Yield warnings that a user needs before trusting the estimate, one sentence each."""
+def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str]:
+    """Yield warnings that a user needs before trusting an estimate, one sentence each.
+
+    `confusion` [A,K,K] are the estimated confusions; `failure` says that the computation did not converge.
+    """
     k = len(votes.classes)
     labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
     if votes.repeated_rows:
@@ -244,22 +248,29 @@ def doubts(votes: Votes, fitted: Fitted, settings: Settings) -> Iterator[str]:
         yield reason
     if ((parts := panel(votes).parts) > 0).any():
         yield f"no item connects the others with {_name_annotators(votes, parts > 0)}: only the class shares join them"
-    if not fitted.converged:
-        yield f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
+    if failure is not None:
+        yield failure
     if (labels < k).any():
         yield f"fewer labels than classes: little is known of {_name_annotators(votes, labels < k)}"
-    usual_label = (fitted.model.confusion.reshape(k, -1, k) * labels[:, None]).sum(axis=1).argmax(axis=1).tolist()
+    usual_label = (confusion * labels[:, None, None]).sum(axis=0).argmax(axis=1).tolist()
     for true, other in enumerate(usual_label):
         if true != other:
             called = f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r}"
             yield f"{called} more often: it may mean something else"
 
 
+def _describe_stop(fitted: Fitted, settings: Settings) -> str | None:
+    """Return that a fit did not converge; None if it did."""
+    if fitted.converged:
+        return None
+    return f"not converged after {fitted.iterations} steps: the figures still move by more than {settings.tol:g}"
+
+
 def _describe_few_annotators(annotators: int, k: int) -> str:
     cells, unknown = k**annotators - 1, annotators * k * (k - 1) + k - 1
     who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
     problem = f"{who} not identifiable: {cells} free cells for {unknown} unknowns"
-    return f"{problem}; the estimate depends on its start"
+    return f"{problem}; the estimate depends on its start or its prior"
 
 
 def _name_annotators(votes: Votes, chosen: Bools) -> str:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS
 from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.cli.options import AsJson, PlotFile, option
 from jurygraph.cli.output_files import refuse_picture, refuse_unwritable, write_output, write_output_with
@@ -24,6 +25,12 @@ from jurygraph.studies.consensus import (
     collect_votes,
     fit_consensus,
     report,
+)
+from jurygraph.studies.consensus.bayes import (
+    PosteriorReport,
+    PosteriorSettings,
+    report_posterior,
+    sample_posterior,
 )
 from jurygraph.studies.consensus.study import MethodStability
 from jurygraph.studies.consensus.votes import format_label
@@ -47,6 +54,15 @@ _ANNOTATOR_INTERVAL_SOURCES = {"refits": "refits", "posterior": "classes taken a
 
 
 Classes = Annotated[str | None, option("A,B", "All labels, from low to high.", show_default="the numbers in the data")]
+Posterior = Annotated[
+    Literal["em", "gibbs"],
+    option(None, "Fit the model, or sample its full posterior, for credible intervals.", show_default=True),
+]
+_NOT_COMBINED = {
+    "em": ("chains", "draws"),
+    "gibbs": ("preset", "method", "compare", "bootstrap", "refit", "subsets", "fraction", "plot"),
+}
+"""Options that do not apply, by value of --posterior."""
 Preset = Annotated[
     Literal["converged", "paper"] | None,
     option(None, "How to fit the model.", show_default="converged; see docs/consensus.md"),
@@ -76,6 +92,7 @@ def _draws(help_text: str) -> Any:
 
 
 def consensus(
+    context: typer.Context,
     ratings: Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet files, .gz too.")],
     item: Annotated[str | None, _column("--item")] = None,
     annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
@@ -86,6 +103,9 @@ def consensus(
     classes: Classes = None,
     values: Annotated[str | None, option("V,W", "Credit of each class.", show_default="evenly from 0 to 1")] = None,
     gold: Annotated[Path | None, option("F", "Items with a known label, in the same columns.")] = None,
+    posterior: Posterior = "em",
+    chains: Annotated[int, _draws("Chains of --posterior gibbs.")] = CHAINS,
+    draws: Annotated[int, _draws("Draws that each chain keeps.")] = DRAWS,
     preset: Preset = None,
     method: MethodOption = None,
     compare: Annotated[bool, typer.Option("--compare", help="Compare all methods.")] = False,
@@ -111,21 +131,18 @@ def consensus(
     Example:
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
+        jurygraph consensus ratings.csv --posterior gibbs
     """
+    _refuse_other_posterior(context, posterior)
     _refuse_unwritable(artifact, plot, list(map(str, [*ratings, *([gold] if gold else [])])))
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
     ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
-    settings = Settings(
-        preset=preset,
-        method=method,
-        values=_parse_values(values) if values is not None else None,
-        bootstrap=bootstrap,
-        refit=refit,
-        subsets=subsets,
-        fraction=fraction,
-        seed=seed,
-        jobs=jobs or os.cpu_count() or 1,
-    )
+    credit, processes = _parse_values(values) if values is not None else None, jobs or os.cpu_count() or 1
+    if posterior == "gibbs":
+        sampling = PosteriorSettings(credit, chains, draws, seed or 0, processes)
+        _report_posterior(ballots, sampling, json, artifact)
+        return
+    settings = Settings(preset, method, credit, bootstrap, refit, subsets, fraction, seed, processes)
     fitted = fit_consensus(ballots, settings)
     with progress("stability", 2 * fitted.settings.subsets, "subsets") as advance:
         stability, with_items = fitted.stability(advance), fitted.stability(advance, with_items=True)
@@ -134,6 +151,27 @@ def consensus(
     print_report(json, findings, _report_lines(findings, compare))
     _print_warnings(fitted)
     _write_files(fitted, findings, artifact, plot)
+
+
+def _refuse_other_posterior(context: typer.Context, posterior: str) -> None:
+    """Raise `InputError` for the first option in the command line that does not apply."""
+    for name in _NOT_COMBINED[posterior]:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise InputError(f"--{name}: does not apply to --posterior {posterior}; leave one of the two out")
+
+
+def _report_posterior(ballots: VoteColumns, settings: PosteriorSettings, json: bool, artifact: Path | None) -> None:
+    with progress("sampling", settings.chains, "chains") as advance:
+        sampled = sample_posterior(ballots, settings, advance)
+    findings = report_posterior(ballots, settings, sampled)
+    print_report(json, findings, _posterior_lines(findings))
+    for warning in findings.warnings:
+        print_message(warning)
+    if ballots.agent is None:
+        print_message("no row has an agent: no scores of agents")
+    if artifact is not None:
+        write_output(str(artifact), [confusions_to_json(to_confusions(sampled, ballots.classes))])
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, sources: Sequence[str]) -> None:
@@ -198,7 +236,7 @@ def _report_lines(report: ConsensusReport, with_comparison: bool) -> Iterator[st
     yield from table_section(header, rows, digits=_DIGITS)
     if with_comparison:
         yield from _comparison_table(report)
-    yield from _annotator_table(report)
+    yield from _annotator_table(report, f"95 % ({_ANNOTATOR_INTERVAL_SOURCES[report.annotator_intervals]})")
     yield from _item_table(report)
     if with_comparison:
         yield from _findings_table(report)
@@ -208,7 +246,35 @@ def _report_lines(report: ConsensusReport, with_comparison: bool) -> Iterator[st
     yield from _agreement_table(report)
 
 
-def _heading(report: ConsensusReport) -> Iterator[str]:
+def _posterior_lines(report: PosteriorReport) -> Iterator[str]:
+    """Return the lines of all tables of a sampled posterior."""
+    sampling = report.sampling
+    yield from _totals(report)
+    yield f"full posterior by Gibbs sampling: {sampling.chains} chains of {sampling.draws} draws"
+    sizes = zip(("R-hat", "bulk", "tail"), (sampling.r_hat, sampling.bulk_ess, sampling.tail_ess), strict=True)
+    worst = {name: "unknown" if size is None else f"{size:.{3 if name == 'R-hat' else 0}f}" for name, size in sizes}
+    yield f"largest R-hat {worst['R-hat']}, smallest effective number of draws {worst['bulk']} (tails {worst['tail']})"
+    yield f"labels that are guesses, because the item is hard: {sampling.guessing:.1%}"
+    ranked = sorted(report.agents.items(), key=lambda item: (-item[1].score, item[0]))
+    rows = [
+        [
+            name,
+            one.score,
+            *map(_format_interval, ((one.low, one.high), (one.population_low, one.population_high))),
+            one.items,
+        ]
+        for name, one in ranked
+    ]
+    header = ["agent", "score", "95 % credible (these items)", "95 % credible (population)", "items"]
+    yield from table_section(header, rows, digits=_DIGITS)
+    ranks = min(_MAX_ROWS, len(ranked))
+    shares = [[name, *(f"{share:.2f}" for share in report.rank_probabilities[name][:ranks])] for name, _ in ranked]
+    yield from table_section(["P(rank), these items", *map(str, range(1, ranks + 1))], shares, most=_MAX_ROWS)
+    yield from _annotator_table(report, "95 % credible")
+    yield from _item_table(report)
+
+
+def _totals(report: ConsensusReport | PosteriorReport) -> Iterator[str]:
     counts = report.counts
     totals = {"labels": counts.rows - counts.abstained, "items": counts.items, "annotators": counts.annotators}
     if counts.gold:
@@ -216,6 +282,10 @@ def _heading(report: ConsensusReport) -> Iterator[str]:
     yield ", ".join(f"{name}: {count}" for name, count in totals.items())
     classes = zip(map(format_label, report.classes), report.values, strict=True)
     yield escape_line(f"classes and credit: {', '.join(f'{name} ({value:g})' for name, value in classes)}", 400)
+
+
+def _heading(report: ConsensusReport) -> Iterator[str]:
+    yield from _totals(report)
     steps = f"{'converged' if report.converged else 'stopped'} after {report.iterations} steps"
     fit = f"model fitted with preset {report.preset}: {steps}, log-likelihood {report.log_likelihood:.3f}"
     yield f"scores by {_METHOD_NAMES[report.method]} (method {report.method}); {fit}"
@@ -247,18 +317,17 @@ def _findings_table(report: ConsensusReport) -> Iterator[str]:
     return table_section(["MV and PEC", ""], rows, digits=_DIGITS)
 
 
-def _annotator_table(report: ConsensusReport) -> Iterator[str]:
+def _annotator_table(report: ConsensusReport | PosteriorReport, interval: str) -> Iterator[str]:
     ranked = sorted(report.annotators.items(), key=lambda item: (-item[1].accuracy, item[0]))
     rows = [
         [name, one.accuracy, _format_interval(one.accuracy_interval), one.leniency, one.strictness, one.labels]
         for name, one in ranked
     ]
-    source = f"95 % ({_ANNOTATOR_INTERVAL_SOURCES[report.annotator_intervals]})"
-    header = ["annotator", "accuracy", source, "leniency", "strictness", "labels"]
+    header = ["annotator", "accuracy", interval, "leniency", "strictness", "labels"]
     return table_section(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
 
-def _item_table(report: ConsensusReport) -> Iterator[str]:
+def _item_table(report: ConsensusReport | PosteriorReport) -> Iterator[str]:
     ranked = sorted(report.items.items(), key=lambda item: (-item[1].ambiguity, item[0]))
     rows = []
     for name, one in ranked[:_MAX_ROWS]:

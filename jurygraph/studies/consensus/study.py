@@ -12,6 +12,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
 from jurygraph.aggregation.consensus.majority import Agreement
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
+from jurygraph.aggregation.consensus.votes import Votes
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
@@ -322,7 +323,7 @@ class FittedConsensus:
 
 def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
-    _validate_settings(ballots, settings)
+    validate_settings(ballots, settings)
     columns = (ballots.item, ballots.annotator, ballots.label)
     model = consensus.fit(*columns, settings.fit_preset, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
     majority = consensus.majority_vote(*columns, settings.tie_rule, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
@@ -338,7 +339,8 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
-def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
+def validate_settings(ballots: VoteColumns, settings: Settings) -> None:
+    """Raise `InputError` if the settings do not fit the votes."""
     classes, values, refit = ballots.classes, settings.values, settings.refit
     if values is not None and len(values) != len(classes):
         scale = ", ".join(map(format_label, classes[:20]))
@@ -377,7 +379,7 @@ def report(
         classes=ballots.classes,
         values=reached.values,
         prior=tuple(model.prior.tolist()),
-        counts=_counts(reached),
+        counts=count_rows(ballots, model.votes),
         agreement=consensus.agreement(model.votes),
         agents={str(name): Agent(**one._asdict()) for name, one in scores.items()},
         intervals=_interval_source(reached, is_refitted),
@@ -421,8 +423,8 @@ def _interval_source(reached: FittedConsensus, is_refitted: bool) -> IntervalSou
     return "resampled-prompts" if is_published else "prompts"
 
 
-def _counts(reached: FittedConsensus) -> Counts:
-    votes = reached.model.votes
+def count_rows(ballots: VoteColumns, votes: Votes) -> Counts:
+    """Return the sizes of the data, from its columns and from what they were encoded to."""
     return Counts(
         rows=len(votes.item_of_row),
         repeated=votes.repeated_rows,
@@ -430,8 +432,8 @@ def _counts(reached: FittedConsensus) -> Counts:
         items=len(votes.items),
         unlabelled=int(np.count_nonzero(votes.counts.sum(axis=1) == 0)),
         annotators=len(votes.annotators),
-        agents=len(set(reached.ballots.agent or ())),
-        gold=len(reached.ballots.gold),
+        agents=len(set(ballots.agent or ())),
+        gold=len(ballots.gold),
     )
 
 

@@ -1,0 +1,428 @@
+"""Full posterior of a consensus by Gibbs sampling: credible intervals of the credit that agents' items truly have.
+
+The model has class shares for each agent, and items that differ in difficulty:
+
+    θ_a ~ Dirichlet(1, …, 1)            class shares of agent a's items
+    π_r[c] ~ Dirichlet(8 · (.6 at c))   how annotator r labels class c; the rest is shared by the other labels
+    λ ~ Dirichlet(8, 1, 1)              shares of the items with difficulty 0, .5 and 1
+    z_i ~ θ_a(i), d_i ~ λ               class and difficulty of item i
+    y_ir ~ (1 - d_i) · π_r[z_i] + d_i / K
+
+A label is thus a guess with probability d_i, as in the simulations of STABLEVAL (section 5.1). Dawid and Skene's model
+has one θ for all agents and d_i = 0. The confusions reported are those of the average item, (1 - δ) · π + δ / K with
+δ = Σ λ_h d_h.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation.consensus.resampling import Report, run_each
+from jurygraph.aggregation.consensus.result import (
+    AnnotatorQuality,
+    Credited,
+    Grouping,
+    credit_values,
+    grouped_by_agent,
+    read_cells,
+)
+from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
+from jurygraph.arrays import Floats, Ints
+from jurygraph.errors import PlanError
+from jurygraph.inference.bootstrap import QUANTILES
+from jurygraph.inference.chains import bulk_ess, r_hat, tail_ess
+
+DIFFICULTIES = np.array([0.0, 0.5, 1.0])
+"""The probabilities that a label is a guess, d."""
+PRIOR_SHARES = 1.0
+PRIOR_CONFUSION, PRIOR_DIAGONAL = 8.0, 0.6
+PRIOR_DIFFICULTIES = np.array([8.0, 1.0, 1.0])
+CHAINS, DRAWS = 4, 1000
+"""The default number of chains, and of draws that each keeps."""
+LEAST_CHAINS, LEAST_DRAWS = 2, 100
+STEPS_PER_DRAW = 8
+"""Steps for each draw that is kept: successive steps tell little new, and would only take memory."""
+_TINY = float(np.finfo(np.float64).tiny)
+_DECIMALS = 12
+
+
+class CredibleScore(NamedTuple):
+    """An agent's posterior mean credit and 95 % credible intervals.
+
+    `low` and `high` are of the mean true credit of these items, `population_low` and `population_high` of the mean true
+    credit of the population from which the items, or their prompts, were drawn. `ranks` has the probability of each
+    rank among the agents by the credit of these items, 1 first; agents with the same credit share their ranks.
+    """
+
+    score: float
+    low: float
+    high: float
+    population_low: float
+    population_high: float
+    items: int
+    ranks: tuple[float, ...]
+
+
+class Mixing(NamedTuple):
+    """The worst figures over scores of agents and error rates of annotators; None if nothing varies."""
+
+    r_hat: float | None
+    bulk_ess: float | None
+    tail_ess: float | None
+
+
+@dataclass(frozen=True)
+class Sampled(Credited):
+    """A sample of the posterior of C chains with D draws each.
+
+    `posterior` [N,K] has the posterior means of the items' classes; `confusion` [A,K,K] the posterior mean confusions
+    (annotator, true class, label) of the average item, and `prior` [K] the posterior mean class shares of all labelled
+    items.
+
+    Attributes:
+        agents: in the order of first appearance, [G].
+        items_of_agent: number of labelled items, [G].
+        scores: mean true credit of each agent's items, [C,D,G]; NaN without labelled items.
+        population: mean credit of the population of each agent's items, [C,D,G].
+        rates: accuracy, leniency and strictness of the annotators, [C,D,3,A].
+        guessing: share of labels that are guesses, δ, [C,D].
+    """
+
+    agents: Sequence[Key]
+    items_of_agent: Ints
+    prior: Floats
+    confusion: Floats
+    scores: Floats
+    population: Floats
+    rates: Floats
+    guessing: Floats
+
+    def credible_scores(self) -> dict[Key, CredibleScore]:
+        """Return the posterior of each agent with labelled items, in the order of appearance."""
+        rated = np.flatnonzero(self.items_of_agent)
+        scores, population = (each[:, :, rated].reshape(-1, len(rated)) for each in (self.scores, self.population))
+        columns = np.vstack([scores.mean(axis=0), _credible(scores), _credible(population)]).T.tolist()
+        ranks = rank_probabilities(scores).tolist()
+        return {
+            self.agents[agent]: CredibleScore._make((*figures, int(self.items_of_agent[agent]), tuple(of_ranks)))
+            for agent, figures, of_ranks in zip(rated.tolist(), columns, ranks, strict=True)
+        }
+
+    def annotators(self) -> dict[Key, AnnotatorQuality]:
+        """Return the posterior mean error rates of each annotator with credible intervals."""
+        rates = self.rates.reshape(-1, *self.rates.shape[2:])
+        means, (low, high) = rates.mean(axis=0).T.tolist(), _credible(rates)
+        intervals = np.stack([low, high], axis=-1).transpose(1, 0, 2).tolist()  # [A,3,2]
+        labels = np.bincount(self.votes.annotator, minlength=len(means)).tolist()
+        return {
+            name: AnnotatorQuality._make((*means[index], labels[index], *map(tuple, intervals[index])))
+            for index, name in enumerate(self.votes.annotators)
+        }
+
+    def mixing(self) -> Mixing:
+        """Return the largest R-hat and the smallest effective sample sizes."""
+        chains, draws = self.guessing.shape
+        rated = self.scores[:, :, self.items_of_agent > 0]
+        figures = np.concatenate([rated, self.rates.reshape(chains, draws, -1)], axis=2)
+        columns = [np.ascontiguousarray(figures[:, :, index]) for index in range(figures.shape[2])]
+        return Mixing(
+            _worst(r_hat, columns, max),
+            _worst(bulk_ess, columns, min),
+            _worst(tail_ess, columns, min),
+        )
+
+
+def sample(
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    agent: ArrayLike | None = None,
+    *,
+    classes: Sequence[Key] | None = None,
+    values: ArrayLike | None = None,
+    gold: Mapping[Any, Any] | None = None,
+    prompt: ArrayLike | None = None,
+    chains: int = CHAINS,
+    draws: int = DRAWS,
+    seed: int = 0,
+    jobs: int = 1,
+    report: Report | None = None,
+) -> Sampled:
+    """Sample the posterior of classes, credits and confusions.
+
+    Each chain starts with parameters drawn from the prior; draws are 8 steps apart, and half as many as are kept are
+    discarded at the start. Chains have seeds spawned from `seed`, so the result does not depend on `jobs`.
+
+    Args:
+        item, annotator, label, agent: row by row, as for `fit` and `agent_scores`; without agents all items share one.
+        classes, values, gold: as for `fit` and `agent_scores`.
+        prompt: the unit that is drawn from the population, row by row: items of one prompt are drawn together. The
+            intervals of the population then weight prompts by Dirichlet(1, …, 1), the Bayesian bootstrap (Rubin 1981);
+            without it they are those of θ.
+        chains: number of chains, at least 2.
+        draws: number of draws that each chain keeps, at least 100.
+        seed: seed of all draws.
+        jobs: number of processes.
+        report: called with 1 after each chain.
+
+    Raises:
+        PlanError: as for `fit` and `agent_scores`, or too few chains or draws.
+    """
+    for name, count, least in (("chains", chains, LEAST_CHAINS), ("draws", draws, LEAST_DRAWS)):
+        if count < least:
+            raise PlanError(f"{name} is {count}: at least {least} are needed")
+    votes = encode(item, annotator, label, classes)
+    k = len(votes.classes)
+    if k < 2:
+        raise PlanError(f"every label is {votes.classes[0]!r}: at least two classes are needed; name the whole scale")
+    everybody = np.zeros(len(votes.item_of_row), dtype=np.intp)
+    grouping = grouped_by_agent(votes, everybody if agent is None else agent, prompt)
+    known = known_classes(votes, gold or {})
+    problem = _Problem.of(votes, grouping, known, credit_values(votes, values), prompt is not None)
+    seeds = np.random.SeedSequence(seed).spawn(chains)
+    runs = run_each(partial(_run_chain, problem, draws), seeds, jobs, report)
+    return _summarise(votes, grouping, known, problem, runs, draws)
+
+
+def rank_probabilities(scores: Floats) -> Floats:
+    """Return the probability of each rank [G,G] from draws of scores [D,G]: of agent g, rank 1 first.
+
+    Scores are compared with 12 decimals. Agents with equal scores have each of the ranks that they share with the same
+    probability.
+    """
+    draws, agents = scores.shape
+    scores = scores.round(_DECIMALS)
+    changes = np.zeros((agents, agents + 1))
+    for agent, own in enumerate(scores.T):
+        first = (scores > own[:, None]).sum(axis=1)
+        tied = (scores == own[:, None]).sum(axis=1)
+        changes[agent] = np.bincount(first, 1.0 / tied, agents + 1) - np.bincount(first + tied, 1.0 / tied, agents + 1)
+    return np.asarray(changes.cumsum(axis=1)[:, :agents] / draws).clip(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class _Problem:
+    """The votes as all chains read them. Items are the N' labelled ones, in their order.
+
+    `pattern` [N'] and `agent` [N'] are those of the items; items of a pattern have the same labels, agent and gold;
+    `item`, `annotator`, `label` [M] are rows; `log_gold` [K,P] is 0 for a possible class, else minus infinity;
+    `prompt` [N'] is None unless prompts are what is drawn.
+    """
+
+    rows: Patterns
+    pattern: Ints
+    agent: Ints
+    agent_of_pattern: Ints
+    log_gold: Floats
+    item: Ints
+    annotator: Ints
+    label: Ints
+    annotators: int
+    agents: int
+    values: Floats
+    prompt: Ints | None
+
+    @classmethod
+    def of(cls, votes: Votes, grouping: Grouping, known: Ints, values: Floats, by_prompt: bool) -> "_Problem":
+        k = len(votes.classes)
+        rows = patterns(votes, grouping.agent * (k + 1) + known + 1)
+        labelled = np.flatnonzero(votes.has_label)
+        pattern, agent = rows.pattern_of_item[labelled], grouping.agent[labelled]
+        agent_of_pattern, gold = np.empty((2, len(rows.weight)), dtype=np.intp)
+        agent_of_pattern[pattern], gold[pattern] = agent, known[labelled]
+        is_possible = (gold < 0) | (gold == np.arange(k)[:, None])
+        return cls(
+            rows=rows,
+            pattern=pattern,
+            agent=agent,
+            agent_of_pattern=agent_of_pattern,
+            log_gold=np.where(is_possible, 0.0, -np.inf),
+            item=np.searchsorted(labelled, votes.item),
+            annotator=votes.annotator,
+            label=votes.label,
+            annotators=len(votes.annotators),
+            agents=len(grouping.agents),
+            values=values,
+            prompt=np.unique(grouping.prompt[labelled], return_inverse=True)[1] if by_prompt else None,
+        )
+
+    @property
+    def classes(self) -> int:
+        return len(self.values)
+
+    def mean_credit(self, credit: Floats, weight: Floats | None = None) -> Floats:
+        """Return the mean credit of each agent's items [G], from that of the items [N']; NaN without items."""
+        size = np.bincount(self.agent, weight, self.agents)
+        sums = np.bincount(self.agent, credit if weight is None else weight * credit, self.agents)
+        return np.asarray(np.divide(sums, size, out=np.full(self.agents, np.nan), where=size > 0))
+
+
+class _Parameters(NamedTuple):
+    """Class shares θ [G,K], confusions π [A,K,K], and shares of the difficulties λ [H]."""
+
+    shares: Floats
+    confusion: Floats
+    levels: Floats
+
+
+class _Latent(NamedTuple):
+    """The class and the index of the difficulty of each item, [N'], and the counts of labels that are no guesses, as
+    cells of confusions, [A·K·K]."""
+
+    truth: Ints
+    level: Ints
+    informed: Ints
+
+
+class _Run(NamedTuple):
+    """The draws of one chain, as in `Sampled` without the chain, and sums over them."""
+
+    scores: Floats
+    population: Floats
+    rates: Floats
+    guessing: Floats
+    posterior: Floats
+    shares: Floats
+    confusion: Floats
+
+
+# Types of numpy.random are in quotes: it is loaded when first used.
+def _run_chain(problem: _Problem, draws: int, seed: "np.random.SeedSequence") -> _Run:
+    rng = np.random.Generator(np.random.PCG64(seed))
+    agents, annotators, k = problem.agents, problem.annotators, problem.classes
+    run = _Run(
+        scores=np.empty((draws, agents)),
+        population=np.empty((draws, agents)),
+        rates=np.empty((draws, 3, annotators)),
+        guessing=np.empty(draws),
+        posterior=np.zeros((k, len(problem.agent_of_pattern))),
+        shares=np.zeros((agents, k)),
+        confusion=np.zeros((annotators, k, k)),
+    )
+    latent = None
+    for step in range(-STEPS_PER_DRAW * (draws // 2), STEPS_PER_DRAW * draws):
+        parameters = _draw_parameters(problem, latent, rng)
+        joint = _posterior_of_patterns(problem, parameters)
+        latent = _draw_latent(problem, parameters, joint, rng)
+        draw, rest = divmod(step, STEPS_PER_DRAW)
+        if draw >= 0 and rest == STEPS_PER_DRAW - 1:
+            _keep(run, draw, problem, parameters, joint, latent, rng)
+    return run
+
+
+def _draw_parameters(problem: _Problem, latent: _Latent | None, rng: "np.random.Generator") -> _Parameters:
+    """Return parameters given the latent variables, or from the prior without them."""
+    agents, annotators, k, levels = problem.agents, problem.annotators, problem.classes, len(DIFFICULTIES)
+    confusion = np.full((k, k), PRIOR_CONFUSION * (1.0 - PRIOR_DIAGONAL) / (k - 1))
+    np.fill_diagonal(confusion, PRIOR_CONFUSION * PRIOR_DIAGONAL)
+    alphas = [np.full((agents, k), PRIOR_SHARES), np.tile(confusion, (annotators, 1, 1)), PRIOR_DIFFICULTIES]
+    if latent is not None:
+        counts = (
+            np.bincount(problem.agent * k + latent.truth, minlength=agents * k),
+            latent.informed,
+            np.bincount(latent.level, minlength=levels),
+        )
+        alphas = [alpha + count.reshape(alpha.shape) for alpha, count in zip(alphas, counts, strict=True)]
+    gammas = [rng.standard_gamma(alpha) + _TINY for alpha in alphas]
+    return _Parameters(*(gamma / gamma.sum(axis=-1, keepdims=True) for gamma in gammas))
+
+
+def _posterior_of_patterns(problem: _Problem, parameters: _Parameters) -> Floats:
+    """Return P(difficulty, class) of the items of each pattern, given the parameters, [H,K,P].
+
+    Patterns are the last axis, so that work on one cell is contiguous.
+    """
+    k, levels = problem.classes, len(DIFFICULTIES)
+    of_label = parameters.confusion.transpose(0, 2, 1).reshape(-1, 1, k)  # [A·K,1,K], code by class
+    clear = (1.0 - DIFFICULTIES)[:, None]
+    log_label = np.log(clear * of_label + (1.0 - clear) / k).reshape(-1, levels * k)
+    joint = np.ascontiguousarray((problem.rows.matrix @ log_label).T).reshape(levels, k, -1)
+    joint += np.log(parameters.levels)[:, None, None]
+    joint += np.log(parameters.shares).T[:, problem.agent_of_pattern] + problem.log_gold
+    joint -= joint.max(axis=(0, 1))
+    np.exp(joint, out=joint)
+    joint /= joint.sum(axis=(0, 1))
+    return joint
+
+
+def _draw_latent(problem: _Problem, parameters: _Parameters, joint: Floats, rng: "np.random.Generator") -> _Latent:
+    k = problem.classes
+    uniform = rng.random(len(problem.pattern))
+    end, drawn = np.zeros(joint.shape[2]), np.zeros(len(problem.pattern), dtype=np.intp)
+    for cell in joint.reshape(-1, joint.shape[2])[:-1]:
+        end += cell
+        drawn += uniform >= end[problem.pattern]
+    level, truth = np.divmod(drawn, k)
+    guess = DIFFICULTIES[level][problem.item]
+    cells = (problem.annotator * k + truth[problem.item]) * k + problem.label
+    informed = (1.0 - guess) * parameters.confusion.ravel()[cells]
+    is_informed = rng.random(len(guess)) * (informed + guess / k) < informed
+    return _Latent(truth, level, np.bincount(cells[is_informed], minlength=parameters.confusion.size))
+
+
+def _keep(
+    run: _Run,
+    draw: int,
+    problem: _Problem,
+    parameters: _Parameters,
+    joint: Floats,
+    latent: _Latent,
+    rng: "np.random.Generator",
+) -> None:
+    """Write a draw into `run` and add to its sums."""
+    credit = problem.values[latent.truth]
+    run.scores[draw] = problem.mean_credit(credit)
+    if problem.prompt is None:
+        run.population[draw] = (parameters.shares * problem.values).sum(axis=1)
+    else:
+        weight = rng.standard_exponential(int(problem.prompt.max()) + 1)[problem.prompt]
+        run.population[draw] = problem.mean_credit(credit, weight)
+    guessing = float((parameters.levels * DIFFICULTIES).sum())
+    confusion = (1.0 - guessing) * parameters.confusion + guessing / problem.classes
+    run.rates[draw] = [cells.mean(axis=1) for cells in read_cells(confusion)]
+    run.guessing[draw] = guessing
+    run.posterior[:] += joint.sum(axis=0)
+    run.shares[:] += parameters.shares
+    run.confusion[:] += confusion
+
+
+def _summarise(
+    votes: Votes, grouping: Grouping, known: Ints, problem: _Problem, runs: Sequence[_Run], draws: int
+) -> Sampled:
+    posterior, shares, confusion = (
+        sum(getattr(run, name) for run in runs) / (len(runs) * draws) for name in ("posterior", "shares", "confusion")
+    )
+    of_items = shares[grouping.agent]
+    of_items[votes.has_label] = posterior.T[problem.pattern]
+    of_items[known >= 0] = np.eye(problem.classes)[known[known >= 0]]
+    scores, population, rates, guessing = (
+        np.stack([getattr(run, name) for run in runs]) for name in ("scores", "population", "rates", "guessing")
+    )
+    return Sampled(
+        votes=votes,
+        posterior=of_items,
+        agents=grouping.agents,
+        items_of_agent=np.bincount(problem.agent, minlength=problem.agents),
+        prior=of_items[votes.has_label].mean(axis=0),
+        confusion=confusion,
+        scores=scores,
+        population=population,
+        rates=rates,
+        guessing=guessing,
+    )
+
+
+def _credible(draws: Floats) -> Floats:
+    """Return the ends of the central 95 % of the draws (first axis), [2,…]."""
+    return np.asarray(np.quantile(draws, QUANTILES, axis=0))
+
+
+def _worst(
+    figure: Callable[[Floats], float | None], columns: Sequence[Floats], choose: Callable[[list[float]], float]
+) -> float | None:
+    figures = [value for value in map(figure, columns) if value is not None]
+    return choose(figures) if figures else None

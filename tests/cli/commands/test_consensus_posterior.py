@@ -1,0 +1,109 @@
+"""`jurygraph consensus --posterior gibbs`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.sources.ratings import read_confusions
+from tests.cli.conftest import Command
+from tests.sources.test_ratings import table
+from tests.studies.consensus.made import AGENTS, PANEL
+
+ROWS = [
+    {"item": item, "agent": agent, "annotator": annotator, "label": label, "group": f"g{item[1:]}"}
+    for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
+]
+GIBBS = ("--posterior", "gibbs", "--chains", 2, "--draws", 100, "--jobs", 1)
+
+
+@pytest.fixture
+def votes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return table(tmp_path / "votes.csv", *ROWS)
+
+
+def posterior_json(run: Command, *arguments: object) -> dict[str, Any]:
+    ended = run("consensus", *arguments, *GIBBS, "--json")
+    assert ended.code == 0, ended.err
+    answer: dict[str, Any] = json.loads(ended.out)
+    return answer
+
+
+def test_agents_annotators_and_chains_are_printed(votes: Path, run: Command) -> None:
+    ended = run("consensus", votes, *GIBBS)
+    assert ended.code == 0, ended.err
+    lines = ended.out.splitlines()
+    assert lines[:2] == ["labels: 48, items: 12, annotators: 4", "classes and credit: 0 (0), 1 (1)"]
+    assert lines[2] == "full posterior by Gibbs sampling: 2 chains of 100 draws"
+    assert lines[3].startswith("largest R-hat 1.")
+    agents, ranks, annotators = (
+        next(line for line in lines if line.startswith(name)) for name in ("agent", "P(rank)", "annotator")
+    )
+    assert agents.split("  ")[-3:] == ["95 % credible (these items)", "95 % credible (population)", "items"]
+    assert ranks.split()[-2:] == ["1", "2"]
+    assert "95 % credible" in annotators
+    assert "the chains do not agree well: " in ended.err
+
+
+def test_json_has_the_documented_fields(votes: Path, run: Command) -> None:
+    answer = posterior_json(run, votes)
+    assert answer["posterior"] == "gibbs"
+    population = {"population_low", "population_high"}
+    assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"} | population
+    assert set(answer["sampling"]) == {"chains", "draws", "r_hat", "bulk_ess", "tail_ess", "guessing"}
+    assert set(answer["rank_probabilities"]) == {"small", "large"}
+    assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
+    assert len(answer["items"]) == 12
+
+
+def test_gold_credit_and_classes_apply(votes: Path, run: Command) -> None:
+    gold = [one | {"label": 1} for one in ROWS[::4]]
+    table(votes.parent / "gold.csv", *gold)
+    answer = posterior_json(run, votes, "--gold", "gold.csv", "--values", "0,10", "--classes", "0,1")
+    assert {(one["score"], one["low"], one["high"]) for one in answer["agents"].values()} == {(10.0, 10.0, 10.0)}
+    assert answer["counts"]["gold"] == 12
+
+
+def test_the_artifact_has_the_posterior_mean_confusions(votes: Path, run: Command) -> None:
+    answer = posterior_json(run, votes, "--artifact", "confusions.json")
+    known = read_confusions("confusions.json")
+    assert list(known.prior) == pytest.approx(answer["prior"])
+    for name, one in answer["annotators"].items():
+        (strict, _), (_, lenient) = known.annotators[name]
+        assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
+
+
+def test_a_seed_gives_the_same_output_by_any_number_of_processes(votes: Path, run: Command) -> None:
+    first = posterior_json(run, votes, "--seed", 5)
+    ended = run("consensus", votes, *GIBBS[:-1], 2, "--seed", 5, "--json")
+    assert json.loads(ended.out) == first != posterior_json(run, votes)
+
+
+def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Command) -> None:
+    table(votes, *[{name: one[name] for name in ("item", "annotator", "label")} for one in ROWS])
+    ended = run("consensus", votes, *GIBBS)
+    assert "no row has an agent: no scores of agents" in ended.err
+    assert "P(rank)" not in ended.out
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (("--posterior", "gibbs", "--refit", 20), "--refit: does not apply to --posterior gibbs; "),
+        (("--posterior", "gibbs", "--method", "majority"), "--method: does not apply to --posterior gibbs; "),
+        (("--posterior", "gibbs", "--preset", "paper"), "--preset: does not apply to --posterior gibbs; "),
+        (("--posterior", "gibbs", "--compare"), "--compare: does not apply to --posterior gibbs; "),
+        (("--posterior", "gibbs", "--draws", 5), "--draws: expected at least 100, got 5"),
+        (("--posterior", "gibbs", "--chains", 0), "--chains: expected at least 2, got 0"),
+        (("--draws", 500), "--draws: does not apply to --posterior em; "),
+        (("--chains", 4, "--posterior", "em"), "--chains: does not apply to --posterior em; "),
+    ],
+)
+def test_options_that_do_not_combine_are_one_error(
+    votes: Path, run: Command, options: tuple[object, ...], wrong: str
+) -> None:
+    ended = run("consensus", votes, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].startswith(f"error: {wrong}")

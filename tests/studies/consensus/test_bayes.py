@@ -1,0 +1,87 @@
+"""The report of a consensus by its full posterior."""
+
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.studies.consensus import VoteColumns, collect_votes
+from jurygraph.studies.consensus.bayes import (
+    PosteriorReport,
+    PosteriorSettings,
+    report_posterior,
+    sample_posterior,
+)
+from tests.studies.consensus.made import AGENTS, PANEL, votes_file
+
+QUICK = PosteriorSettings(chains=2, draws=150)
+
+
+def columns(**fields: Any) -> VoteColumns:
+    return collect_votes([votes_file(*PANEL, **fields)])
+
+
+def reported(ballots: VoteColumns, settings: PosteriorSettings = QUICK) -> PosteriorReport:
+    return report_posterior(ballots, settings, sample_posterior(ballots, settings))
+
+
+@pytest.fixture(scope="module")
+def found() -> PosteriorReport:
+    return reported(columns(agent=AGENTS))
+
+
+def test_agents_have_credible_intervals_of_their_items_and_of_the_population(found: PosteriorReport) -> None:
+    assert {name: one.items for name, one in found.agents.items()} == {"large": 4, "small": 8}
+    for one in found.agents.values():
+        assert one.low <= one.score <= one.high
+        assert one.population_high - one.population_low > 0.1
+    for shares in found.rank_probabilities.values():
+        assert sum(shares) == pytest.approx(1.0)
+
+
+def test_annotators_are_told_apart_by_their_errors(found: PosteriorReport) -> None:
+    accuracy = {name: one.accuracy for name, one in found.annotators.items()}
+    assert min(accuracy["ada"], accuracy["dee"]) > accuracy["bo"] > accuracy["cy"]
+    for one in found.annotators.values():
+        low, high = one.accuracy_interval or (1.0, 0.0)
+        assert low < one.accuracy < high
+
+
+def test_scores_are_linear_in_the_credit_of_classes(found: PosteriorReport) -> None:
+    scaled = reported(columns(agent=AGENTS), PosteriorSettings(values=(1.0, 5.0), chains=2, draws=150))
+    for name, one in found.agents.items():
+        assert scaled.agents[name].score == pytest.approx(1.0 + 4.0 * one.score)
+        assert scaled.agents[name].population_low == pytest.approx(1.0 + 4.0 * one.population_low)
+
+
+def test_a_mean_score_is_the_mean_of_the_items_credit(found: PosteriorReport) -> None:
+    items = [one.posterior[1] for name, one in found.items.items() if name.endswith("_large")]
+    assert found.agents["large"].score == pytest.approx(sum(items) / len(items), abs=0.05)
+
+
+def test_without_agents_there_are_no_scores() -> None:
+    found = reported(columns())
+    assert (found.agents, found.rank_probabilities) == ({}, {})
+    assert len(found.items) == 12
+
+
+def test_chains_that_do_not_agree_are_a_warning(found: PosteriorReport) -> None:
+    (warning,) = [one for one in found.warnings if one.startswith("the chains do not agree well: ")]
+    assert "fewer than 400; give more --draws" in warning
+    assert found.sampling.bulk_ess is not None
+    assert found.sampling.bulk_ess < 400
+    longer = reported(columns(agent=AGENTS), PosteriorSettings(draws=800))
+    assert not [one for one in longer.warnings if "chains" in one]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (PosteriorSettings(chains=1), "--chains: expected at least 2, got 1"),
+        (PosteriorSettings(draws=10), "--draws: expected at least 100, got 10"),
+        (PosteriorSettings(values=(0.0, 0.5, 1.0)), "--values: gives 3 credits to 2 classes"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: PosteriorSettings, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        sample_posterior(columns(), settings)
