@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import groupby, product
 from time import process_time
 from typing import NamedTuple
 
@@ -71,11 +71,12 @@ class Rates(NamedTuple):
 def measure(effort: Effort | None = None) -> Iterator[Figure]:
     """Yield type I errors, coverage, the worst of each method that is held to a target, and the speed."""
     found = []
-    planned = cells(effort or Effort())
-    for cell, rates in zip(planned, run_each(measure_cell, planned, JOBS), strict=True):
-        figure = make_figure(cell, rates)
-        found.append((cell, figure))
-        yield figure
+    for _, group in groupby(cells(effort or Effort()), key=lambda cell: cell.method):
+        planned = list(group)
+        for cell, rates in zip(planned, run_each(measure_cell, planned, JOBS), strict=True):
+            figure = make_figure(cell, rates)
+            found.append((cell, figure))
+            yield figure
     yield from _worst(found)
     yield from _speed()
 
