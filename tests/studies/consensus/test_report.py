@@ -221,7 +221,8 @@ def test_by_default_200_resamples_are_refitted() -> None:
         (
             Settings(),
             [row for row in PANEL if row[1] in ("ada", "bo")],
-            "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start",
+            "2 annotators are not identifiable: 3 free cells for 5 unknowns; the estimate depends on its start or its "
+            "prior",
         ),
     ],
 )
