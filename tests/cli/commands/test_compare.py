@@ -104,7 +104,7 @@ def test_the_tables_compare_two_runs(run: Command):
         "mean_delta_high        its 95 % interval: to                           0.6704",
         "mean_delta_error       its standard error                              0.0659",
         "mean_delta_p           sign-flip test of whole tasks that it is 0: p   0.5000",
-        "detectable_difference  least true mean found with a power of 80 %      0.9278",
+        "detectable_difference  least true mean found with a power of 80 %      1.0761",
         "median_delta           median of B - A                                -0.2500",
         "signed_rank_p          signed ranks: B - A is symmetric about 0: p     0.5000",
         "passed_a_only          responses that pass in A and not in B                1",

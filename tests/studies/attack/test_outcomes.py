@@ -62,7 +62,7 @@ def test_verdicts_on_one_task_count_together():
     found = count_outcomes((task, [WITHSTOOD if task else PASSED] * 4) for task in range(10) for _ in range(25))
     for one in (found.verdicts, found.responses):
         assert (one.rate, one.tasks) == (0.1, 10)
-        assert one.n_eff == pytest.approx(9.0)
+        assert one.n_eff == pytest.approx(9.5, abs=0.1)
         assert one.low < 0.02
         assert one.high > 0.4
 
@@ -92,4 +92,4 @@ def test_the_interval_covers_the_rate_over_tasks_that_differ(rate: float):
         passing = rng.binomial(60, rng.beta(4 * rate, 4 * (1 - rate), 10))
         found = count_outcomes((t, [PASSED] * n + [WITHSTOOD] * (60 - n)) for t, n in enumerate(passing)).verdicts
         covered += found.low <= rate <= found.high
-    assert 0.92 <= covered / replications <= 0.98
+    assert 0.93 <= covered / replications <= 0.99
