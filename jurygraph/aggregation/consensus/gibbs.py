@@ -388,9 +388,9 @@ def _draw_population(problem: _Problem, prompt: Ints, credit: Floats, rng: "np.r
     return _ratio(sums, np.bincount(problem.agent, weight, problem.agents) + imaginary.sum(axis=1))
 
 
-def _ratio(sums: Floats, sizes: Floats | Ints) -> Floats:
+def _ratio(sums: Floats | Ints, sizes: Floats | Ints) -> Floats:
     """Return sums / sizes; NaN where a size is 0."""
-    return np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0)
+    return np.asarray(np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0))
 
 
 def _summarise(

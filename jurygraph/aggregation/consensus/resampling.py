@@ -278,9 +278,8 @@ def refit_intervals(
         seed: seed of the resamples.
         interval: for agents: `t`, the interval of `agent_scores` with the variance that refitting adds to the score of
             the same resamples; or `bootstrap`, percentiles, which are too narrow for few items.
-        as_published: resample as the authors did: 10 resamples of `RandomState(42)`, each fitted from the usual start,
-            and their percentiles alone. An item counts once however often it is drawn, so the samples are smaller, and
-            the intervals are not centred on the score.
+        as_published: resample as the authors did: percentiles of 10 resamples of `RandomState(42)`, from the usual
+            start. An item counts once however often it is drawn, so the intervals are not centred on the score.
         jobs: number of processes.
         report: called with 1 after each resample.
 
@@ -299,8 +298,8 @@ def refit_intervals(
     samples = np.array(run_each(work, draws, jobs, report))
     ends = _percentile_ends(samples)
     agents, annotators = len(grouping.agents), len(fitted.votes.annotators)
-    without = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
-    added = _added_variance(samples[:, :agents], without)
+    fixed = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
+    added = _added_variance(samples[:, :agents], fixed)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
         if as_published or interval == "bootstrap":
