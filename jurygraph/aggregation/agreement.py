@@ -70,9 +70,9 @@ def kappa_interval(
 
     The interval is Wilson's for the disagreement, with the effective size that the error implies (`inference.agreement`
     explains it): also with few items, and where the annotators nearly always agree, it covers about 95 %. With 20 items
-    it is too narrow where one label is rare (.83 at 80 % of the other), and for quadratic weights of five levels where
-    kappa is high (.88). The ends are None for one task, and where one label alone is left of an annotator, or of both
-    without one of the tasks.
+    it is too narrow where one label is rare (.83 at 80 % of the other). So it is for quadratic weights of five levels
+    where kappa is high: .85 to .90 from 10 items on, still .87 with 50. The ends are None for one task, and where one
+    label alone is left of an annotator, or of both without one of the tasks.
 
     Args:
         first, second, weights, labels: as for `weighted_kappa`.

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.resampling import Report, run_each
+from jurygraph.aggregation.consensus.resampling import Report, rank_probabilities, run_each
 from jurygraph.aggregation.consensus.result import (
     AnnotatorQuality,
     Credited,
@@ -47,7 +47,6 @@ LEAST_CHAINS, LEAST_DRAWS = 2, 100
 STEPS_PER_DRAW = 8
 """Steps for each draw that is kept: successive steps tell little new, and would only take memory."""
 _TINY = float(np.finfo(np.float64).tiny)
-_DECIMALS = 12
 
 
 class CredibleScore(NamedTuple):
@@ -161,8 +160,9 @@ def sample(
         item, annotator, label, agent: row by row, as for `fit` and `agent_scores`; without agents all items share one.
         classes, values, gold: as for `fit` and `agent_scores`.
         prompt: the unit that is drawn from the population, row by row: items of one prompt are drawn together. The
-            intervals of the population then weight prompts by Dirichlet(1, …, 1), the Bayesian bootstrap (Rubin 1981);
-            without it they are those of θ.
+            intervals of the population then weight prompts by Dirichlet(1, …, 1), the Bayesian bootstrap (Rubin 1981),
+            with an imaginary prompt of each class and of average size: they are θ's prior, without which one prompt
+            would be taken for all. Without `prompt` the intervals are those of θ, as with prompts of one item.
         chains: number of chains, at least 2.
         draws: number of draws that each chain keeps, at least 100.
         seed: seed of all draws.
@@ -188,29 +188,14 @@ def sample(
     return _summarise(votes, grouping, known, problem, runs, draws)
 
 
-def rank_probabilities(scores: Floats) -> Floats:
-    """Return the probability of each rank [G,G] from draws of scores [D,G]: of agent g, rank 1 first.
-
-    Scores are compared with 12 decimals. Agents with equal scores have each of the ranks that they share with the same
-    probability.
-    """
-    draws, agents = scores.shape
-    scores = scores.round(_DECIMALS)
-    changes = np.zeros((agents, agents + 1))
-    for agent, own in enumerate(scores.T):
-        first = (scores > own[:, None]).sum(axis=1)
-        tied = (scores == own[:, None]).sum(axis=1)
-        changes[agent] = np.bincount(first, 1.0 / tied, agents + 1) - np.bincount(first + tied, 1.0 / tied, agents + 1)
-    return np.asarray(changes.cumsum(axis=1)[:, :agents] / draws).clip(0.0, 1.0)
-
-
 @dataclass(frozen=True)
 class _Problem:
     """The votes as all chains read them. Items are the N' labelled ones, in their order.
 
     `pattern` [N'] and `agent` [N'] are those of the items; items of a pattern have the same labels, agent and gold;
     `item`, `annotator`, `label` [M] are rows; `log_gold` [K,P] is 0 for a possible class, else minus infinity;
-    `prompt` [N'] is None unless prompts are what is drawn.
+    `prompt` [N'] is None unless prompts are what is drawn; `prompt_size` [G] is the mean number of an agent's items in
+    each of its prompts.
     """
 
     rows: Patterns
@@ -225,6 +210,7 @@ class _Problem:
     agents: int
     values: Floats
     prompt: Ints | None
+    prompt_size: Floats
 
     @classmethod
     def of(cls, votes: Votes, grouping: Grouping, known: Ints, values: Floats, by_prompt: bool) -> "_Problem":
@@ -234,6 +220,9 @@ class _Problem:
         pattern, agent = rows.pattern_of_item[labelled], grouping.agent[labelled]
         agent_of_pattern, gold = np.empty((2, len(rows.weight)), dtype=np.intp)
         agent_of_pattern[pattern], gold[pattern] = agent, known[labelled]
+        prompt = np.unique(grouping.prompt[labelled], return_inverse=True)[1]
+        pairs, agents = np.unique(np.stack([agent, prompt]), axis=1), len(grouping.agents)
+        prompts, items = (np.bincount(each, minlength=agents) for each in (pairs[0], agent))
         is_possible = (gold < 0) | (gold == np.arange(k)[:, None])
         return cls(
             rows=rows,
@@ -245,20 +234,19 @@ class _Problem:
             annotator=votes.annotator,
             label=votes.label,
             annotators=len(votes.annotators),
-            agents=len(grouping.agents),
+            agents=agents,
             values=values,
-            prompt=np.unique(grouping.prompt[labelled], return_inverse=True)[1] if by_prompt else None,
+            prompt=prompt if by_prompt else None,
+            prompt_size=items / np.maximum(1, prompts),
         )
 
     @property
     def classes(self) -> int:
         return len(self.values)
 
-    def mean_credit(self, credit: Floats, weight: Floats | None = None) -> Floats:
+    def mean_credit(self, credit: Floats) -> Floats:
         """Return the mean credit of each agent's items [G], from that of the items [N']; NaN without items."""
-        size = np.bincount(self.agent, weight, self.agents)
-        sums = np.bincount(self.agent, credit if weight is None else weight * credit, self.agents)
-        return np.asarray(np.divide(sums, size, out=np.full(self.agents, np.nan), where=size > 0))
+        return _ratio(np.bincount(self.agent, credit, self.agents), np.bincount(self.agent, minlength=self.agents))
 
 
 class _Parameters(NamedTuple):
@@ -377,10 +365,9 @@ def _keep(
     credit = problem.values[latent.truth]
     run.scores[draw] = problem.mean_credit(credit)
     if problem.prompt is None:
-        run.population[draw] = (parameters.shares * problem.values).sum(axis=1)
+        run.population[draw] = parameters.shares @ problem.values
     else:
-        weight = rng.standard_exponential(int(problem.prompt.max()) + 1)[problem.prompt]
-        run.population[draw] = problem.mean_credit(credit, weight)
+        run.population[draw] = _draw_population(problem, problem.prompt, credit, rng)
     guessing = float((parameters.levels * DIFFICULTIES).sum())
     confusion = (1.0 - guessing) * parameters.confusion + guessing / problem.classes
     run.rates[draw] = [cells.mean(axis=1) for cells in read_cells(confusion)]
@@ -388,6 +375,22 @@ def _keep(
     run.posterior[:] += joint.sum(axis=0)
     run.shares[:] += parameters.shares
     run.confusion[:] += confusion
+
+
+def _draw_population(problem: _Problem, prompt: Ints, credit: Floats, rng: "np.random.Generator") -> Floats:
+    """Return the mean credit of each agent's population [G], from the prompt and the credit of the items [N'].
+
+    NaN without items.
+    """
+    weight = rng.standard_exponential(int(prompt.max()) + 1)[prompt]
+    imaginary = rng.standard_exponential((problem.agents, problem.classes)) * problem.prompt_size[:, None]
+    sums = np.bincount(problem.agent, weight * credit, problem.agents) + imaginary @ problem.values
+    return _ratio(sums, np.bincount(problem.agent, weight, problem.agents) + imaginary.sum(axis=1))
+
+
+def _ratio(sums: Floats | Ints, sizes: Floats | Ints) -> Floats:
+    """Return sums / sizes; NaN where a size is 0."""
+    return np.asarray(np.divide(sums, sizes, out=np.full(len(sums), np.nan), where=sizes > 0))
 
 
 def _summarise(

@@ -15,6 +15,7 @@ from jurygraph.aggregation.consensus.fitting import Preset, fit_patterns, settin
 from jurygraph.aggregation.consensus.majority import Ties, vote
 from jurygraph.aggregation.consensus.result import (
     AgentScore,
+    AnnotatorQuality,
     Bounds,
     Consensus,
     Grouping,
@@ -204,22 +205,27 @@ def _stability(agents: Sequence[Key], scores: Floats, whole: Floats) -> Stabilit
         rank_range=float(spread.mean()) if len(spread) else float("nan"),
         score_shift=float(shift.mean()) if len(shift) else float("nan"),
         subsets=len(scores),
-        ranks=dict(compress(zip(agents, _rank_probabilities(scores), strict=True), has_rank)),
+        ranks=dict(compress(zip(agents, map(tuple, rank_probabilities(scores).tolist()), strict=True), has_rank)),
     )
 
 
-def _rank_probabilities(scores: Floats) -> list[tuple[float, ...]]:
-    """Return P(rank = 1 … A) of each agent from scores [S,A], over the resamples in which it has one; else zeros."""
+def rank_probabilities(scores: Floats) -> Floats:
+    """Return the probability of each rank [A,A] from draws of scores [S,A]: of each agent, rank 1 first.
+
+    Scores are compared with 12 decimals, since ties can differ in their last bits. Agents with equal scores have each
+    of the ranks that they share with the same probability. A draw in which an agent's score is NaN does not count for
+    it; without any other, its row is 0.
+    """
     agents = scores.shape[1]
-    shares = np.zeros((agents, agents))
-    for row in scores:
-        present = np.flatnonzero(np.isfinite(row))
-        own = row[present].round(_COMPARED_DECIMALS)  # ties can differ in their last bits
-        above, equal = (own > own[:, None]).sum(axis=1), (own == own[:, None]).sum(axis=1)
-        for agent, first, tied in zip(present, above, equal, strict=True):
-            shares[agent, first : first + tied] += 1.0 / tied
-    counts = np.isfinite(scores).sum(axis=0)[:, None]
-    return list(map(tuple, (shares / np.maximum(1, counts)).tolist()))
+    scores = scores.round(_COMPARED_DECIMALS)
+    changes = np.zeros((agents, agents + 1))
+    for agent, own in enumerate(scores.T):
+        rows = np.isfinite(own)
+        first = (scores[rows] > own[rows, None]).sum(axis=1)
+        tied = (scores[rows] == own[rows, None]).sum(axis=1)
+        changes[agent] = np.bincount(first, 1.0 / tied, agents + 1) - np.bincount(first + tied, 1.0 / tied, agents + 1)
+    draws = np.isfinite(scores).sum(axis=0)[:, None]
+    return np.asarray(changes.cumsum(axis=1)[:, :agents] / np.maximum(1, draws)).clip(0.0, 1.0)
 
 
 def _ranks(scores: Floats) -> Floats:
@@ -262,7 +268,8 @@ def refit_intervals(
 ) -> Refits:
     """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
 
-    `agent_scores` leaves that uncertainty out. The intervals of annotators are percentiles of the resamples.
+    `agent_scores` leaves that uncertainty out. The intervals of annotators span the percentiles of the resamples and
+    the interval of `Consensus.annotators`: if an annotator has few labels, or only equal ones, resamples hardly vary.
 
     Args:
         fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
@@ -271,9 +278,8 @@ def refit_intervals(
         seed: seed of the resamples.
         interval: for agents: `t`, the interval of `agent_scores` with the variance that refitting adds to the score of
             the same resamples; or `bootstrap`, percentiles, which are too narrow for few items.
-        as_published: resample as the authors did: 10 resamples of `RandomState(42)`, each fitted from the usual start,
-            and their percentiles. An item counts once however often it is drawn, so the samples are smaller, and the
-            intervals are not centred on the score.
+        as_published: resample as the authors did: percentiles of 10 resamples of `RandomState(42)`, from the usual
+            start. An item counts once however often it is drawn, so the intervals are not centred on the score.
         jobs: number of processes.
         report: called with 1 after each resample.
 
@@ -292,8 +298,8 @@ def refit_intervals(
     samples = np.array(run_each(work, draws, jobs, report))
     ends = _percentile_ends(samples)
     agents, annotators = len(grouping.agents), len(fitted.votes.annotators)
-    without = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
-    added = _added_variance(samples[:, :agents], without)
+    fixed = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
+    added = _added_variance(samples[:, :agents], fixed)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
         if as_published or interval == "bootstrap":
@@ -304,7 +310,17 @@ def refit_intervals(
         name: (ends[index], ends[index + annotators], ends[index + 2 * annotators])
         for index, name in enumerate(fitted.votes.annotators, agents)
     }
+    if not as_published:
+        of_annotators = {name: _widen(of_annotators[name], own) for name, own in fitted.annotators().items()}
     return Refits(score_agents(fitted, credit, grouping, bounds), of_annotators)
+
+
+def _widen(intervals: Sequence[Interval], own: AnnotatorQuality) -> tuple[Interval, Interval, Interval]:
+    """Return each interval of resamples, or NaN, extended to that of the posterior of the annotator's confusions."""
+    both = np.array([intervals, own[-3:]])
+    low, high = both[:, :, 0].min(axis=0), both[:, :, 1].max(axis=0)
+    accuracy, leniency, strictness = zip(low.tolist(), high.tolist(), strict=True)
+    return accuracy, leniency, strictness
 
 
 def _percentile_ends(samples: Floats) -> list[Interval]:

@@ -32,7 +32,7 @@ from jurygraph.studies.consensus.bayes import (
     report_posterior,
     sample_posterior,
 )
-from jurygraph.studies.consensus.study import MethodStability
+from jurygraph.studies.consensus.study import ONE_UNIT, MethodStability
 from jurygraph.studies.consensus.votes import format_label
 from jurygraph.studies.plots import draw_consensus
 
@@ -189,6 +189,8 @@ def _print_warnings(fitted: FittedConsensus) -> None:
         print_message("no row has an agent: no scores of agents and no stability")
     elif fitted.no_stability_reason is not None:
         print_message(f"stability was not measured: {fitted.no_stability_reason}")
+    elif fitted.units == 1:
+        print_message(f"stability with items drawn too was not measured: {ONE_UNIT}")
     if fitted.no_refits_reason is not None:
         problem = "annotators' intervals take the items' classes as known, and are too narrow"
         print_message(f"{problem}: {fitted.no_refits_reason}")
@@ -242,7 +244,7 @@ def _report_lines(report: ConsensusReport, with_comparison: bool) -> Iterator[st
         yield from _findings_table(report)
     yield from _stability_table("stability ({} subsets)", report.stability)
     yield from _stability_table("with items drawn too ({} subsets)", report.stability_with_items)
-    yield from _rank_table(report)
+    yield from _rank_table("P(rank), items drawn too", report)
     yield from _agreement_table(report)
 
 
@@ -267,9 +269,7 @@ def _posterior_lines(report: PosteriorReport) -> Iterator[str]:
     ]
     header = ["agent", "score", "95 % credible (these items)", "95 % credible (population)", "items"]
     yield from table_section(header, rows, digits=_DIGITS)
-    ranks = min(_MAX_ROWS, len(ranked))
-    shares = [[name, *(f"{share:.2f}" for share in report.rank_probabilities[name][:ranks])] for name, _ in ranked]
-    yield from table_section(["P(rank), these items", *map(str, range(1, ranks + 1))], shares, most=_MAX_ROWS)
+    yield from _rank_table("P(rank), these items", report)
     yield from _annotator_table(report, "95 % credible")
     yield from _item_table(report)
 
@@ -349,15 +349,13 @@ def _stability_table(title: str, stability: Mapping[Method, MethodStability] | N
         yield from table_section(header, rows, digits=_DIGITS)
 
 
-def _rank_table(report: ConsensusReport) -> Iterator[str]:
-    """Return the lines of P(rank) of the first agents, for the first ranks."""
-    ranked = sorted(
-        (report.rank_probabilities or {}).items(), key=lambda item: (-report.agents[item[0]].score, item[0])
-    )
-    ranks = min(_MAX_ROWS, len(report.agents))
+def _rank_table(title: str, report: ConsensusReport | PosteriorReport) -> Iterator[str]:
+    """Return the lines of P(rank) of the first agents, for the first ranks; none for one agent."""
+    scores = {name: one.score for name, one in report.agents.items()}
+    ranked = sorted((report.rank_probabilities or {}).items(), key=lambda item: (-scores[item[0]], item[0]))
+    ranks = min(_MAX_ROWS, len(scores))
     rows = [[name, *(f"{share:.2f}" for share in shares[:ranks])] for name, shares in ranked]
-    header = ["P(rank), items drawn too", *map(str, range(1, ranks + 1))]
-    return table_section(header, rows, most=_MAX_ROWS)
+    return table_section([title, *map(str, range(1, ranks + 1))], rows if ranks > 1 else [], most=_MAX_ROWS)
 
 
 def _agreement_table(report: ConsensusReport) -> Iterator[str]:

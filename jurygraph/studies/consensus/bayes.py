@@ -159,11 +159,15 @@ def _without_ranks(score: consensus.CredibleScore) -> dict[str, float]:
 
 
 def _describe_mixing(mixing: Mixing) -> str | None:
-    """Return what is wrong with the chains, and what to do; None if they can be trusted."""
-    problems = []
-    if mixing.r_hat is not None and mixing.r_hat > MAX_R_HAT:
-        problems.append(f"R-hat is {mixing.r_hat:.3f}, above {MAX_R_HAT:g}")
+    """Return what is wrong with the chains, and what to do; None if they can be trusted.
+
+    The figures are compared as they are printed.
+    """
+    short, remedy = [], "give more --draws"
+    if mixing.r_hat is not None and round(mixing.r_hat, 3) > MAX_R_HAT:
+        short.append(f"R-hat is {mixing.r_hat:.3f}, above {MAX_R_HAT:g}")
+        remedy += ", and believe no figure if R-hat stays there"
     smallest = [size for size in (mixing.bulk_ess, mixing.tail_ess) if size is not None]
-    if smallest and min(smallest) < MIN_ESS:
-        problems.append(f"they are worth {min(smallest):.0f} independent draws, fewer than {MIN_ESS}")
-    return f"the chains do not agree well: {'; '.join(problems)}; give more --draws" if problems else None
+    if smallest and round(min(smallest)) < MIN_ESS:
+        short.append(f"they are worth {min(smallest):.0f} independent draws, fewer than {MIN_ESS}")
+    return f"the chains are too short or disagree: {'; '.join(short)}; {remedy}" if short else None

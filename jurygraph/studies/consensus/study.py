@@ -27,6 +27,8 @@ DEFAULT_REFITS = 200
 AFFORDABLE_WORK = 5_000_000
 """Labels × steps of the fit up to which the default refits take seconds: MT-Bench has 1.6 million, ConvAbuse .7."""
 
+ONE_UNIT = "there is one item or group, and resamples of it are all alike"
+
 Report = Callable[[int], None]
 
 Preset = Literal["converged", "paper"]
@@ -259,10 +261,11 @@ class FittedConsensus:
         """Return the stability of each method under subsets of the annotators; None if it cannot be measured.
 
         `with_items` also draws the prompts, or without groups the items that the files name, each with the answers of
-        all agents. `report` is called with the number of finished subsets.
+        all agents; a single one tells nothing of others, and gives None. `report` is called with the number of finished
+        subsets.
         """
         ballots, settings = self.ballots, self.settings
-        if self.no_stability_reason is not None or ballots.agent is None:
+        if self.no_stability_reason is not None or ballots.agent is None or (with_items and self.units == 1):
             return None
         return consensus.ranking_stability(
             ballots.item,
@@ -284,6 +287,11 @@ class FittedConsensus:
         )
 
     @property
+    def units(self) -> int:
+        """Return the number of prompts, or without groups of items as the files name them: what is drawn."""
+        return len(set(self.ballots.prompt or self.ballots.file_item))
+
+    @property
     def no_refits_reason(self) -> str | None:
         """Return the reason why nothing is fitted again; None if it is."""
         votes, settings = self.model.votes, self.settings
@@ -293,6 +301,8 @@ class FittedConsensus:
             return "preset paper refits with --refit 10 only"
         if len(votes.item) * self.model.iterations > AFFORDABLE_WORK:
             return f"{DEFAULT_REFITS} refits would take long; --refit N makes them"
+        if self.units == 1:
+            return ONE_UNIT
         return consensus.not_identifiable(votes)
 
     @property

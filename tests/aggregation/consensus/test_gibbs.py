@@ -12,7 +12,6 @@ import pytest
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Sampled, sample
-from jurygraph.aggregation.consensus.gibbs import rank_probabilities
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import Setting, stableval
@@ -212,12 +211,20 @@ def test_items_of_one_prompt_count_as_one_draw_of_the_population() -> None:
     assert width > 1.5 * (alone.population_high - alone.population_low)
 
 
-def test_ties_share_their_ranks() -> None:
-    scores = np.array([[0.5, 0.5, 0.1], [0.9, 0.5, 0.1], [0.2, 0.5, 0.1 + 0.1], [0.1, 0.1, 0.1]])
-    first, second, third = rank_probabilities(scores).tolist()
-    assert first == pytest.approx([(0.5 + 1 + 0 + 1 / 3) / 4, (0.5 + 0 + 0.5 + 1 / 3) / 4, (0.5 + 1 / 3) / 4])
-    assert second == pytest.approx([(0.5 + 0 + 1 + 1 / 3) / 4, (0.5 + 1 + 0 + 1 / 3) / 4, 1 / 3 / 4])
-    assert third == pytest.approx([1 / 3 / 4, (0.5 + 1 / 3) / 4, (1 + 1 + 0.5 + 1 / 3) / 4])
+def test_prompts_of_one_item_each_tell_the_same_of_the_population_as_no_prompts() -> None:
+    item, label = np.repeat(np.arange(8), 5), np.repeat([0, 0, 2, 0, 1, 0, 0, 0], 5)
+    columns = item, np.tile(np.arange(5), 8), label
+    plain, by_prompt = (sample(*columns, chains=2, draws=2000, prompt=each).population for each in (None, item))
+    ends = (0.025, 0.25, 0.5, 0.75, 0.975)
+    np.testing.assert_allclose(np.quantile(plain, ends), np.quantile(by_prompt, ends), atol=0.02)
+
+
+def test_one_prompt_is_not_the_population() -> None:
+    columns = np.repeat(np.arange(20), 5), np.tile(np.arange(5), 20), np.ones(100, dtype=int)
+    found = sample(*columns, classes=[0, 1], prompt=["the only one"] * 100, chains=2, draws=400).credible_scores()[0]
+    assert found.score > 0.95
+    # As of one item of class 1: Beta(2, 1), of which 2.5 % are below .158
+    assert (found.population_low, found.population_high) == pytest.approx((0.158, 0.987), abs=0.05)
 
 
 # Draws

@@ -11,7 +11,7 @@ from scipy.stats import kendalltau, rankdata
 from scipy.stats import t as student
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.resampling import _stability, tau_b
+from jurygraph.aggregation.consensus.resampling import _stability, rank_probabilities, tau_b
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -193,6 +193,20 @@ class TestItemsDrawnToo:
             consensus.ranking_stability(*rows, subsets=4, preset="paper", with_items=True, jobs=jobs) for jobs in (1, 2)
         )
         assert one == two
+
+
+def test_ties_share_their_ranks() -> None:
+    scores = np.array([[0.5, 0.5, 0.1], [0.9, 0.5, 0.1], [0.2, 0.5, 0.1 + 0.1], [0.1, 0.1, 0.1]])
+    first, second, third = rank_probabilities(scores).tolist()
+    assert first == pytest.approx([(0.5 + 1 + 0 + 1 / 3) / 4, (0.5 + 0 + 0.5 + 1 / 3) / 4, (0.5 + 1 / 3) / 4])
+    assert second == pytest.approx([(0.5 + 0 + 1 + 1 / 3) / 4, (0.5 + 1 + 0 + 1 / 3) / 4, 1 / 3 / 4])
+    assert third == pytest.approx([1 / 3 / 4, (0.5 + 1 / 3) / 4, (1 + 1 + 0.5 + 1 / 3) / 4])
+
+
+def test_a_draw_without_a_score_does_not_count_for_its_agent() -> None:
+    none = np.nan
+    found = rank_probabilities(np.array([[0.5, 0.1, none], [none, 0.5, none], [0.1, 0.5, none]])).tolist()
+    assert found == [[0.5, 0.5, 0.0], [pytest.approx(2 / 3), pytest.approx(1 / 3), 0.0], [0.0, 0.0, 0.0]]
 
 
 @given(st.integers(1, 5).flatmap(lambda agents: st.lists(score_rows(agents), min_size=1, max_size=5)))
@@ -384,6 +398,22 @@ class TestRefits:
             scores.append(float(again.credit().mean()))
         assert found.agents["x"].low == pytest.approx(min(scores), abs=1e-6)
         assert found.agents["x"].high == pytest.approx(max(scores), abs=1e-6)
+
+    def test_an_annotator_whose_labels_are_all_right_is_not_known_exactly(self) -> None:
+        """Resamples of ten equal items are all alike."""
+        item, annotator = (one.ravel() for one in np.meshgrid(np.arange(10), np.arange(5), indexing="ij"))
+        fitted = consensus.fit(item, annotator, np.ones(50, dtype=int), classes=[0, 1])
+        low, high = consensus.refit_intervals(fitted, item % 2, resamples=5).annotators[0][0]
+        assert low < 0.5
+        assert high > 0.9
+
+    def test_intervals_of_annotators_contain_those_with_the_classes_as_known(self) -> None:
+        item, annotator, label, agent = panel(seed=2)
+        fitted = consensus.fit(item, annotator, label)
+        found = consensus.refit_intervals(fitted, agent, resamples=2).annotators
+        for name, one in fitted.annotators().items():
+            for (low, high), (own_low, own_high) in zip(found[name], one[-3:], strict=True):
+                assert low <= own_low < own_high <= high
 
     def test_an_agent_or_annotator_in_no_resample_has_no_interval(self) -> None:
         item, annotator, label, agent = panel(items=24)

@@ -44,7 +44,7 @@ def test_agents_annotators_and_chains_are_printed(votes: Path, run: Command) -> 
     assert agents.split("  ")[-3:] == ["95 % credible (these items)", "95 % credible (population)", "items"]
     assert ranks.split()[-2:] == ["1", "2"]
     assert "95 % credible" in annotators
-    assert "the chains do not agree well: " in ended.err
+    assert "the chains are too short or disagree: " in ended.err
 
 
 def test_json_has_the_documented_fields(votes: Path, run: Command) -> None:
@@ -85,6 +85,13 @@ def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Comm
     table(votes, *[{name: one[name] for name in ("item", "annotator", "label")} for one in ROWS])
     ended = run("consensus", votes, *GIBBS)
     assert "no row has an agent: no scores of agents" in ended.err
+    assert "P(rank)" not in ended.out
+
+
+def test_one_agent_has_no_ranks(votes: Path, run: Command) -> None:
+    table(votes, *[one | {"agent": "alone"} for one in ROWS if one["agent"] == ROWS[0]["agent"]])
+    ended = run("consensus", votes, *GIBBS)
+    assert "alone" in ended.out
     assert "P(rank)" not in ended.out
 
 

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
+from jurygraph.aggregation.consensus.gibbs import Mixing
 from jurygraph.errors import InputError
 from jurygraph.studies.consensus import VoteColumns, collect_votes
 from jurygraph.studies.consensus.bayes import (
     PosteriorReport,
     PosteriorSettings,
+    _describe_mixing,
     report_posterior,
     sample_posterior,
 )
@@ -66,12 +68,27 @@ def test_without_agents_there_are_no_scores() -> None:
 
 
 def test_chains_that_do_not_agree_are_a_warning(found: PosteriorReport) -> None:
-    (warning,) = [one for one in found.warnings if one.startswith("the chains do not agree well: ")]
+    (warning,) = [one for one in found.warnings if one.startswith("the chains are too short or disagree: ")]
     assert "fewer than 400; give more --draws" in warning
     assert found.sampling.bulk_ess is not None
     assert found.sampling.bulk_ess < 400
     longer = reported(columns(agent=AGENTS), PosteriorSettings(draws=800))
     assert not [one for one in longer.warnings if "chains" in one]
+
+
+@pytest.mark.parametrize(
+    ("mixing", "problem"),
+    [
+        (Mixing(1.0104, 399.6, 500.0), None),
+        (Mixing(None, None, None), None),
+        (Mixing(1.0106, 900.0, 399.4), "R-hat is 1.011, above 1.01; they are worth 399 independent draws, fewer"),
+        (Mixing(1.5, 900.0, 900.0), "give more --draws, and believe no figure if R-hat stays there"),
+    ],
+)
+def test_a_warning_never_contradicts_the_figure_that_it_prints(mixing: Mixing, problem: str | None) -> None:
+    found = _describe_mixing(mixing)
+    assert (found is None) == (problem is None)
+    assert (problem or "") in (found or "")
 
 
 @pytest.mark.parametrize(

@@ -276,6 +276,14 @@ def test_ranks_and_stability_with_items_are_those_of_the_method_that_scores() ->
     assert report(found).rank_probabilities is None
 
 
+def test_one_group_tells_nothing_of_others() -> None:
+    """Resamples of it would be the same items again, with intervals of no width."""
+    found = fit_panel(Settings(subsets=6), agent=AGENTS, group=["the only one"] * len(PANEL))
+    assert (found.no_refits_reason, found.refits()) == (study.ONE_UNIT, None)
+    assert found.stability() is not None
+    assert found.stability(with_items=True) is None
+
+
 def test_agents_that_answered_the_same_items_are_compared_on_the_same_draws() -> None:
     """Both agents have the same labels, so they are equal in every draw."""
     votes = [*PANEL, *PANEL]
