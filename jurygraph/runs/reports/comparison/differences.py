@@ -69,14 +69,14 @@ def sums_of_tests(rewards: PairedRewards, passing: float) -> dict[str, Floats]:
     values: dict[str, Floats | Ints] = {
         "mean_delta_p": rewards.deltas,
         "signed_rank_p": signed_ranks(rewards.deltas),
-        "pass_p": rewards.gained(passing),
+        "pass_p": rewards.pass_changes(passing),
     }
     return {name: sum_by_task(column, rewards.tasks)[0] for name, column in values.items()}
 
 
 def reward_statistics(rewards: PairedRewards, difference: Difference, passing: float) -> dict[str, Any]:
     """Return the figures of the rewards but for their tests; `difference` is that of all of them."""
-    deltas, tasks, estimate, gained = rewards.deltas, rewards.tasks, difference.estimate, rewards.gained(passing)
+    deltas, tasks, estimate, gained = rewards.deltas, rewards.tasks, difference.estimate, rewards.pass_changes(passing)
     return {
         **difference.fields(),
         "mean_delta_error": None if estimate is None else estimate.error,

@@ -107,7 +107,7 @@ class PairedRewards(NamedTuple):
         """The differences B - A."""
         return subtract(self.b, self.a)
 
-    def gained(self, passing: float) -> Ints:
+    def pass_changes(self, passing: float) -> Ints:
         """Return 1 for each response that passes in B alone, -1 for one that passes in A alone, and 0 for others."""
         in_a, in_b = (values >= passing - ROUNDING for values in (self.a, self.b))
         return in_b.astype(np.intp) - in_a
