@@ -94,11 +94,12 @@ def effective_size(values: ArrayLike, clusters: ArrayLike) -> float | None:
     """Return how many independent values would estimate the mean as precisely as these, at most as many as there are.
 
     It is s² / V, from the sample variance s² of the values [n] and the jackknife variance V of their mean over
-    `clusters` [n], numbered from 0. None where either is unknown or 0.
+    `clusters` [n], numbered from 0; at least 1, since one large cluster can make V greater than s². None where either
+    is unknown or 0.
     """
     numbers, members = as_finite("values", values), np.asarray(clusters)
     estimate = ratio_interval(np.bincount(members, numbers), np.bincount(members)) if len(numbers) else None
-    variance = float(np.var(numbers, ddof=1)) if len(numbers) > 1 else 0.0
-    if estimate is None or not estimate.error or not variance:
+    if estimate is None or not estimate.error:
         return None
-    return min(float(len(numbers)), variance / estimate.error**2)
+    deviation = float(np.std(numbers / estimate.error, ddof=1))  # scaled, no square overflows
+    return min(float(len(numbers)), max(1.0, deviation**2)) if deviation else None

@@ -8,7 +8,8 @@ POWER = 0.8
 def no_worse_p(estimate: Estimate, margin: float) -> float | None:
     """Return the one-sided p-value of "the true value is at or below -margin": small means no worse than by `margin`.
 
-    It is below .025 where the lower end of the 95 % interval is above -margin. None where the estimate has no error.
+    It is below .025 where the lower end of the 95 % interval is above -margin. None where the error is unknown or 0:
+    without spread there is nothing to test.
     """
     return _upper_tail(estimate, estimate.value + margin)
 
@@ -16,7 +17,7 @@ def no_worse_p(estimate: Estimate, margin: float) -> float | None:
 def equivalence_p(estimate: Estimate, margin: float) -> float | None:
     """Return the p-value of two one-sided tests (TOST, Schuirmann 1987) of "the true value is outside ± margin".
 
-    It is the larger of the two. None where the estimate has no error.
+    It is the larger of the two. None where the error is unknown or 0.
     """
     above, below = _upper_tail(estimate, estimate.value + margin), _upper_tail(estimate, margin - estimate.value)
     return None if above is None or below is None else max(above, below)
@@ -41,8 +42,6 @@ def _upper_tail(estimate: Estimate, distance: float) -> float | None:
     """Return P(T >= distance / error) for Student's T."""
     from scipy import special
 
-    if estimate.error is None:
+    if not estimate.error:
         return None
-    if estimate.error == 0.0:
-        return 0.0 if distance > 0.0 else 1.0
     return float(special.stdtr(estimate.clusters - 1, -distance / estimate.error))

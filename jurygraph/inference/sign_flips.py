@@ -30,15 +30,14 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
 
     It is exact for up to 30 tasks with a sum other than 0, and for whole numbers as long as that is feasible; else of
     20,000 random flips and the observed one, (1 + hits) / (1 + flips), by NumPy's PCG64 of `seed`. Its least value is
-    2 ^ (1 - tasks). Neither the order of the tasks nor the direction of the difference changes it. A sum of up to
-    1e-12, or 1e-12 of the largest, is a rounding error and counts as 0. None without a task to flip.
+    `least_p` of the tasks that can be flipped; of random flips, 1 / 20,001. Neither the order of the tasks nor the
+    direction of the difference changes it. None without a task to flip.
     """
-    values = as_finite("sums", sums)
-    largest = float(np.abs(values).max(initial=0.0))
-    values = values[np.abs(values) > _ROUNDING * max(1.0, largest)]
+    values = flippable_sums(sums)
     if not len(values):
         return None
     sizes = np.sort(np.abs(values))
+    largest = float(sizes[-1])
     # Scaled, no sum overflows.
     observed, spread = abs(math.fsum(values / largest)), math.fsum(sizes / largest)
     is_few = len(sizes) <= MAX_ENUMERATED
@@ -49,6 +48,18 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     if least <= 0.0:
         return 1.0
     return _enumerated_tail(sizes / largest, least) if is_few else _sampled_tail(sizes / largest, least, seed)
+
+
+def flippable_sums(sums: ArrayLike) -> Floats:
+    """Return the sums that are not 0. A sum of up to 1e-12, or 1e-12 of the largest, is a rounding error."""
+    values = as_finite("sums", sums)
+    largest = float(np.abs(values).max(initial=0.0))
+    return values[np.abs(values) > _ROUNDING * max(1.0, largest)]
+
+
+def least_p(tasks: int) -> float:
+    """Return the least p-value that flips of so many tasks can give: that of sums which all have the same sign."""
+    return min(1.0, 2.0 ** (1 - tasks))
 
 
 def signed_ranks(differences: ArrayLike) -> Ints:

@@ -1,6 +1,7 @@
 """Tables of any length: rows in a temporary file have the layout of rows in memory."""
 
 import tracemalloc
+from math import inf
 
 import pytest
 from hypothesis import given
@@ -68,7 +69,15 @@ def test_rows_of_many_batches_keep_their_order() -> None:
 
 @given(st.floats() | st.integers(-(10**9), 10**9) | st.floats(-1e-3, 1e-3))
 def test_numbers_have_four_decimals_and_are_never_minus_zero(value: float) -> None:
-    assert format_number(value) == f"{round(value, 4) + 0.0:.4f}"
+    assert format_number(value) == (f"{value:.4e}" if 1e15 <= abs(value) < inf else f"{round(value, 4) + 0.0:.4f}")
+
+
+def test_huge_numbers_have_an_exponent() -> None:
+    assert [format_number(value) for value in (-1e300, 1e15, 9e14)] == [
+        "-1.0000e+300",
+        "1.0000e+15",
+        f"{9 * 10**14}.0000",
+    ]
 
 
 def test_ten_times_as_many_rows_need_no_more_memory() -> None:

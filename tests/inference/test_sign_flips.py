@@ -12,7 +12,7 @@ from scipy import stats
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.inference import sign_flips
-from jurygraph.inference.sign_flips import sign_flip_p, signed_ranks
+from jurygraph.inference.sign_flips import flippable_sums, least_p, sign_flip_p, signed_ranks
 from tests.examples import at_most
 
 whole = st.lists(st.integers(-20, 20), min_size=1, max_size=12)
@@ -176,3 +176,10 @@ def test_the_level_holds_where_responses_of_a_task_belong_together() -> None:
         assert p is not None
         rejected += p <= 0.05
     assert rejected / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
+@given(st.lists(st.sampled_from([0.0, 0.1, 0.2, 1e-13, 3.0]), min_size=1, max_size=12))
+def test_the_least_p_is_that_of_sums_with_one_sign(sums: list[float]) -> None:
+    count = len(flippable_sums(sums))
+    assert count == sum(value > 1e-12 for value in sums)
+    assert sign_flip_p(sums) == (least_p(count) if count else None)

@@ -110,7 +110,8 @@ def _missed_because(margin: MarginTest, comparison: Comparison) -> str:
     if margin.problem is not None:
         return f"the mean difference has no interval: {margin.problem}"
     low, high = format_number(comparison.mean_delta_low), format_number(comparison.mean_delta_high)
-    return f"the interval is from {low} to {high} (p = {_format_p_value(margin.p)})"
+    p = "" if margin.p is None else f" (p = {_format_p_value(margin.p)})"
+    return f"the interval is from {low} to {high}{p}"
 
 
 _DIFFERENCE_HEADER = ["n", "tasks", "mean A", "mean B", "B - A", "from", "to", "p", "Holm p"]

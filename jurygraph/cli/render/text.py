@@ -1,6 +1,7 @@
 """Output lines for a terminal. Text from outside is escaped, so that it cannot control the terminal."""
 
 import json
+import math
 import os
 import re
 import shlex
@@ -102,9 +103,19 @@ def wrap_lines(lines: Iterable[str]) -> Iterator[str]:
             yield from textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
 
 
+_MOST_DIGITS = 1e15
+
+
 def format_number(value: float | None, digits: int = 4) -> str:
-    """Format with a number of decimals; a dash for None, and never minus zero."""
-    return "-" if value is None else f"{round(value, digits) + 0.0:.{digits}f}"
+    """Format with a number of decimals; a dash for None, and never minus zero.
+
+    Numbers of more digits than a float has get an exponent instead.
+    """
+    if value is None:
+        return "-"
+    return (
+        f"{value:.{digits}e}" if _MOST_DIGITS <= abs(value) < math.inf else f"{round(value, digits) + 0.0:.{digits}f}"
+    )
 
 
 def format_interval(value: float | None, low: float | None, high: float | None) -> str:

@@ -93,6 +93,7 @@ def test_the_tables_compare_two_runs(run: Command):
         "only_b                 responses in B only                                  0",
         "n                      responses with a reward in both runs                 3",
         "tasks                  ... tasks that they belong to                        2",
+        "changed_tasks          ... of which the mean reward changed                 2",
         "effective_size         ... worth as many independent responses         3.0000",
         "failed_a               rewards that failed in A alone                       0",
         "failed_b               rewards that failed in B alone                       1",
@@ -144,8 +145,13 @@ def test_the_tables_compare_two_runs(run: Command):
         "duel     salt/a    salt/b   0.0000  1.0000  unmet -> met",
         "polite   door/a    -        1.0000  0.2500  met -> unmet",
         "",
+        "note: 1 of the 4 responses in both runs failed in one of them, and means and tests leave them out: these "
+        "mislead if hard or bad responses fail more often",
         "note: only 2 tasks: with fewer than 20, intervals rely on task means that are nearly normal",
-        "note: 2 of the 2 tasks differ, so no p can fall below .05: the least is 2^(1 - 2) = 0.5",
+        "note: mean_delta_p, signed_rank_p cannot fall below .05: 2 of the 2 tasks changed, so the least p is "
+        "2^(1 - 2) = 0.5",
+        "note: pass_p cannot fall below .05: 1 of the 2 tasks changed, so the least p is 2^(1 - 1) = 1",
+        "note: the p of 2 of the 2 questions that changed cannot fall below .05: too few tasks changed",
     ]
 
 

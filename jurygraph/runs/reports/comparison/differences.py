@@ -8,20 +8,20 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
-from jurygraph.inference.sign_flips import sign_flip_p, signed_ranks
-from jurygraph.runs.reports.comparison.pairing import PairedRewards
+from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p, signed_ranks
+from jurygraph.runs.reports.comparison.pairing import PairedRewards, subtract
 
-_ROUNDING = 1e-12
 _RANKED_DECIMALS = 12  # rewards with other rounding errors are ties
 
 
 class Difference(NamedTuple):
     """Paired values of A and B: their number, their means, the mean of B - A with its interval, and its p-value.
 
-    All but the number are None without a pair. The p-value is None where no task differs.
+    All but the numbers are None without a pair. The p-value is None where the mean of no task changed.
     """
 
     n: int
+    changed_tasks: int
     mean_a: float | None
     mean_b: float | None
     estimate: Estimate | None
@@ -38,6 +38,7 @@ class Difference(NamedTuple):
         return {
             "n": self.n,
             "tasks": self.tasks,
+            "changed_tasks": self.changed_tasks,
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             "mean_delta": None if estimate is None else estimate.value,
@@ -48,15 +49,12 @@ class Difference(NamedTuple):
 
 
 def paired_difference(a: Floats, b: Floats, tasks: Ints) -> Difference:
-    """Return the mean difference of paired values [n], with whole tasks as independent units.
-
-    A difference below 1e-12 is a rounding error, and counts as none.
-    """
+    """Return the mean difference of paired values [n], with whole tasks as independent units."""
     if not len(a):
-        return Difference(0, None, None, None, None)
-    deltas = b - a
-    sums, sizes = sum_by_task(np.where(np.abs(deltas) < _ROUNDING, 0.0, deltas), tasks)
-    return Difference(len(a), fmean(a), fmean(b), ratio_interval(sums, sizes), sign_flip_p(sums))
+        return Difference(0, 0, None, None, None, None)
+    sums, sizes = sum_by_task(subtract(b, a), tasks)
+    changed = len(flippable_sums(sums))
+    return Difference(len(a), changed, fmean(a), fmean(b), ratio_interval(sums, sizes), sign_flip_p(sums))
 
 
 def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
@@ -66,21 +64,28 @@ def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
     return sums[sizes > 0], sizes[sizes > 0]
 
 
+def sums_of_tests(rewards: PairedRewards, passing: float) -> dict[str, Floats]:
+    """Return what each test of the rewards flips, by the name of its p-value: a sum for each task."""
+    values: dict[str, Floats | Ints] = {
+        "mean_delta_p": rewards.deltas,
+        "signed_rank_p": signed_ranks(rewards.deltas),
+        "pass_p": rewards.pass_changes(passing),
+    }
+    return {name: sum_by_task(column, rewards.tasks)[0] for name, column in values.items()}
+
+
 def reward_statistics(rewards: PairedRewards, difference: Difference, passing: float) -> dict[str, Any]:
-    """Return the figures of the rewards; `difference` is that of all of them."""
-    a, b, deltas, tasks, estimate = rewards.a, rewards.b, rewards.deltas, rewards.tasks, difference.estimate
-    gained = (b >= passing).astype(np.intp) - (a >= passing)
+    """Return the figures of the rewards but for their tests; `difference` is that of all of them."""
+    deltas, tasks, estimate, gained = rewards.deltas, rewards.tasks, difference.estimate, rewards.pass_changes(passing)
     return {
         **difference.fields(),
         "mean_delta_error": None if estimate is None else estimate.error,
         "effective_size": effective_size(deltas, tasks),
         "detectable_difference": None if estimate is None else detectable_difference(estimate),
         "median_delta": float(np.median(deltas)) if len(deltas) else None,
-        "signed_rank_p": sign_flip_p(sum_by_task(signed_ranks(deltas), tasks)[0]),
         "passed_a_only": int((gained < 0).sum()),
         "passed_b_only": int((gained > 0).sum()),
-        "pass_p": sign_flip_p(sum_by_task(gained, tasks)[0]),
-        **_rank_correlations(a, b, tasks),
+        **_rank_correlations(rewards.a, rewards.b, tasks),
     }
 
 

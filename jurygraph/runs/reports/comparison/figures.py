@@ -20,6 +20,7 @@ class ComparisonStatistics(FrozenModel):
     only_b: Count = Field(description="responses in B only")
     n: Count = Field(description="responses with a reward in both runs")
     tasks: Count = Field(description="... tasks that they belong to")
+    changed_tasks: Count = Field(description="... of which the mean reward changed")
     effective_size: Number | None = Field(description="... worth as many independent responses")
     failed_a: Count = Field(description="rewards that failed in A alone")
     failed_b: Count = Field(description="rewards that failed in B alone")
@@ -49,12 +50,14 @@ class ComparisonStatistics(FrozenModel):
 class PairedDifference(FrozenModel):
     """Paired values of `n` responses to `tasks` tasks in A and B, and their mean difference with its 95 % interval.
 
-    `mean_delta_p` is of the sign-flip test of whole tasks; `holm_p` is adjusted for all rows of its table. The means
-    are None if `n` is 0, the interval where the tasks cannot tell, and p where no task differs.
+    `mean_delta_p` is of the sign-flip test of whole tasks; `holm_p` is adjusted for all rows of its table. It can be no
+    less than 2 ^ (1 - `changed_tasks`), the tasks whose mean differs. The means are None if `n` is 0, the interval
+    where the tasks cannot tell, and p where no task changed.
     """
 
     n: Count
     tasks: Count
+    changed_tasks: Count
     mean_a: Number | None
     mean_b: Number | None
     mean_delta: Number | None
@@ -131,9 +134,9 @@ class RewardChange(FrozenModel):
 class MarginTest(FrozenModel):
     """A non-inferiority or equivalence condition, such as `no_worse_than=0.02`, and whether it holds.
 
-    `p` is of the hypothesis that the true difference is outside the margin. The condition holds where p < .025, which
-    is where the 95 % interval of the mean difference is within the margin. Without an interval, it does not hold, and
-    `problem` says why.
+    The condition holds where the 95 % interval of the mean difference is within the margin. `p` is of the hypothesis
+    that the true difference is outside the margin: it is below .025 where the condition holds, and None where the
+    interval has no width. Without an interval, the condition does not hold, and `problem` says why.
     """
 
     name: str

@@ -1,14 +1,16 @@
 """Notes of a comparison: other differences of the runs, and limits of the figures."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 
-import numpy as np
-
-from jurygraph.inference.clusters import LEVEL, MIN_CONSTANT, Estimate
-from jurygraph.runs.reports.comparison.pairing import PairedRewards, Side
+from jurygraph.inference.clusters import LEVEL, Estimate
+from jurygraph.inference.sign_flips import least_p
+from jurygraph.runs.reports.comparison.figures import PairedDifference
+from jurygraph.runs.reports.comparison.pairing import Side
 
 _FEW_TASKS = 20
-_DECIMALS = 12  # equal rewards can differ in their last bits
+_SIGNIFICANT = 1.0 - LEVEL
 
 
 def run_notes(a: Side, b: Side, ids: Sequence[str], unequal_samples: int, judged_both: int) -> Iterator[str]:
@@ -26,6 +28,12 @@ def run_notes(a: Side, b: Side, ids: Sequence[str], unequal_samples: int, judged
         yield f"the agent of {renamed} of the {len(ids)} responses in both runs is another one in B; A's is shown"
     if unequal_samples:
         yield f"{unequal_samples} of the {judged_both} verdicts in both runs have more samples in one of them"
+    failed = sum(math.isnan(a.responses[name].reward) != math.isnan(b.responses[name].reward) for name in ids)
+    if failed:
+        yield (
+            f"{failed} of the {len(ids)} responses in both runs failed in one of them, and means and tests leave them "
+            "out: these mislead if hard or bad responses fail more often"
+        )
 
 
 def no_interval_problem(estimate: Estimate | None) -> str | None:
@@ -36,27 +44,48 @@ def no_interval_problem(estimate: Estimate | None) -> str | None:
         return None
     if estimate.clusters == 1:
         return "all rewards are of one task, and responses to one task are not independent draws"
+    if estimate.value == 0.0:
+        return f"no task differs, and {estimate.clusters} tasks are too few to show that none does"
     return f"{estimate.clusters} tasks that all differ equally do not show by how much tasks vary"
 
 
-def task_notes(rewards: PairedRewards, estimate: Estimate | None) -> Iterator[str]:
-    """Yield what the number of tasks and their differences mean for intervals and tests."""
+def task_notes(estimate: Estimate | None) -> Iterator[str]:
+    """Yield what the number of tasks and their differences mean for the interval of the mean."""
     problem = no_interval_problem(estimate)
     if problem is not None:
         yield f"the mean difference has no interval: {problem}"
-    if estimate is None:
-        return
-    tasks = estimate.clusters
-    if estimate.error == 0.0:
-        share = 1.0 - (1.0 - LEVEL) ** (1.0 / tasks)
+    elif estimate is not None and estimate.error == 0.0:
+        share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
         yield (
             "all tasks have the same mean difference, so its interval has no width; up to "
             f"{share:.1%} of all tasks may still have another one (95 %)"
         )
-    if 1 < tasks < _FEW_TASKS:
-        yield f"only {tasks} tasks: with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
-    differing = len(np.unique(rewards.tasks[rewards.deltas.round(_DECIMALS) != 0.0]))
-    if 0 < differing < MIN_CONSTANT:
-        least = 2.0 ** (1 - differing)
-        label = f"{differing} of the {tasks} tasks differ{'s' * (differing == 1)}"
-        yield f"{label}, so no p can fall below .05: the least is 2^(1 - {differing}) = {least:g}"
+    elif estimate is not None and estimate.clusters < _FEW_TASKS:
+        rest = f"with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
+        yield f"only {estimate.clusters} tasks: {rest}"
+
+
+def limits_of_tests(changed: Mapping[str, int], tasks: int) -> Iterator[str]:
+    """Yield which tests cannot be significant, from the number of tasks of each that changed."""
+    found = [name for name, count in changed.items() if count and least_p(count) > _SIGNIFICANT]
+    for count, names in groupby(sorted(found, key=lambda name: -changed[name]), key=lambda name: changed[name]):
+        yield (
+            f"{', '.join(names)} cannot fall below .05: {count} of the {tasks} tasks changed, so the least p is "
+            f"2^(1 - {count}) = {least_p(count):g}"
+        )
+
+
+def limits_of_rows(rows: Sequence[PairedDifference], label: str) -> Iterator[str]:
+    """Yield how many of the tests of a table cannot be significant, before Holm's adjustment or after it."""
+    least = [least_p(row.changed_tasks) for row in rows if row.changed_tasks]
+    if len(least) < 2:
+        return
+    hopeless = sum(p > _SIGNIFICANT for p in least)
+    if hopeless:
+        rows_affected = f"{hopeless} of the {len(least)} {label} that changed"
+        yield f"the p of {rows_affected} cannot fall below .05: too few tasks changed"
+    if hopeless < len(least) and len(least) * min(least) > _SIGNIFICANT:
+        yield (
+            f"no Holm p of the {label} can fall below .05: with {len(least)} tests on so few tasks, the least is "
+            f"{len(least)} x {min(least):.4g} = {len(least) * min(least):.4g}"
+        )

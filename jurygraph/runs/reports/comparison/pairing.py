@@ -14,6 +14,11 @@ from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge,
 _HINT = "compare two runs of the same tasks and responses"
 
 
+ROUNDING = 1e-12
+"""Numbers that differ by less are equal: sums in another order differ in their last bits."""
+_LARGEST = 1e300
+
+
 class Row(NamedTuple):
     """A response of one run: its number there, its task, its agent, and its reward, NaN where it failed."""
 
@@ -100,7 +105,18 @@ class PairedRewards(NamedTuple):
     @property
     def deltas(self) -> Floats:
         """The differences B - A."""
-        return self.b - self.a
+        return subtract(self.b, self.a)
+
+    def pass_changes(self, passing: float) -> Ints:
+        """Return 1 for each response that passes in B alone, -1 for one that passes in A alone, and 0 for others."""
+        in_a, in_b = (values >= passing - ROUNDING for values in (self.a, self.b))
+        return in_b.astype(np.intp) - in_a
+
+
+def subtract(b: Floats, a: Floats) -> Floats:
+    """Return B - A; a rounding error counts as no difference."""
+    deltas = b - a
+    return np.where(np.abs(deltas) < ROUNDING, 0.0, deltas)
 
 
 def pair_ids(a: Side, b: Side) -> list[str]:
@@ -129,7 +145,14 @@ def number_tasks(side: Side, ids: Sequence[str]) -> Ints:
 
 
 def pair_rewards(a: Side, b: Side, ids: Sequence[str], tasks: Ints) -> PairedRewards:
-    """Return those of the responses that have a reward in both runs."""
+    """Return those of the responses that have a reward in both runs.
+
+    Raises InputError if one is too large for sums.
+    """
+    for side, name in ((side, name) for side in (a, b) for name in ids):
+        if abs(side.responses[name].reward) > _LARGEST:
+            problem = f"is beyond {_LARGEST:g}, too large to compare; lower the weights of the reward"
+            raise InputError(f"the reward of response {name!r} in run {side.name} {problem}")
     rewards_a, rewards_b = (np.array([side.responses[name].reward for name in ids], np.float64) for side in (a, b))
     rows = np.flatnonzero(~np.isnan(rewards_a + rewards_b))
     kept = [ids[row] for row in rows.tolist()]

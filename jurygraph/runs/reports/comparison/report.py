@@ -7,11 +7,12 @@ import numpy as np
 
 from jurygraph.errors import InputError
 from jurygraph.inference.multiplicity import holm
+from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p
 from jurygraph.runs.reports.comparison.constructors import pair_constructors
-from jurygraph.runs.reports.comparison.differences import paired_difference, reward_statistics
+from jurygraph.runs.reports.comparison.differences import paired_difference, reward_statistics, sums_of_tests
 from jurygraph.runs.reports.comparison.figures import AgentDelta, Comparison, RewardChange
 from jurygraph.runs.reports.comparison.margins import Margin, check_margins
-from jurygraph.runs.reports.comparison.notes import run_notes, task_notes
+from jurygraph.runs.reports.comparison.notes import limits_of_rows, limits_of_tests, run_notes, task_notes
 from jurygraph.runs.reports.comparison.pairing import (
     PairedRewards,
     Side,
@@ -47,12 +48,12 @@ def compare(
     Args:
         a: the traces of the first run.
         b: the traces of the second run; every difference is B - A.
-        passing: a response passes with a reward of at least this. Any finite number.
+        passing: a response passes with a reward of at least this, but for rounding errors (1e-12). Any finite number.
         margins: non-inferiority and equivalence conditions to test.
 
     Raises:
         InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
-            or `passing` is not finite.
+            a reward is beyond 1e300, or `passing` is not finite.
     """
     return compare_responses(map(from_trace, a), map(from_trace, b), passing, margins)
 
@@ -72,24 +73,30 @@ def compare_responses(
     tasks = number_tasks(sides[0], ids)
     rewards = pair_rewards(*sides, ids, tasks)
     overall = paired_difference(rewards.a, rewards.b, rewards.tasks)
+    sums = sums_of_tests(rewards, passing)
+    agents = list(_by_agent(rewards, {sides[0].responses[name].agent for name in ids}))
     verdicts_a, verdicts_b = (side.verdicts(ids) for side in sides)
     verdicts = PairedVerdicts(verdicts_a, verdicts_b, list(slots), ids, tasks)
+    questions = verdicts.by_question()
     return Comparison(
         **count_responses(*sides, ids),
-        **reward_statistics(rewards, overall, passing),
+        **(reward_statistics(rewards, overall, passing) | {name: sign_flip_p(sums[name]) for name in sums}),
         judged_both=len(verdicts.keys),
         flips=int(verdicts.flipped.sum()),
         flip_rate=float(verdicts.flipped.mean()) if len(verdicts.keys) else None,
         pass_threshold=passing,
         margins=check_margins(margins, overall.estimate),
-        agents=tuple(_by_agent(rewards, {sides[0].responses[name].agent for name in ids})),
-        questions=tuple(verdicts.by_question()),
+        agents=tuple(agents),
+        questions=tuple(questions),
         constructors=tuple(pair_constructors(verdicts_a, verdicts_b, list(slots), judges)),
         flipped_verdicts=tuple(sorted(verdicts.flips())),
         changes=tuple(_largest_changes(rewards)),
         notes=(
             *run_notes(*sides, ids, verdicts.unequal_samples, len(verdicts.keys)),
-            *task_notes(rewards, overall.estimate),
+            *task_notes(overall.estimate),
+            *limits_of_tests({name: len(flippable_sums(sums[name])) for name in sums}, overall.tasks),
+            *limits_of_rows(agents, "agents"),
+            *limits_of_rows(questions, "questions"),
         ),
     )
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.arrays import Floats
+from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import compare
 from jurygraph.runs.reports.comparison.differences import paired_difference, sum_by_task
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics
@@ -151,6 +152,24 @@ def test_a_task_that_gains_as_much_as_it_loses_does_not_differ():
     """0.1 + 0.2 - 0.3 is not 0 in binary, but it is no change: four tasks gain, and the exact p is 2 of 16."""
     found = compare_deltas([0.1, 0.2, -0.3] * 40 + [0.1, 0.2, 0.4] * 4, per_task=3)
     assert found.mean_delta_p == 0.125
+
+
+def test_rewards_that_differ_by_rounding_errors_are_equal():
+    """0.1 + 0.2 is above 0.3 in binary: no response changed, and none failed to pass from 0.3 or 0.1 + 0.2."""
+    pairs = [(0.1 + 0.2, 0.3)] * 6 + [(1.0, 1.0 - 7e-13)]
+    for passing in (0.3, 0.1 + 0.2):
+        found = compare_rewards(pairs, passing=passing)
+        assert (found.mean_delta, found.changed_tasks, found.passed_a_only, found.changes) == (0.0, 0, 0, ())
+        assert found.mean_delta_p is found.signed_rank_p is found.pass_p is None
+
+
+def test_huge_rewards_are_compared_as_far_as_their_sums_are_finite():
+    small, huge = (compare_deltas([scale * i for i in range(8)], per_task=2) for scale in (1.0, 1e299))
+    assert huge.mean_delta == pytest.approx(1e299 * small.mean_delta)
+    assert huge.effective_size == pytest.approx(small.effective_size)
+    assert (huge.mean_delta_p, huge.signed_rank_p) == (small.mean_delta_p, small.signed_rank_p)
+    with pytest.raises(InputError, match=r"the reward of response 'r001' in run B is beyond 1e\+300, too large"):
+        compare_deltas([0.0, -1.1e300])
 
 
 def test_signed_ranks_match_a_manual_calculation():

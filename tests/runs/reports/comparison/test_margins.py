@@ -59,7 +59,13 @@ def test_without_an_interval_no_margin_holds():
     """Two equal differences prove nothing, and the mean of 0 least of all."""
     (found,) = check([0.0, 0.0], Margin("no_worse_than", 0.5))
     assert (found.holds, found.p) == (False, None)
-    assert found.problem == "2 tasks that all differ equally do not show by how much tasks vary"
+    assert found.problem == "no task differs, and 2 tasks are too few to show that none does"
+
+
+def test_equal_differences_of_many_tasks_are_within_a_margin_but_have_no_p():
+    """Six equal tasks are no evidence for p = 0."""
+    no_worse, equivalent = check([0.1] * 6, Margin("no_worse_than", 0.02), Margin("equivalent_within", 0.02))
+    assert (no_worse.holds, no_worse.p, equivalent.holds, equivalent.p) == (True, None, False, None)
 
 
 # Conditions
