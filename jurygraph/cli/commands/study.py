@@ -115,7 +115,7 @@ def _print_trend_limits(report: DisagreementReport) -> None:
         if steps < _MIN_CORRECTED and (trend.autocorrelation or 0.0) > _MAX_CORRECTED:
             title, rho = _SERIES_TITLES[trend.name], trend.autocorrelation
             limit = f"p is too small for {steps} steps with an autocorrelation of {rho:.2f}"
-            print_message(f"{report.run}: {title}: {limit}; a tenth of such series have p < .05 by chance")
+            print_message(f"{report.run}: {title}: {limit}; a tenth or more of such series have p < .05 by chance")
 
 
 def _disagreement_lines(reports: Sequence[DisagreementReport]) -> Iterator[str]:
