@@ -22,6 +22,7 @@ MIN_STEPS = 10
 MAX_AUTOCORRELATION = 0.98
 _Z = 1.959963984540054  # the 0.975 quantile of the standard normal distribution
 _DECIMALS = 9  # residuals of a line that differ by less, relative to the spread of the values, tie
+_ROUNDING = 1e-6  # relative to it, residuals within less are the rounding of a straight line
 
 
 class TrendTest(NamedTuple):
@@ -111,7 +112,8 @@ def _read_series(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, F
     if len(column) < 2 or not np.ptp(column):
         return None
     slope = stats.theilslopes(column, numbers).slope
-    return numbers, column, np.round((column - slope * numbers) / np.ptp(column), _DECIMALS)
+    residuals = np.round((column - slope * numbers) / np.ptp(column), _DECIMALS)
+    return numbers, column, residuals if np.ptp(residuals) > _ROUNDING else np.zeros_like(residuals)
 
 
 def _significant_factor(residuals: Floats) -> float:

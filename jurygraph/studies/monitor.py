@@ -28,8 +28,8 @@ class WatchReport(FrozenModel):
 
     `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs by
     their reference value, and `jump`, that of a single step's normal score. Without a step there are none. `prewhiten`
-    is true if forecasts from the step before were tested; if not, each of the `warnings` names an autocorrelated
-    series, for which `arl` does not hold.
+    is true if forecasts from the step before were tested. Each of the `warnings` names a series for which `arl` does
+    not hold: it is autocorrelated, or its forecasts leave an autocorrelation.
     """
 
     steps: Count

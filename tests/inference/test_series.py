@@ -83,6 +83,15 @@ def test_a_straight_line_has_the_exact_p() -> None:
     assert found.p == pytest.approx(2 / 3628800)
 
 
+@pytest.mark.parametrize("spread", [1.0, 0.5, 0.01])
+def test_a_straight_line_of_rounded_values_is_one_too(spread: float) -> None:
+    """What is left of it would be the rounding, whose autocorrelation made p .03 for 12 steps."""
+    found = trend_test(np.arange(12), np.round(0.1 + np.linspace(0.0, spread, 12), 9))
+    assert found is not None
+    assert (found.factor, found.autocorrelation) == (1.0, None)
+    assert found.p == pytest.approx(2 / 479001600)
+
+
 @given(st.integers(0, 99), st.floats(0.01, 100), st.floats(-50, 50))
 def test_unit_origin_and_direction_of_the_values_do_not_matter(seed: int, unit: float, origin: float) -> None:
     values = np.random.default_rng(seed).normal(size=25)

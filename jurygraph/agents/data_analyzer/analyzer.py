@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from jurygraph.agents.data_analyzer import detectors
+from jurygraph.agents.data_analyzer.autocorrelation import RESIDUAL_STEPS, Residuals
 from jurygraph.agents.data_analyzer.detectors import Baseline, Detectors, Limits, Recent, TestResults
 from jurygraph.agents.data_analyzer.diagnosis import Alert, Diagnosis
 from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
@@ -86,8 +87,19 @@ MIN_STEPS = detectors.LEARNING_SCORES + 1  # the first step at which anything is
 
 MIN_JUDGED_PAIRS = 50
 """Number of steps from which a series can be called autocorrelated."""
+MIN_JUDGED_MEANS = 30
+"""Number of means of residuals from which a pre-whitened series can be called autocorrelated."""
 MAX_HARMLESS = 0.1
 """The autocorrelation above which a series is called so, by the lower bound of 3 standard errors, 1 / √n each."""
+
+_DEPENDENCE = (
+    "the step before (autocorrelation {:.2f})",
+    "use --prewhiten (from Python: Settings.prewhiten)",
+)
+_RESIDUAL_DEPENDENCE = (
+    f"more than the step before (autocorrelation {{:.2f}} of the residuals' means of {RESIDUAL_STEPS} steps)",
+    "shuffle prompts, or take more of them for a step",
+)
 
 MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
@@ -120,7 +132,7 @@ class Analyzer:
         self.values: Floats = np.empty(0)
         """The values of the last step, in the order of the series."""
         self.warnings: tuple[str, ...] = ()
-        """One sentence for each series found autocorrelated, for which `arl` does not hold. Empty with `prewhiten`."""
+        """One sentence for each series found autocorrelated, with `prewhiten` its residuals: `arl` does not hold."""
         self._frame: Frame | None = None
         self._calibration: Calibration | None = None
 
@@ -141,6 +153,7 @@ class Analyzer:
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
+        self._residuals.learn(raised.u)
         # The diagnosis compares levels, and the normal scores of forecasts are about changes.
         self._recent.add(measure, np.full_like(raised.u, np.nan) if self.settings.prewhiten else raised.u, before)
         alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]
@@ -170,6 +183,7 @@ class Analyzer:
         self.series = series_of(step, self._opposed, self.settings.penalties)
         self._places = {series.name: place for place, series in enumerate(self.series)}
         self._detectors = Detectors((len(self.series),), self.limits, self.settings.prewhiten)
+        self._residuals = Residuals((len(self.series),))
         self._is_warned = np.zeros(len(self.series), dtype=np.bool_)
         self._summary = Summary(len(self.series))
         self._recent = Recent(len(self.series))
@@ -200,17 +214,17 @@ class Analyzer:
             self._recent.restart(leaving, forget_scale=True)
 
     def _warn_of_autocorrelation(self) -> None:
-        """Warn of each series once, as soon as it is clearly autocorrelated."""
-        if self.settings.prewhiten:
-            return
-        lag_one = self._detectors.lag_one
+        """Warn of each series once, as soon as what is tested is clearly autocorrelated."""
+        is_white = self.settings.prewhiten
+        lag_one = self._residuals.of_means if is_white else self._detectors.lag_one
         pairs, rho = lag_one.pairs, lag_one.estimate()
-        is_clear = (pairs >= MIN_JUDGED_PAIRS) & (rho - 3.0 / np.sqrt(np.maximum(pairs, 1.0)) > MAX_HARMLESS)
+        has_enough = pairs >= (MIN_JUDGED_MEANS if is_white else MIN_JUDGED_PAIRS)
+        is_clear = has_enough & (rho - 3.0 / np.sqrt(np.maximum(pairs, 1.0)) > MAX_HARMLESS)
+        depends, advice = _RESIDUAL_DEPENDENCE if is_white else _DEPENDENCE
         for place in np.flatnonzero(is_clear & ~self._is_warned):
             self.warnings += (
-                f"step {self.steps}: {self.series[place].description} depends on the step before (autocorrelation "
-                f"{rho[place]:.2f}), so false alarms are more frequent than one in {self.settings.arl:g} steps; use "
-                "--prewhiten (from Python: Settings.prewhiten)",
+                f"step {self.steps}: {self.series[place].description} depends on {depends.format(rho[place])}, so "
+                f"false alarms are more frequent than one in {self.settings.arl:g} steps; {advice}",
             )
         self._is_warned |= is_clear
 

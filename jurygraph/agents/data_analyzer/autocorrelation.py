@@ -17,6 +17,8 @@ BLOCK = 100
 """Pairs in a block. Shorter ones bias the estimate at a high autocorrelation, longer ones hide shifts for longer."""
 MAX_AUTOCORRELATION = 0.98
 MIN_PAIRS = 8  # fewer give no estimate
+RESIDUAL_STEPS = 5
+"""Steps in a mean of residuals. A single residual shows little of a slow movement below the noise of the steps."""
 _MARGIN = 0.5
 """Standard errors that are added to the estimate for pre-whitening. Too low an estimate costs false alarms, too high a
 one delay; the former grow faster."""
@@ -122,3 +124,24 @@ class LagOne:
         self._closed = self._closed.plus(self._block.without(~series))
         self._block = self._block.without(series)
         self._means = np.where(series, 0.0, self._means)
+
+
+class Residuals:
+    """The autocorrelations of means of five residuals, of series of `shape` [..., S].
+
+    They show what forecasts from one step before leave: a dependence on more steps.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._sums, self._counts = np.zeros((2, *shape))
+        self.of_means = LagOne(shape)
+
+    def learn(self, u: Floats) -> None:
+        """Add the residuals [..., S] of a step, as normal scores; NaN are skipped."""
+        has_score = ~np.isnan(u)
+        self._sums = self._sums + np.where(has_score, u, 0.0)
+        self._counts = self._counts + has_score
+        is_full = self._counts >= RESIDUAL_STEPS
+        if is_full.any():
+            self.of_means.learn(np.where(is_full, self._sums / RESIDUAL_STEPS, np.nan), is_full)
+            self._sums, self._counts = (np.where(is_full, 0.0, column) for column in (self._sums, self._counts))

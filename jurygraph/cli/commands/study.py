@@ -115,7 +115,7 @@ def _print_trend_limits(report: DisagreementReport) -> None:
         if steps < _MIN_CORRECTED and (trend.autocorrelation or 0.0) > _MAX_CORRECTED:
             title, rho = _SERIES_TITLES[trend.name], trend.autocorrelation
             limit = f"p is too small for {steps} steps with an autocorrelation of {rho:.2f}"
-            print_message(f"{report.run}: {title}: {limit}; a tenth of such series have p < .05 by chance")
+            print_message(f"{report.run}: {title}: {limit}; a tenth or more of such series have p < .05 by chance")
 
 
 def _disagreement_lines(reports: Sequence[DisagreementReport]) -> Iterator[str]:
@@ -224,9 +224,11 @@ def _print_credit_omissions(report: "CreditReport") -> None:
         print_message(f"no cases: {edges} with an end that was not judged or does not apply")
     if report.kappa == 0:
         print_message("the run has κ = 0, which makes GEAR flat aggregation")
-    tasks = {"leakage": report.methods["gear"].leakage.tasks, "preservation": report.methods["gear"].preservation.tasks}
+    gear = report.methods["gear"]
+    tasks = {"leakage": gear.leakage.tasks, "preservation": gear.preservation.tasks}
     if few := [f"{name} {count}" for name, count in tasks.items() if count < _MANY_TASKS]:
-        print_message(f"tasks with a case: {', '.join(few)}; with fewer than {_MANY_TASKS}, intervals are approximate")
+        limit = f"fewer than {_MANY_TASKS}, intervals are approximate, and with one there is none"
+        print_message(f"tasks with a case: {', '.join(few)}; with {limit}")
 
 
 def _credit_lines(report: "CreditReport") -> Iterator[str]:

@@ -142,4 +142,7 @@ def _report_lines(report: "WatchReport") -> Iterator[str]:
         rows.append([series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend, rho])
     yield from format_table(["series", "steps", *_STATISTICS.values(), "trend per step", "lag-1 ρ"], rows)
     alerts = f"{len(report.alerts)} alerts, {len(report.adverse)} adverse"
-    yield f"{report.steps} steps; {alerts}; one false alarm is expected in {report.arl:g} steps"
+    expected = f"one false alarm is expected in {report.arl:g} steps"
+    if report.warnings:
+        expected += ", and more of series that depend on earlier steps (see the warnings)"
+    yield f"{report.steps} steps; {alerts}; {expected}"

@@ -32,7 +32,7 @@ class Estimate(FrozenModel):
     """A mean over `cases`, which belong to `tasks`, and its 95 % interval over tasks (CR3).
 
     A case is an edge of an example; for a reward, an example. `value` is None without a case, the ends also where the
-    tasks cannot tell: fewer than two, or fewer than six with equal means.
+    tasks cannot tell: fewer than two, or fewer than six with equal means. Ends that no true mean can have are cut off.
     """
 
     value: Number | None
@@ -311,24 +311,29 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
     Args:
         cases: the edges of all examples, [E].
         kinds: the kinds of edges that count.
-        scores, baseline: each child's score under a rule, in [0, 1], [E].
+        scores, baseline: each child's score under a rule, from 0 to its own score, [E].
     """
     leaked, preserved = cases.leaked_shares(scores), cases.preserved_shares(scores)
     if baseline is not None:
         leaked, preserved = leaked - cases.leaked_shares(baseline), preserved - cases.preserved_shares(baseline)
     violated, satisfied = cases.violated_mask(kinds), cases.satisfied_mask(kinds)
+    least_leaked, least_preserved = (0.0, 0.0) if baseline is None else (-math.inf, -1.0)
     return Diagnosis(
-        leakage=estimate_mean(leaked[violated], cases.task[violated]),
-        preservation=estimate_mean(preserved[satisfied], cases.task[satisfied]),
+        leakage=estimate_mean(leaked[violated], cases.task[violated], least_leaked),
+        preservation=estimate_mean(preserved[satisfied], cases.task[satisfied], least_preserved, 1.0),
     )
 
 
-def estimate_mean(values: Floats, tasks: Ints) -> Estimate:
-    """Return the mean of values [n], with its interval over the tasks [n] to which they belong."""
+def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> Estimate:
+    """Return the mean of values [n], with its interval over the tasks [n] to which they belong, within [least, most].
+
+    The bounds are those of the true mean.
+    """
     found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
     if found is None:
         return Estimate(value=None, low=None, high=None, cases=0, tasks=0)
-    return Estimate(value=fmean(values), low=found.low, high=found.high, cases=len(values), tasks=found.clusters)
+    low, high = (None if end is None else min(most, max(least, end)) for end in (found.low, found.high))
+    return Estimate(value=fmean(values), low=low, high=high, cases=len(values), tasks=found.clusters)
 
 
 def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.simulation.autocorrelated import autoregression
 from benchmarks.simulation.streams import Hack, hacked_steps
 from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, Settings, Step
-from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_PAIRS
+from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_MEANS, MIN_JUDGED_PAIRS
 from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import flat_step, normal_steps
 
@@ -223,6 +223,21 @@ class TestAutocorrelatedRewards:
         assert len(collect_alerts(plain, steps)) > 2
         assert collect_alerts(white, steps) == []
         assert white.warnings == ()
+
+    def test_a_slow_movement_below_the_noise_is_warned_of_with_prewhitening(self) -> None:
+        """At a lag-1 autocorrelation of .3, with a long memory: 28 false alarms in 1,000 steps, where .1 is nominal."""
+        rng, levels = np.random.default_rng(7), autoregression(0.95, 1, 7)
+        means = (0.56 * float(next(levels)[0]) + 0.83 * rng.normal() for _ in range(600))
+        analyzer = Analyzer(Settings(arl=500, prewhiten=True))
+        collect_alerts(analyzer, [Step(rng.normal(mean, 0.01, 64)) for mean in means])
+        (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
+        assert re.fullmatch(
+            r"step \d+: the mean reward depends on more than the step before \(autocorrelation 0\.\d\d of the "
+            r"residuals' means of 5 steps\), so false alarms are more frequent than one in 500 steps; shuffle prompts, "
+            r"or take more of them for a step",
+            warning,
+        )
+        assert int(warning.split()[1].rstrip(":")) >= 10 + 5 * MIN_JUDGED_MEANS
 
     def test_a_shift_is_reported_with_its_levels_in_the_unit_of_the_rewards(self) -> None:
         steps = autocorrelated_steps(3, 400, 0.6, shift=3.0, after=300)

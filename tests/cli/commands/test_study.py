@@ -77,7 +77,8 @@ def test_the_tables_have_leakage_and_preservation_over_the_edges(run_with_edges:
     assert ended.err.splitlines() == [
         "omitted, responses whose reward failed: 1",
         "no cases: 2 of 8 edges with an end that was not judged or does not apply",
-        "tasks with a case: leakage 2, preservation 1; with fewer than 20, intervals are approximate",
+        "tasks with a case: leakage 2, preservation 1; with fewer than 20, intervals are approximate, and with one "
+        "there is none",
     ]
 
 

@@ -91,6 +91,7 @@ def test_rewards_that_depend_on_the_step_before_are_warned_of_unless_prewhitened
     plain = run("watch", folder, "--every", 1)
     assert plain.err.count("the mean length depends on the step before (autocorrelation 0.") == 1
     assert "use --prewhiten" in plain.err
+    assert plain.out.endswith("in 10000 steps, and more of series that depend on earlier steps (see the warnings)\n")
     header, *rows = [line.split() for line in plain.out.splitlines() if line.startswith(("series", "length "))]
     assert header[-2:] == ["lag-1", "ρ"]
     assert 0.5 < float(rows[0][-1]) < 0.9

@@ -1,5 +1,7 @@
 """Intervals of a credit study: over tasks, whose responses and edges belong together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -54,6 +56,19 @@ def test_fewer_than_two_tasks_have_no_interval(shares: list[float]) -> None:
     met = Example([1.0, 1.0], [Link(0, 1, "weak")], [0.9, 0.9], [True, True])
     found = report([[met], *([leaking(w)] * 3 for w in shares)]).methods["gear"].leakage
     assert (found.low, found.high, found.tasks) == (None, None, len(shares))
+
+
+def test_intervals_hold_nothing_that_no_leakage_and_no_preservation_can_be() -> None:
+    """Student's interval of two tasks that differ would reach from below 0 to above 1."""
+    blocked = replace(leaking(4.0), met=[True, True, False, True])
+    found = report([[leaking(0.5)], [blocked]])
+    one = found.methods["hard-local"].preservation
+    assert (one.low, one.high) == (0.0, 1.0)
+    assert found.methods["flat"].leakage.low == 0.0
+    less = found.differences["hard-local"].preservation
+    assert less.low is not None
+    assert less.high is not None
+    assert -1.0 <= less.low < 0.0 < less.high <= 1.0
 
 
 @settings(max_examples=25, deadline=None)
