@@ -1,0 +1,88 @@
+"""The examples' plans, traces and rewards: the bits recorded in `tests/data/recorded_examples.json`.
+
+How groups are batched, and how fast, must not change a bit of them. If a change of meaning is intended, record them
+again with `python -m tests.test_recorded_examples`.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.panel.scripted_judge import NAME, replied
+from jurygraph import Config, Jury
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.request import Reply, Request
+from jurygraph.sources import open_tasks, read_config
+
+ROOT = Path(__file__).parents[1]
+RECORDED = ROOT / "tests" / "data" / "recorded_examples.json"
+EXAMPLES = {
+    "maths": ("maths/tasks.jsonl", "maths/jury.yaml"),
+    "maths by specialists": ("maths/tasks.jsonl", "maths/macrm.yaml"),
+    "group trip": ("group_trip/tasks.jsonl.gz", "group_trip/jury.yaml"),
+    "group trip in prose, without a model": ("group_trip/prose.jsonl.gz", "group_trip/prose.yaml"),
+    "rubric": ("rubric/tasks.jsonl.gz", "rubric/jury.yaml"),
+    "rubric, read": ("rubric/tasks.jsonl.gz", "rubric/read.yaml"),
+    "reviewers, without a model": ("reviewers/tasks.jsonl.gz", "reviewers/jury.yaml"),
+    "constructors, without a model": ("reviewers/tasks.jsonl.gz", "reviewers/constructors.yaml"),
+    "monitor": ("monitor/tasks.jsonl.gz", "monitor/jury.yaml"),
+    "panel": ("panel/tasks.jsonl", "panel/jury.yaml"),
+}
+"""By name: the files of tasks and of the config."""
+
+
+class InProcessJudge(Backend):
+    """The scripted judge of the panel, without a server, whose address would be part of every request."""
+
+    provider, model = "scripted", NAME
+    capabilities = Capabilities("native")
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        messages = [{"role": message.role, "content": message.content} for message in request.messages]
+        reply = replied({"messages": messages, "response_format": {"json_schema": {"schema": request.answer}}})
+        return Reply(text=json.dumps(reply, ensure_ascii=False), finish="stop", served=NAME)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_FENCE_KEY", "")
+    recorded: Mapping[str, Any] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    assert digests(*EXAMPLES[name]) == recorded[name]
+
+
+def digests(tasks: str, config: str) -> dict[str, Any]:
+    """Return the digests of all plans, traces and rewards of an example, and the number of traces."""
+    plans, traces, rewards, count = sha256(), sha256(), sha256(), 0
+    with _open(config) as jury, open_tasks(ROOT / "examples" / tasks, defaults=jury.config.task_defaults) as source:
+        for group in jury.score_many(source.pairs()):
+            plan = group[0].plan
+            assert plan is not None
+            plans.update(plan.digest.encode())
+            for trace in group:
+                traces.update(trace.digest.encode())
+                rewards.update(f"{trace.response_id} {trace.reward.status} {_bits(trace.reward.value)}\n".encode())
+                count += 1
+    return {"traces": count, "plans": plans.hexdigest(), "trace": traces.hexdigest(), "rewards": rewards.hexdigest()}
+
+
+def _open(config: str) -> Jury:
+    path = ROOT / "examples" / config
+    if not config.startswith("panel"):
+        return Jury.from_config(path)
+    judge: Any = InProcessJudge()
+    uncached: Config = read_config(path, judge)
+    calls = uncached.calls.model_copy(update={"cache": False})
+    return Jury(uncached.model_copy(update={"calls": calls}), code_folder=path.parent)
+
+
+def _bits(value: float | None) -> str:
+    return "none" if value is None else value.hex()
+
+
+if __name__ == "__main__":
+    found = {name: digests(*files) for name, files in EXAMPLES.items()}
+    RECORDED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
