@@ -9,6 +9,7 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import iscoroutinefunction
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -27,8 +28,8 @@ from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, InputError, ModelAccessError, TimeLimitExceeded
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import run_isolated_sync, start_isolated
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.state import PrepareState, RunContext
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
+from jurygraph.graphs.state import BatchContext, PlannedGroup, PrepareState, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
@@ -47,6 +48,7 @@ log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of groups scored concurrently; more if the config allows more concurrent calls."""
+CONCURRENT_BATCHES = 8
 MAX_WAITING_GROUPS = 8
 """Number of finished groups that may wait for an earlier one, for each group that is scored concurrently.
 
@@ -209,14 +211,15 @@ class Jury(Displayed):
         type, and for a closed jury; ModelAccessError if a server refuses the key or does not have the model.
         """
         group = Group(task, responses, plan, reused_results)  # type: ignore[arg-type]
-        return await start_isolated(partial(self._score_group, group, sink), self.config.langsmith)
+        (outcome,) = await start_isolated(partial(self._score_batch, [group], sink), self.config.langsmith)
+        return _raise_error(outcome)
 
     async def ascore_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None, sink: "CallSink | None" = None
     ) -> AsyncGenerator[list[Trace], None]:
-        """Yield the traces of many groups, in the order of `items`; several groups are scored concurrently.
+        """Yield the traces of many groups, in the order of `items`; several batches of groups are scored concurrently.
 
-        Each item is a Group or a pair (task, responses). A finished group makes room for another, and its traces wait
+        Each item is a Group or a pair (task, responses). A finished batch makes room for another, and its traces wait
         until those before it are yielded; `items` is read ahead no further than this needs. The error of a group is
         raised in the place of its traces.
         """
@@ -224,16 +227,18 @@ class Jury(Displayed):
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
         if iscoroutinefunction(progress):
             raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
-        groups = read_groups("items", items)
-        tasks = (start_isolated(partial(self._score_group, group, sink), self.config.langsmith) for group in groups)
-        results = gather_in_order(tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)
+        batches = batch_groups(read_groups("items", items), self.max_concurrent_groups)
+        tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
+        results = gather_in_order(tasks, CONCURRENT_BATCHES, MAX_WAITING_GROUPS)
         done, total = 0, len(items) if isinstance(items, Sized) else None
         async with aclosing(results):
-            async for traces in results:
-                done += 1
-                if progress is not None:
-                    progress(done, total)
-                yield traces
+            async for outcomes in results:
+                for outcome in outcomes:
+                    traces = _raise_error(outcome)
+                    done += 1
+                    if progress is not None:
+                        progress(done, total)
+                    yield traces
 
     def score_many(self, items: Iterable[GroupLike], progress: Progress | None = None) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
@@ -255,21 +260,45 @@ class Jury(Displayed):
             if not self._closed:
                 self.run(step(results.aclose))
 
-    async def _score_group(self, group: Group, sink: "CallSink | None") -> list[Trace]:
-        """Run the score graph on a group."""
+    async def _score_batch(self, groups: Sequence[Group], sink: "CallSink | None") -> "list[Outcome]":
+        """Run the score graph on a batch of groups; return each group's traces, or its error."""
         self._start_use()
+        plans = await asyncio.gather(*(self._plan_group(group, sink) for group in groups), return_exceptions=True)
+        planned = [one for one in plans if isinstance(one, PlannedGroup)]
+        scored = iter(await self._score_planned(planned, sink) if planned else ())
+        return [
+            self._finish_group(group, next(scored)) if isinstance(one, PlannedGroup) else one
+            for group, one in zip(groups, plans, strict=True)
+        ]
+
+    async def _score_planned(
+        self, planned: Sequence[PlannedGroup], sink: "CallSink | None"
+    ) -> "Sequence[Sequence[Trace] | BaseException]":
+        waves = max(len(one.plan.survey.waves) for one in planned)
+        limit = RunnableConfig(recursion_limit=2 * waves + 10)
+        context = BatchContext([self.context.with_model(self.gateway, sink) for _ in planned])
+        start = score_graph.initial_state(planned)
+        with redacted_errors():
+            self.open()
+            output = await self._score.ainvoke(start, context=context, config=limit, version="v2")
+        return output.value["outcomes"]
+
+    async def _plan_group(self, group: Group, sink: "CallSink | None") -> PlannedGroup:
         group = replace(group, task=self.config.task_defaults.complete(group.task))
         check_group(group, self.context)
         plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
-        start = score_graph.initial_state(plan, group.responses, group.reused_results)
-        limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
-        with redacted_errors():
-            self.open()
-            context = self.context.with_model(self.gateway, sink)
-            output = await self._score.ainvoke(start, context=context, config=limit, version="v2")
-        traces = {trace.response_id: trace for trace in output.value["traces"]}
-        _refuse_without_access(traces.values(), group.reused_results)
-        return [self._complete_trace(traces[response.id], response) for response in group.responses]
+        return PlannedGroup(plan, sort_responses(group.responses), group.reused_results)
+
+    def _finish_group(self, group: Group, outcome: "Sequence[Trace] | BaseException") -> "Outcome":
+        """Return the traces in the order of the group's responses, or an error."""
+        if isinstance(outcome, BaseException):
+            return outcome
+        try:
+            traces = {trace.response_id: trace for trace in outcome}
+            _refuse_without_access(traces.values(), group.reused_results)
+            return [self._complete_trace(traces[response.id], response) for response in group.responses]
+        except (ConfigError, ModelAccessError) as error:
+            return error
 
     def _complete_trace(self, trace: Trace, response: Response) -> Trace:
         """Return the trace with the agent and the labels of its response, and the purpose of its reward."""
@@ -385,6 +414,21 @@ class Jury(Displayed):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
+
+
+Outcome = list[Trace] | BaseException
+"""A group's traces, or the error because of which it has none."""
+
+
+def batch_groups(groups: Iterator[Group], at_once: int) -> Iterator[list[Group]]:
+    """Yield the groups in batches, for a machine that scores so many groups at once: `at_once`."""
+    return (list(batch) for batch in iter(lambda: list(islice(groups, max(1, at_once // CONCURRENT_BATCHES))), []))
+
+
+def _raise_error(outcome: Outcome) -> list[Trace]:
+    if isinstance(outcome, BaseException):
+        raise outcome
+    return outcome
 
 
 TASK_HINT = 'write jg.Task(id="a", query="…")'

@@ -9,8 +9,8 @@ from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.execution import start_isolated
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
+from jurygraph.graphs.state import AnnotateInput, BatchContext, PlannedGroup, PrepareState, RunContext
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, TASK_HINT, Group, Jury, check_group
 from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors
@@ -119,10 +119,11 @@ class Planner(Displayed):
     async def _answer_questions(self, group: Group, plan: Plan, gateway: "Gateway") -> None:
         """Ask the questions about a group, and compute no rewards."""
         check_group(group, self._jury.context)
-        start = score_graph.initial_state(plan, group.responses, group.reused_results)
+        planned = PlannedGroup(plan, sort_responses(group.responses), group.reused_results)
         with redacted_errors():
             self._jury.open()
-            await score_graph.answer_questions(start, self._jury.context.with_model(gateway))
+            context = BatchContext([self._jury.context.with_model(gateway)])
+            await score_graph.answer_questions(score_graph.initial_state([planned]), context)
 
     async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
         require_type("task", task, Task, TASK_HINT)

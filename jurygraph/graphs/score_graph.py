@@ -1,7 +1,10 @@
-"""The score graph, run once for a task's group of responses: route ⇄ branches, then statistics → decide → trace."""
+"""The score graph, run once for a batch of groups: route ⇄ branches, then decide, which gives rewards and traces.
+
+Each group of the batch has its own waves, verdicts, failures and calls; they share the engine's cost.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
@@ -11,96 +14,145 @@ from langgraph.types import Command
 
 from jurygraph.decision.decide import compute_rewards
 from jurygraph.graphs.execution import answer_evaluator_tasks, derive_material
-from jurygraph.graphs.routing import ReusedResults, next_work, sort_responses
-from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
+from jurygraph.graphs.routing import WaveWork, next_work
+from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState, extend_each
 from jurygraph.graphs.tracing import build_traces, group_statistics
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch, Plan, Response
+from jurygraph.schema import Branch, Trace
 
 Update = dict[str, Any]
 BRANCHES: tuple[str, ...] = get_args(Branch)
+_NO_WORK = WaveWork()
 
 
 async def _route(state: ScoreState) -> Command[str]:
     """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
-    survey, results = state["plan"].survey, (state["material"], state["verdicts"], state["reused_results"])
-    wave, responses = state["wave"], state["responses"]
-    longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
-    work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *results), longest)
-    update = {"work": work, "wave": wave, "verdicts": work.settled_verdicts, "material": work.material}
-    return Command(goto=work.branches or ["statistics"], update=update)
+    # response gates read the whole text
+    longest = max((len(one.text) for group in state["groups"] for one in group.responses), default=0)
+    work, waves = await search_off_loop(lambda: _next_work_of_each(state), longest)
+    update = {
+        "work": work,
+        "waves": waves,
+        "verdicts": [one.settled_verdicts for one in work],
+        "material": [one.material for one in work],
+    }
+    branches = {branch for one in work for branch in one.branches}
+    return Command(goto=sorted(branches) or ["decide"], update=update)
 
 
-async def _derive(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    return {"material": await derive_material(state["work"].derivation_tasks, state["plan"].survey, runtime.context)}
+def _next_work_of_each(state: ScoreState) -> tuple[list[WaveWork], list[int]]:
+    work, waves = [], []
+    for number, (group, wave) in enumerate(zip(state["groups"], state["waves"], strict=True)):
+        found = state["material"][number], state["verdicts"][number], group.reused_results
+        is_ended = number in state["errors"]
+        one, next_wave = (_NO_WORK, wave) if is_ended else next_work(group.plan.survey, wave, group.responses, *found)
+        work.append(one)
+        waves.append(next_wave)
+    return work, waves
 
 
-def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]:
-    async def answer(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-        evaluator_tasks = state["work"].evaluator_tasks[branch]
-        return {"verdicts": await answer_evaluator_tasks(evaluator_tasks, state["plan"].survey, runtime.context)}
+async def _derive(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
+    def derive(group: PlannedGroup, work: WaveWork, context: RunContext) -> Awaitable[Sequence[Any]] | None:
+        tasks = work.derivation_tasks
+        return derive_material(tasks, group.plan.survey, context) if tasks else None
 
-    return answer
-
-
-async def _statistics(state: ScoreState) -> Update:
-    scored = ((verdict.question, verdict.score) for verdict in state["verdicts"])
-    return {"statistics": group_statistics(state["plan"].survey.questions, scored)}
+    return await _collect("material", derive, state, runtime.context)
 
 
-async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    plan, names = state["plan"], [r.id for r in state["responses"]]
-    rewards = compute_rewards(plan.decision, plan.survey.questions, names, state["verdicts"], runtime.context.combiners)
-    return {"rewards": rewards}
+def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]:
+    def answer(group: PlannedGroup, work: WaveWork, context: RunContext) -> Awaitable[Sequence[Any]] | None:
+        tasks = work.evaluator_tasks.get(branch)
+        return answer_evaluator_tasks(tasks, group.plan.survey, context) if tasks else None
+
+    async def node(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
+        return await _collect("verdicts", answer, state, runtime.context)
+
+    return node
 
 
-async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    return {"traces": build_traces(state, {**state["reused_results"].calls, **runtime.context.calls})}
+async def _collect(
+    field: str,
+    start: Callable[[PlannedGroup, WaveWork, RunContext], Awaitable[Sequence[Any]] | None],
+    state: ScoreState,
+    context: BatchContext,
+) -> Update:
+    """Return what the groups with work found, in `field`, and the error of each group that raised one."""
+    each = zip(state["groups"], state["work"], context.groups, strict=True)
+    started = {number: work for number, one in enumerate(each) if (work := start(*one)) is not None}
+    results = dict(zip(started, await asyncio.gather(*started.values(), return_exceptions=True), strict=True))
+    errors = {number: result for number, result in results.items() if isinstance(result, BaseException)}
+    if interrupts := [error for error in errors.values() if isinstance(error, KeyboardInterrupt)]:
+        raise interrupts[0]
+    found = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
+    return {field: found, "errors": errors}
 
 
-_NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {
+async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
+    """Compute statistics, rewards and traces of each group. An error of a combiner is that of its group."""
+    outcomes: list[tuple[Trace, ...] | BaseException] = []
+    for number, context in enumerate(runtime.context.groups):
+        try:
+            outcomes.append(state["errors"].get(number) or _decide_group(number, state, context))
+        except Exception as error:
+            outcomes.append(error)
+    return {"outcomes": outcomes}
+
+
+def _decide_group(number: int, state: ScoreState, context: RunContext) -> tuple[Trace, ...]:
+    group, verdicts, material = state["groups"][number], state["verdicts"][number], state["material"][number]
+    questions = group.plan.survey.questions
+    statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in verdicts))
+    names = [response.id for response in group.responses]
+    rewards = compute_rewards(group.plan.decision, questions, names, verdicts, context.combiners)
+    calls = {**group.reused_results.calls, **context.calls}
+    return build_traces(group.plan, group.responses, verdicts, material, statistics, rewards, calls)
+
+
+_NODES: Mapping[str, Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]] = {
     "derive": _derive,
     **{branch: _answer_node(branch) for branch in BRANCHES},
 }
 
 
-def initial_state(plan: Plan, responses: Sequence[Response], reused_results: ReusedResults) -> ScoreState:
-    """Return the state from which a group is scored, with the responses in canonical order."""
-    return ScoreState(
-        plan=plan, responses=sort_responses(responses), reused_results=reused_results, wave=0, material=[], verdicts=[]
-    )
+def initial_state(groups: Iterable[PlannedGroup]) -> ScoreState:
+    """Return the state from which a batch of groups is scored."""
+    groups = tuple(groups)
+    nothing: list[Any] = [()] * len(groups)
+    return ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
 
 
-async def answer_questions(start: ScoreState, context: RunContext) -> None:
-    """Ask every question that the compiled graph asks about a group, and compute no rewards.
+async def answer_questions(start: ScoreState, context: BatchContext) -> None:
+    """Ask every question that the compiled graph asks about a batch, and compute no rewards.
 
     A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
     """
     state, runtime = start.copy(), Runtime(context=context)
     while True:
         _add(state, cast(Update, (await _route(state)).update))
-        steps = [_NODES[step] for step in state["work"].branches]
+        steps = [node for name, node in _NODES.items() if any(name in one.branches for one in state["work"])]
         if not steps:
-            return
+            break
         for update in await asyncio.gather(*(step(state, runtime) for step in steps)):
             _add(state, update)
+    for error in state["errors"].values():
+        raise error
 
 
 def _add(state: ScoreState, update: Update) -> None:
-    """Update a state as the graph engine does: verdicts and material are appended."""
-    added = {name: [*state[name], *update[name]] for name in ("material", "verdicts") if name in update}
-    state.update(cast(ScoreState, {**update, **added}))
+    """Update a state as the graph engine does: each group's verdicts and material are appended."""
+    added = {name: extend_each(state[name], update[name]) for name in ("material", "verdicts") if name in update}
+    errors = {**state["errors"], **update.get("errors", {})}
+    state.update(cast(ScoreState, {**update, **added, "errors": errors}))
 
 
-def build() -> CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]:
+def build() -> CompiledStateGraph[ScoreState, BatchContext, ScoreState, ScoreOutput]:
     """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
-    graph = StateGraph(ScoreState, context_schema=RunContext, output_schema=ScoreOutput)
-    graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
+    graph = StateGraph(ScoreState, context_schema=BatchContext, output_schema=ScoreOutput)
+    graph.add_node("route", _route, destinations=("derive", *BRANCHES, "decide"))
     graph.add_edge(START, "route")
     for branch, node in _NODES.items():
         graph.add_node(branch, node)  # type: ignore[arg-type]
         graph.add_edge(branch, "route")
-    last_steps: list[Any] = [("statistics", _statistics), ("decide", _decide), ("trace", _trace)]
-    graph.add_sequence(last_steps)
-    graph.add_edge("trace", END)
+    graph.add_node("decide", _decide)
+    graph.add_edge("decide", END)
     return graph.compile(name="score")

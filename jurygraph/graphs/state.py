@@ -1,9 +1,9 @@
 """The states of the graphs, and the context in which they run."""
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, TypeVar
 
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
@@ -26,7 +26,6 @@ from jurygraph.schema import (
     RecordedVerdict,
     RejectedEdge,
     Response,
-    Reward,
     Rubric,
     Survey,
     Task,
@@ -36,6 +35,8 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateway
@@ -82,6 +83,13 @@ class RunContext(Displayed):
     def evaluator_records(self) -> dict[str, EvaluatorRecord]:
         """Return the record of each evaluator that a run stores, by name."""
         return {name: evaluator.record for name, evaluator in self.evaluators.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchContext:
+    """The contexts of the groups of one graph run: equal but for their clients, each with its deadline and calls."""
+
+    groups: Sequence[RunContext]
 
 
 class PrepareState(TypedDict, total=False):
@@ -140,22 +148,37 @@ class AnnotateOutput(TypedDict):
     rubric: Rubric
 
 
-class ScoreState(TypedDict, total=False):
-    """The score graph's state: one plan and its whole group of responses, in canonical order."""
+class PlannedGroup(NamedTuple):
+    """A task's plan, and its whole group of responses in canonical order."""
 
     plan: Plan
     responses: tuple[Response, ...]
-    wave: int
-    work: WaveWork
-    material: Annotated[list[Material], operator.add]
-    verdicts: Annotated[list[RecordedVerdict], operator.add]
     reused_results: ReusedResults
-    statistics: dict[str, Any]
-    rewards: tuple[Reward, ...]
-    traces: tuple[Trace, ...]
+
+
+def extend_each(lists: Sequence[Sequence[T]], others: Sequence[Sequence[T]]) -> Sequence[Sequence[T]]:
+    """Extend each list by the other one in its place; none at all are as many empty ones."""
+    if not lists:
+        return others
+    return [[*one, *other] if other else one for one, other in zip(lists, others, strict=True)]
+
+
+class ScoreState(TypedDict, total=False):
+    """The score graph's state: a batch of groups. The other sequences have one entry for each group.
+
+    `errors` are those of groups that cannot be scored, by their place; the others go on.
+    """
+
+    groups: Sequence[PlannedGroup]
+    waves: Sequence[int]
+    work: Sequence[WaveWork]
+    material: Annotated[Sequence[Sequence[Material]], extend_each]
+    verdicts: Annotated[Sequence[Sequence[RecordedVerdict]], extend_each]
+    errors: Annotated[dict[int, BaseException], operator.or_]
+    outcomes: Sequence[tuple[Trace, ...] | BaseException]
 
 
 class ScoreOutput(TypedDict):
-    """The output of the score graph."""
+    """The output of the score graph: each group's traces, or its error."""
 
-    traces: tuple[Trace, ...]
+    outcomes: Sequence[tuple[Trace, ...] | BaseException]

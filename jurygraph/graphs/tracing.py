@@ -1,12 +1,11 @@
-"""Build traces from the final state of the score graph."""
+"""Build the traces of a group from its verdicts and rewards."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import aggregation
-from jurygraph.graphs.state import ScoreState
-from jurygraph.schema import Call, Material, Question, RecordedVerdict, Response, Trace, digest_of
+from jurygraph.schema import Call, Material, Plan, Question, RecordedVerdict, Response, Reward, Trace, digest_of
 from jurygraph.schema.trace import group_verdicts_by_response
 
 
@@ -28,16 +27,23 @@ def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, 
     return {"questions": described}
 
 
-def build_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, ...]:
+def build_traces(
+    plan: Plan,
+    responses: Sequence[Response],
+    verdicts: Sequence[RecordedVerdict],
+    material: Sequence[Material],
+    statistics: dict[str, Any],
+    rewards: Sequence[Reward],
+    calls: Mapping[str, Call],
+) -> tuple[Trace, ...]:
     """Return one trace for each response, in canonical order; the caller adds agents and labels again.
 
     `calls` are the calls, by id, that the group's verdicts and material may refer to.
     """
-    plan, responses = state["plan"], state["responses"]
-    verdicts = group_verdicts_by_response(plan.survey.questions, [r.id for r in responses], state["verdicts"])
-    material: dict[str, list[Material]] = defaultdict(list)
-    for item in state["material"]:
-        material[item.response].append(item)
+    by_response = group_verdicts_by_response(plan.survey.questions, [r.id for r in responses], verdicts)
+    material_of: dict[str, list[Material]] = defaultdict(list)
+    for item in material:
+        material_of[item.response].append(item)
     group, plan_digest = group_digest(responses), plan.digest
     return tuple(
         Trace(
@@ -46,13 +52,13 @@ def build_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
             group=group,
             plan_digest=plan_digest,
             reward=reward,
-            verdicts=tuple(verdicts[response.id]),
-            calls=_referenced_calls(calls, (*verdicts[response.id], *material[response.id])),
-            material=tuple(sorted(material[response.id], key=lambda item: item.name)),
-            statistics=state["statistics"],
+            verdicts=tuple(by_response[response.id]),
+            calls=_referenced_calls(calls, (*by_response[response.id], *material_of[response.id])),
+            material=tuple(sorted(material_of[response.id], key=lambda item: item.name)),
+            statistics=statistics,
             plan=plan,
         )
-        for response, reward in zip(responses, state["rewards"], strict=True)
+        for response, reward in zip(responses, rewards, strict=True)
     )
 
 
