@@ -29,7 +29,7 @@ from jurygraph.errors import ConfigError, InputError, ModelAccessError, TimeLimi
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
-from jurygraph.graphs.state import BatchContext, PlannedGroup, PrepareState, RunContext
+from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
@@ -188,13 +188,47 @@ class Jury(Displayed):
         self._start_use()
         require_type("task", task, Task, TASK_HINT)
         require_type("profiles", profiles, ProfilesLine | None, "give a line of a PROFILES file, or none")
-        defaults, context = self.config.task_defaults, self.context.with_model(self.gateway, sink)
-        task = defaults.complete(task)
-        start = PrepareState(task=task, profiles_line=profiles)
-        with redacted_errors(context.secrets), prepare_graph.located_errors(task, defaults):
-            state = await start_isolated(lambda: self._prepare.ainvoke(start, context=context), self.config.langsmith)
-        plan: Plan = state["plan"]
-        return plan
+        batch = [(task, profiles)]
+        (planned,) = await start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith)
+        return self._take(planned)
+
+    async def aprepare_many(
+        self, tasks: Iterable[tuple[Task, ProfilesLine | None]], sink: "CallSink | None" = None
+    ) -> AsyncGenerator[Plan, None]:
+        """Yield the plans of many tasks, each with its profiles or None, in their order; see `aprepare`.
+
+        Without a model one batch of tasks is planned after the other, else several at once. The error of a task is
+        raised in the place of its plan.
+        """
+        self._require_open()
+        batches = batched(iter(tasks), self._batch_size)
+        work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
+        at_once = 1 if self.gateway is None else CONCURRENT_BATCHES
+        async with aclosing(gather_in_order(work, at_once, MAX_WAITING_GROUPS)) as results:
+            async for outcomes in results:
+                for outcome in outcomes:
+                    yield self._take(outcome)
+
+    async def _prepare_batch(
+        self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
+    ) -> list[Plan | BaseException]:
+        """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
+        self._start_use()
+        defaults = self.config.task_defaults
+        completed = [(defaults.complete(task), profiles) for task, profiles in batch]
+        context = BatchContext([self.context.with_model(self.gateway, sink) for _ in completed])
+        state = await self._prepare.ainvoke(prepare_graph.initial_state(completed), context=context)
+        return [
+            planning.get("plan") or prepare_graph.locate_error(planning["error"], task, defaults)
+            for planning, (task, _) in zip(state["tasks"], completed, strict=True)
+        ]
+
+    def _take(self, outcome: T | BaseException) -> T:
+        """Return a result, or raise the error that took its place."""
+        if isinstance(outcome, BaseException):
+            with redacted_errors(self.context.secrets):
+                raise outcome
+        return outcome
 
     async def ascore(
         self,
@@ -212,7 +246,7 @@ class Jury(Displayed):
         """
         group = Group(task, responses, plan, reused_results)  # type: ignore[arg-type]
         (outcome,) = await start_isolated(partial(self._score_batch, [group], sink), self.config.langsmith)
-        return _raise_error(outcome)
+        return self._take(outcome)
 
     async def ascore_many(
         self, items: Iterable[GroupLike], progress: Progress | None = None, sink: "CallSink | None" = None
@@ -227,14 +261,14 @@ class Jury(Displayed):
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
         if iscoroutinefunction(progress):
             raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
-        batches = batch_groups(read_groups("items", items), self.max_concurrent_groups)
+        batches = batched(read_groups("items", items), self._batch_size)
         tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
         results = gather_in_order(tasks, CONCURRENT_BATCHES, MAX_WAITING_GROUPS)
         done, total = 0, len(items) if isinstance(items, Sized) else None
         async with aclosing(results):
             async for outcomes in results:
                 for outcome in outcomes:
-                    traces = _raise_error(outcome)
+                    traces = self._take(outcome)
                     done += 1
                     if progress is not None:
                         progress(done, total)
@@ -310,6 +344,10 @@ class Jury(Displayed):
     def max_concurrent_groups(self) -> int:
         """Return the number of groups that are scored concurrently."""
         return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
+
+    @property
+    def _batch_size(self) -> int:
+        return max(1, self.max_concurrent_groups // CONCURRENT_BATCHES)
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -420,15 +458,9 @@ Outcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def batch_groups(groups: Iterator[Group], at_once: int) -> Iterator[list[Group]]:
-    """Yield the groups in batches, for a machine that scores so many groups at once: `at_once`."""
-    return (list(batch) for batch in iter(lambda: list(islice(groups, max(1, at_once // CONCURRENT_BATCHES))), []))
-
-
-def _raise_error(outcome: Outcome) -> list[Trace]:
-    if isinstance(outcome, BaseException):
-        raise outcome
-    return outcome
+def batched(items: Iterator[T], size: int) -> Iterator[list[T]]:
+    """Yield the items in lists of this size; the last one may be shorter."""
+    return iter(lambda: list(islice(items, size)), [])
 
 
 TASK_HINT = 'write jg.Task(id="a", query="…")'

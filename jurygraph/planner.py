@@ -10,7 +10,7 @@ from jurygraph.errors import ConfigError, ModelError
 from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.execution import start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
-from jurygraph.graphs.state import AnnotateInput, BatchContext, PlannedGroup, PrepareState, RunContext
+from jurygraph.graphs.state import AnnotateInput, BatchContext, PlannedGroup, RunContext
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, TASK_HINT, Group, Jury, check_group
 from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors
@@ -81,11 +81,11 @@ class Planner(Displayed):
         Where a model must read profiles first, there is no plan. Where it must annotate a rubric, the plan has no
         graph, which changes no question. Raises PlanError.
         """
-        start, context = PrepareState(task=task, profiles_line=profiles), self._jury.context
-        plan, first = await self._dry_run(lambda gateway: _plan_directly(start, context.with_model(gateway)), sink)
+        context, part = self._jury.context, (task, profiles)
+        plan, first = await self._dry_run(lambda gateway: _plan_directly(*part, context.with_model(gateway)), sink)
         if plan is None and self._config.annotation is not None:
             plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
-            plan, _ = await self._dry_run(lambda gateway: _plan_directly(start, plain.with_model(gateway)), sink)
+            plan, _ = await self._dry_run(lambda gateway: _plan_directly(*part, plain.with_model(gateway)), sink)
         return plan, first
 
     async def aestimate_requests(
@@ -151,8 +151,12 @@ class Planner(Displayed):
             await gateway.close()
 
 
-async def _plan_directly(start: PrepareState, context: RunContext) -> Plan:
+async def _plan_directly(task: Task, profiles: "ProfilesLine | None", context: RunContext) -> Plan:
     """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
-    defaults = context.config.task_defaults
-    with redacted_errors(context.secrets), prepare_graph.located_errors(start["task"], defaults):
-        return await start_isolated(lambda: prepare_graph.prepare_directly(start, context), context.config.langsmith)
+    start, batch = prepare_graph.initial_state([(task, profiles)]), BatchContext([context])
+    state = await start_isolated(lambda: prepare_graph.prepare_directly(start, batch), context.config.langsmith)
+    (planning,) = state["tasks"]
+    if "error" in planning:
+        with redacted_errors(context.secrets):
+            raise prepare_graph.locate_error(planning["error"], task, context.config.task_defaults)
+    return planning["plan"]

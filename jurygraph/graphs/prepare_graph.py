@@ -1,8 +1,8 @@
-"""The prepare graph, run once per task: make a frozen plan from the task alone."""
+"""The prepare graph, run once for a batch of tasks: make a frozen plan from each task alone."""
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -16,42 +16,41 @@ from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
-from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
+from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
-from jurygraph.schema.profile import is_text_only, with_profiles
+from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
 
 _MAX_SHOWN = 200
 Update = dict[str, Any]
 
 
-async def _read(state: PrepareState, runtime: Runtime[RunContext]) -> Command[str]:
+def _read(planning: TaskPlanning, context: RunContext) -> Update:
     """Go to `profiles` only if an evaluator judges stakeholders: otherwise they change no question and no weight."""
-    task, audiences = state["task"], _audiences(runtime.context)
-    has_unread_profiles = state.get("profiles_line") is not None or any(map(is_text_only, task.stakeholders))
-    update = {"digest": task.content_digest, "profiles": None, "views": view_task(task, ["task", *audiences])}
-    update["rubric"] = None
-    return Command(goto="profiles" if has_unread_profiles and "stakeholder" in audiences else "weigh", update=update)
+    task, audiences = planning["task"], _audiences(context)
+    has_unread_profiles = planning["profiles_line"] is not None or any(map(is_text_only, task.stakeholders))
+    views = view_task(task, ["task", *audiences])
+    step = "profiles" if has_unread_profiles and "stakeholder" in audiences else "weigh"
+    return {"digest": task.content_digest, "profiles": None, "views": views, "rubric": None, "step": step}
 
 
-async def _profiles(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    context = runtime.context
+async def _profiles(planning: TaskPlanning, context: RunContext) -> Update:
     model = None if context.config.model == "none" else context.judge_client
-    read = await read_profiles(state["task"], state.get("profiles_line"), model)
-    task = with_profiles(state["task"], read)
-    return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(context)])}
+    read = await read_profiles(planning["task"], planning["profiles_line"], model)
+    task = with_profiles(planning["task"], read)
+    return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(context)]), "step": "weigh"}
 
 
-async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[str]:
+def _weigh(planning: TaskPlanning, context: RunContext) -> Update:
     """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria.
 
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
     """
-    context, task = runtime.context, state["task"]
+    task = planning["task"]
     with name_part("stakeholders"):
         weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
     has_no_graph = task.rubric is not None and not task.rubric.edges and task.rubric.annotation is None
@@ -60,17 +59,16 @@ async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[s
         for evaluator in context.evaluators.values()
     )
     should_annotate = context.config.annotation is not None and has_no_graph and judges_criteria
-    update = {"weights": weights, "difficulty": difficulty}
-    return Command(goto="annotate" if should_annotate else "question", update=update)
+    return {"weights": weights, "difficulty": difficulty, "step": "annotate" if should_annotate else "question"}
 
 
-async def _annotate(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    annotated = await annotate_graph.build().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
-    return {"rubric": annotated["rubric"]}
+async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
+    annotated = await annotate_graph.build().ainvoke(AnnotateInput(task=planning["task"]), context=context)
+    return {"rubric": annotated["rubric"], "step": "question"}
 
 
-async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    context, views = runtime.context, state["views"]
+def _question(planning: TaskPlanning, context: RunContext) -> Update:
+    views = planning["views"]
     task_view = next(view for view in views if view.audience == "task")
     uses = {use.known_as: use for use in context.config.evaluators}
     derivations = list_derivations(context.derivers, task_view)
@@ -78,47 +76,47 @@ async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update
     for question in questions:
         evaluator = context.evaluators[question.evaluator]
         call_within_limit(evaluator, evaluator.check, question)
-    return {"survey": build_survey(views, derivations, questions, context.config.safety.gates)}
+    return {"survey": build_survey(views, derivations, questions, context.config.safety.gates), "step": "recipe"}
 
 
-async def _recipe(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
+def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
     """Refuse an incomplete graph, because missing edges would count as licensed."""
-    context, rubric = runtime.context, state["rubric"]
+    rubric = planning["rubric"]
     record = None if rubric is None else rubric.annotation
     if record is not None and (record.unanswered or record.unassigned):
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
         how = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
-        raise ModelError(f"task {state['task'].id!r}: {problem}; {how}")
-    task, weighed = with_planning_results(state["task"], rubric=rubric), (state["weights"], state["difficulty"])
-    records = context.evaluator_records
-    decision = build_decision(task, state["survey"], context.config, records, context.combiners, *weighed)
-    return {"decision": decision}
+        raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
+    task = with_planning_results(planning["task"], rubric=rubric)
+    weighed, records = (planning["weights"], planning["difficulty"]), context.evaluator_records
+    decision = build_decision(task, planning["survey"], context.config, records, context.combiners, *weighed)
+    return {"decision": decision, "step": "freeze"}
 
 
-async def _freeze(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    client, rubric = runtime.context.judge_client, state["rubric"]
-    refuse_secrets_in_plan(state["task"], state["survey"], state["decision"], runtime.context.redactor)
+def _freeze(planning: TaskPlanning, context: RunContext) -> Update:
+    client, rubric = context.judge_client, planning["rubric"]
+    refuse_secrets_in_plan(planning["task"], planning["survey"], planning["decision"], context.redactor)
     if rubric is not None:  # the order of criteria in a file must not change the plan
         rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
     plan = Plan(
-        task_id=state["task"].id,
-        task_digest=state["digest"],
-        survey=state["survey"],
-        decision=state["decision"],
-        profiles=state["profiles"],
+        task_id=planning["task"].id,
+        task_digest=planning["digest"],
+        survey=planning["survey"],
+        decision=planning["decision"],
+        profiles=planning["profiles"],
         rubric=rubric,
         calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),
     )
-    return {"plan": plan}
+    return {"plan": plan, "step": END}
 
 
 def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
-_STEPS: Mapping[str, Callable[[PrepareState, Runtime[RunContext]], Awaitable[Update | Command[str]]]] = {
+_STEPS: Mapping[str, Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]] = {
     "read": _read,
     "profiles": _profiles,
     "weigh": _weigh,
@@ -127,43 +125,86 @@ _STEPS: Mapping[str, Callable[[PrepareState, Runtime[RunContext]], Awaitable[Upd
     "recipe": _recipe,
     "freeze": _freeze,
 }
-_AFTER = {"profiles": "weigh", "annotate": "question", "question": "recipe", "recipe": "freeze", "freeze": END}
-"""The next step, for steps that do not return a Command with it."""
+"""In the order in which a task takes them; each names the next. `profiles` and `annotate` are left out where they are
+not needed."""
+_AFTER = {
+    "read": ("profiles", "weigh"),
+    "profiles": ("weigh",),
+    "weigh": ("annotate", "question"),
+    "annotate": ("question",),
+    "question": ("recipe",),
+    "recipe": ("freeze",),
+    "freeze": (),
+}
 
 
-@contextmanager
-def located_errors(task: Task, defaults: TaskDefaults) -> Iterator[None]:
-    """Re-raise a PlanError about a part that the task has from `task_defaults` as a ConfigError with its key."""
+def locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
+    """Return an error of planning, as a ConfigError with its key if the part is one from `task_defaults`."""
+    if not isinstance(error, PlanError) or not error.part:
+        return error
+    if getattr(task, error.part[0]) is not getattr(defaults, error.part[0]):
+        return error
+    message = str(error).removeprefix(f"task {task.id!r}: ")
+    if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
+        message = f"{defaults.key_of(error.part)}: {message}"
+    located = ConfigError(f"task_defaults.{message}")
+    located.__cause__ = error
+    return located
+
+
+def initial_state(tasks: Iterable[tuple[Task, ProfilesLine | None]]) -> PrepareState:
+    """Return the state from which a batch of tasks is planned, each with its profiles of a PROFILES file, if any."""
+    return PrepareState(tasks=[TaskPlanning(task=task, profiles_line=line, step="read") for task, line in tasks])
+
+
+async def _advance(step: str, state: PrepareState, context: BatchContext) -> PrepareState:
+    """Take a step with all tasks of which it is the next. An error is the result of its task; the others go on."""
+    tasks = list(state["tasks"])
+    places = [place for place, planning in enumerate(tasks) if planning["step"] == step]
+    updates = {place: _start(step, tasks[place], context.groups[place]) for place in places}
+    awaited = {place: _finish(update) for place, update in updates.items() if isinstance(update, Awaitable)}
+    updates.update(zip(awaited, await asyncio.gather(*awaited.values()), strict=True))
+    for place, update in updates.items():
+        tasks[place] = cast(TaskPlanning, {**tasks[place], **cast(Update, update)})
+    return {"tasks": tasks}
+
+
+def _start(step: str, planning: TaskPlanning, context: RunContext) -> Update | Awaitable[Update]:
     try:
-        yield
-    except PlanError as error:
-        if not error.part or getattr(task, error.part[0]) is not getattr(defaults, error.part[0]):
-            raise
-        message = str(error).removeprefix(f"task {task.id!r}: ")
-        if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
-            message = f"{defaults.key_of(error.part)}: {message}"
-        raise ConfigError(f"task_defaults.{message}") from error
+        return _STEPS[step](planning, context)
+    except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
+        return {"error": error, "step": END}
 
 
-async def prepare_directly(start: PrepareState, context: RunContext) -> Plan:
-    """Return the same plan as the compiled graph, for dry runs: the bookkeeping of the graph engine takes most of the
-    time of planning."""
-    state, runtime, step = start.copy(), Runtime(context=context), "read"
-    while step != END:
-        result = await _STEPS[step](state, runtime)
-        step, update = (str(result.goto), result.update) if isinstance(result, Command) else (_AFTER[step], result)
-        state.update(update)  # type: ignore[typeddict-item]
-    return state["plan"]
+async def _finish(update: Awaitable[Update]) -> Update:
+    try:
+        return await update
+    except Exception as error:  # noqa: BLE001 - as above
+        return {"error": error, "step": END}
 
 
-def build() -> CompiledStateGraph[PrepareState, RunContext, PrepareState, PrepareOutput]:
+async def prepare_directly(start: PrepareState, context: BatchContext) -> PrepareState:
+    """Return the same as the compiled graph, for dry runs: the bookkeeping of the graph engine takes most of the
+    time of planning a single task."""
+    state = start
+    for step in _STEPS:
+        state = await _advance(step, state, context)
+    return state
+
+
+def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
     """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
-    graph = StateGraph(PrepareState, context_schema=RunContext, output_schema=PrepareOutput)
-    nodes: dict[str, Any] = {**_STEPS, "annotate": annotate_graph.build()}
-    destinations = {"read": ("profiles", "weigh"), "weigh": ("annotate", "question")}
-    for step, node in nodes.items():
-        graph.add_node(step, node, destinations=destinations.get(step))
-    graph.add_edge(START, "read")
+    graph = StateGraph(PrepareState, context_schema=BatchContext)
     for step, after in _AFTER.items():
-        graph.add_edge(step, after)
+        graph.add_node(step, _node(step), destinations=(*after, END))  # type: ignore[arg-type]
+    graph.add_edge(START, "read")
     return graph.compile(name="prepare")
+
+
+def _node(step: str) -> Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[str]]]:
+    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
+        state = await _advance(step, state, runtime.context)
+        waiting = {planning["step"] for planning in state["tasks"]}
+        return Command(goto=next((name for name in _STEPS if name in waiting), END), update=state)
+
+    return node

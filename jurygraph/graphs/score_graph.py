@@ -93,7 +93,7 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     for number, context in enumerate(runtime.context.groups):
         try:
             outcomes.append(state["errors"].get(number) or _decide_group(number, state, context))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
             outcomes.append(error)
     return {"outcomes": outcomes}
 

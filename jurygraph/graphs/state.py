@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
 from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
@@ -92,16 +92,18 @@ class BatchContext:
     groups: Sequence[RunContext]
 
 
-class PrepareState(TypedDict, total=False):
-    """The prepare graph's state. It has no field that could hold a response.
+class TaskPlanning(TypedDict, total=False):
+    """The planning of one task. It has no field that could hold a response.
 
     `task` is the original task, and after its `profiles` were read the task with their constraints and tensions;
     `digest` is that of the original. `profiles_line` has the profiles of a PROFILES file. `rubric` is the task's
-    rubric with its annotated graph, None where it was not annotated.
+    rubric with its annotated graph, None where it was not annotated. `step` is the next step, and the last one is
+    followed by a `plan`, or an `error` if there is none.
     """
 
-    task: Task
-    profiles_line: ProfilesLine | None
+    step: Required[str]
+    task: Required[Task]
+    profiles_line: Required[ProfilesLine | None]
     digest: str
     profiles: Profiles | None
     rubric: Rubric | None
@@ -111,12 +113,13 @@ class PrepareState(TypedDict, total=False):
     survey: Survey
     decision: Decision
     plan: Plan
+    error: Exception
 
 
-class PrepareOutput(TypedDict):
-    """The output of the prepare graph."""
+class PrepareState(TypedDict):
+    """The prepare graph's state: a batch of tasks."""
 
-    plan: Plan
+    tasks: Sequence[TaskPlanning]
 
 
 class AnnotateInput(TypedDict, total=False):

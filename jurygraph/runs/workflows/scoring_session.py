@@ -5,12 +5,11 @@ import gc
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from contextlib import contextmanager
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 
-from jurygraph.concurrency import gather_in_order
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
@@ -176,7 +175,7 @@ class ScoringSession:
         None where a model must read its profiles first. The first requests are added to the estimator.
         """
         sink = None if estimator is None else self._known_calls
-        with self._locate_errors(task):
+        with self._locate_errors([task]):
             plan, first = await self._planner.aestimate_plan(task, self._profile_line(task), sink)
         if estimator is not None:
             lacks_reply = estimator.add(first)
@@ -246,12 +245,10 @@ class ScoringSession:
             refuse_unknown_stakeholders(names, known)
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
-        tasks = (task for task, _ in self._pairs_until_stopped(run.tasks_planned))
-        plan_tasks = (asyncio.create_task(self._plan_task(task, sink)) for task in tasks)
-        at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
-        # up to 8 finished plans may wait for an earlier one, for each task that is planned concurrently
-        async with aclosing(gather_in_order(plan_tasks, at_once, 8)) as plans:
-            async for task, plan in plans:
+        started: deque[Task] = deque()
+        with self._locate_errors(started):
+            async for plan in self.jury.aprepare_many(self._start_tasks(run, started), sink):
+                task = started.popleft()
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
@@ -290,9 +287,11 @@ class ScoringSession:
             0 if self.is_finished else self._source.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
         )
 
-    async def _plan_task(self, task: Task, sink: CallSink | None) -> tuple[Task, Plan]:
-        with self._locate_errors(task):
-            return task, await self.jury.aprepare(task, self._profile_line(task), sink)
+    def _start_tasks(self, run: WritableRun, started: deque[Task]) -> Iterator[tuple[Task, ProfilesLine | None]]:
+        """Yield the tasks that are left to plan with their profiles, and append them to `started`."""
+        for task, _ in self._pairs_until_stopped(run.tasks_planned):
+            started.append(task)
+            yield task, self._profile_line(task)
 
     def _profile_line(self, task: Task) -> ProfilesLine | None:
         return None if self._profiles is None else self._profiles.line_of(task)
@@ -301,12 +300,12 @@ class ScoringSession:
         return self._branch.find_reusable_results(task, responses, plan) if self._branch else NO_REUSED_RESULTS
 
     @contextmanager
-    def _locate_errors(self, task: Task) -> Iterator[None]:
-        """Add the file and line of the task to errors raised inside."""
+    def _locate_errors(self, tasks: Sequence[Task]) -> Iterator[None]:
+        """Add the file and line of the first of the tasks to errors raised inside."""
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
-            where = self._source.place(task.id)
+            where = self._source.place(tasks[0].id)
             place = self._source.tasks_file.name + ("" if where is None else f", {where}")
             kept = "from the cache" if self.jury.config.calls.cache else "with the stored replies"
             retry = f"; nothing was written; run the same command again: it continues {kept}"
