@@ -18,7 +18,7 @@ CHANCE = "the verdicts on 1 of them do not show that this is more than chance"
     ("judge", "tasks", "code", "message", "share"),
     [
         (always_met, 3, 1, ALERT, "(100.0%; 95 % interval 29.2% to 100.0%)"),
-        (always_met, 1, 0, CHANCE, "(100.0%; no interval: a single response)"),
+        (always_met, 1, 0, CHANCE, "(100.0%; no interval: only one was judged)"),
         (honest_judge, 3, 0, "", "(0.0%; 95 % interval 0.0% to 70.8%)"),
     ],
 )

@@ -18,8 +18,9 @@ from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
-from jurygraph.errors import BudgetExceeded, ModelAccessError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError
 from jurygraph.inference.shares import share_interval
+from jurygraph.messages import Problem, quote
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
@@ -85,6 +86,8 @@ def attack(
             else:
                 report = _run_study(study, runner, jury.context.threads, advance)
         requests = count_requests(jury)
+    if study.skipped_tasks:
+        print_message(f"not attacked, because no model judges their responses: {study.skipped_tasks} of the tasks")
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
         table = format_table(["to judge", ""], list(counts.items()))
@@ -125,13 +128,22 @@ def _run_study(
 
 
 def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
-    """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones."""
+    """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones.
+
+    Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
+    """
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
+    lines: dict[str, int] = {}
     with require_temporary_space(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
             if (outside := check_table_files(task.facts, folder)) is not None:
                 raise_line_error(file.name, line.number, outside)
+            if (earlier := lines.setdefault(task.id, line.number)) != line.number:
+                problem = f"task {quote(task.id)} is already in line {earlier}"
+                raise_line_error(file.name, line.number, Problem(("id",), problem, "give each task an id of its own"))
             tasks.append(task.split())
+        if not tasks:
+            raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
     return tasks
 
 
