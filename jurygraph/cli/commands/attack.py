@@ -86,8 +86,6 @@ def attack(
             else:
                 report = _run_study(study, runner, jury.context.threads, advance)
         requests = count_requests(jury)
-    if study.skipped_tasks:
-        print_message(f"not attacked, because no model judges their responses: {study.skipped_tasks} of the tasks")
     if dry_run:
         counts = {"arms": len(study.arms), "responses": study.responses}
         table = format_table(["to judge", ""], list(counts.items()))
@@ -97,7 +95,7 @@ def attack(
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
-    _print_few_tasks(report.configured_arm.attacks.verdicts.tasks)
+    _print_few_tasks(report.configured_arm.attacks.verdicts.tasks, study.skipped_tasks)
     missed = failed_thresholds(thresholds, report.figures)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
@@ -215,8 +213,10 @@ def _percentage(proportion: Proportion) -> str:
     return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
 
 
-def _print_few_tasks(tasks: int) -> None:
-    """Print that rates of few tasks hold for these tasks only, and what would help."""
+def _print_few_tasks(tasks: int, skipped: int) -> None:
+    """Print how many tasks were skipped, that rates of few tasks hold for these tasks only, and what would help."""
+    if skipped:
+        print_message(f"not attacked, because no model judges their responses: {skipped} of the tasks")
     if tasks == 1:
         print_message("1 task: no intervals, because rates differ from task to task; name more with --tasks")
     elif 1 < tasks < _FEW_TASKS:
