@@ -65,9 +65,10 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     return jackknife_interval(value, without)
 
 
-def jackknife_interval(value: float, without: Floats) -> Estimate:
+def jackknife_interval(value: float, without: Floats, freedom: int | None = None) -> Estimate:
     """Return the interval of any smooth estimate from the estimates without each cluster, [G].
 
+    Its degrees of `freedom` are fewer than G - 1, the default, if the variance is mostly that of a few clusters.
     Raises PlanError for an estimate that is not finite.
     """
     count = len(without)
@@ -79,7 +80,7 @@ def jackknife_interval(value: float, without: Floats) -> Estimate:
         is_known = count >= MIN_CONSTANT
         return Estimate(value, value, value, 0.0, count) if is_known else Estimate(value, None, None, None, count)
     error = largest * math.sqrt((count - 1) / count * math.fsum((changes / largest) ** 2))
-    half_width = t_quantile(count - 1) * error
+    half_width = t_quantile(count - 1 if freedom is None else freedom) * error
     return Estimate(value, value - half_width, value + half_width, error, count)
 
 

@@ -98,19 +98,24 @@ def _enumerated_tail(values: Floats, least: float) -> float:
 
 
 def _all_sums(values: Floats) -> Floats:
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums - value, sums + value])
+    """Return the sums over the last axis [..., n] under all flips, [..., 2^n]."""
+    sums = np.zeros((*values.shape[:-1], 1))
+    for place in range(values.shape[-1]):
+        value = values[..., place, None]
+        sums = np.concatenate([sums - value, sums + value], axis=-1)
     return sums
 
 
 def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
     eights = np.concatenate([values, np.zeros(-len(values) % 8)]).reshape(-1, 8)
-    sums = np.stack([_all_sums(eight) for eight in eights])  # [eights, 256]
-    rng, hits, columns = np.random.default_rng(seed), 0, np.arange(len(sums))
+    sums = _all_sums(eights)  # [eights, 256]
+    rng, hits = np.random.default_rng(seed), 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, FLIPS, batch):
         signs = rng.integers(0, 256, (min(batch, FLIPS - start), len(sums)), dtype=np.uint8)
-        hits += int(np.count_nonzero(np.abs(sums[columns, signs].sum(axis=1)) >= least))
+        flipped = np.zeros(len(signs))
+        for of_byte, byte in zip(sums, signs.T, strict=True):
+            flipped += of_byte.take(byte)
+        hits += int(np.count_nonzero(np.abs(flipped) >= least))
     return (1 + hits) / (1 + FLIPS)

@@ -247,7 +247,7 @@ class CanaryConfig(FrozenModel):
     """
 
     rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
-    suite: Suite | Literal["all"] = "all"
+    suite: Literal[Suite, "all"] = "all"
     seed: Count = 0
     alert: Unit = 0.05
 

@@ -414,8 +414,8 @@ def _to_matrix(components: ArrayLike | Mapping[str, ArrayLike]) -> Floats:
 def split(samples: Samples, disagreement: Floats, percentile: float) -> Split:
     """Compare the samples above a `percentile` of D_pair, `disagreement` [R], by count, with the rest.
 
-    The intervals are 95 % jackknife intervals of the difference over tasks, each left out with all its samples. Each
-    sample stays on its side.
+    The intervals are 95 % jackknife intervals of the difference over tasks, each left out with all its samples, with
+    Student's t of one degree of freedom less than the side with fewer tasks has. Each sample stays on its side.
     """
     size = len(disagreement)
     exact_count = round((100.0 - percentile) * size / 100.0, 9)  # 10 % of 15 is 1.5, and half up is 2
@@ -441,7 +441,8 @@ def _compare_sides(name: str, column: Floats, chosen: Bools, tasks: Ints) -> Gro
     (high, high_without), (low, low_without) = (_means_without(column, side, tasks) for side in (chosen, ~chosen))
     ends: tuple[float | None, float | None] = None, None
     if high_without is not None and low_without is not None:
-        estimate = jackknife_interval(high - low, high_without - low_without)
+        fewest = min(len(np.unique(tasks[side])) for side in (chosen, ~chosen))
+        estimate = jackknife_interval(high - low, high_without - low_without, fewest - 1)
         ends = estimate.low, estimate.high
     return GroupDifference(
         name=name, high=high, low=low, difference=high - low, difference_low=ends[0], difference_high=ends[1]

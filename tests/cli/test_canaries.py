@@ -18,7 +18,7 @@ CHANCE = "the verdicts on 1 of them do not show that this is more than chance"
     ("judge", "tasks", "code", "message", "share"),
     [
         (always_met, 3, 1, ALERT, "(100.0%; 95 % interval 29.2% to 100.0%)"),
-        (always_met, 1, 0, CHANCE, "(100.0%; no interval: a single response)"),
+        (always_met, 1, 0, CHANCE, "(100.0%; no interval: only one was judged)"),
         (honest_judge, 3, 0, "", "(0.0%; 95 % interval 0.0% to 70.8%)"),
     ],
 )
@@ -36,3 +36,12 @@ def test_only_credit_beyond_chance_changes_the_exit_code(
     (line,) = [line for line in ended.out.splitlines() if line.startswith("canaries: ")]
     assert line.startswith(f"canaries: {tasks} known-bad responses; ")
     assert line.endswith(share)
+
+
+def test_an_unknown_suite_is_refused_with_all_that_there_are(tmp_path: Path, run: Command) -> None:
+    canary = {"rate": 1.0, "suite": "nul"}
+    (tmp_path / "jury.yaml").write_text(json.dumps({**config("http://127.0.0.1:9"), "canary": canary}))
+    written = write_canary_tasks(tmp_path / "tasks.jsonl", ["Ann"])
+    ended = run("score", written, "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
+    assert ended.code == 2
+    assert "write 'master-keys', 'null', 'injection', 'reference' or 'all'" in ended.err

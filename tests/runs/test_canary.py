@@ -347,7 +347,7 @@ def test_a_judge_at_the_alert_raises_false_alarms_seldom() -> None:
     [
         (
             [3],
-            "1 known-bad responses; 3 of 3 verdicts gave them credit (100.0%; no interval: a single response)",
+            "1 known-bad responses; 3 of 3 verdicts gave them credit (100.0%; no interval: only one was judged)",
         ),
         ([3, 3], "2 known-bad responses; 6 of 6 verdicts gave them credit (100.0%; 95 % interval 15.8% to 100.0%)"),
         ([], "0 known-bad responses; 0 of 0 verdicts gave them credit"),

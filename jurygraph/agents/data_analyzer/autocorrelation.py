@@ -12,10 +12,10 @@ import numpy as np
 
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
 from jurygraph.arrays import Bools, Floats
+from jurygraph.inference.series import MAX_AUTOCORRELATION
 
 BLOCK = 100
 """Pairs in a block. Shorter ones bias the estimate at a high autocorrelation, longer ones hide shifts for longer."""
-MAX_AUTOCORRELATION = 0.98
 MIN_PAIRS = 8  # fewer give no estimate
 RESIDUAL_STEPS = 5
 """Steps in a mean of residuals. A single residual shows little of a slow movement below the noise of the steps."""

@@ -18,8 +18,9 @@ from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
-from jurygraph.errors import BudgetExceeded, ModelAccessError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError
 from jurygraph.inference.shares import share_interval
+from jurygraph.messages import Problem, quote
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
@@ -94,7 +95,7 @@ def attack(
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
-    _print_few_tasks(report.configured_arm.attacks.verdicts.tasks)
+    _print_few_tasks(report.configured_arm.attacks.verdicts.tasks, study.skipped_tasks)
     missed = failed_thresholds(thresholds, report.figures)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
@@ -125,13 +126,22 @@ def _run_study(
 
 
 def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Response, ...]]]:
-    """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones."""
+    """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones.
+
+    Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
+    """
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
+    lines: dict[str, int] = {}
     with require_temporary_space(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
             if (outside := check_table_files(task.facts, folder)) is not None:
                 raise_line_error(file.name, line.number, outside)
+            if (earlier := lines.setdefault(task.id, line.number)) != line.number:
+                problem = f"task {quote(task.id)} is already in line {earlier}"
+                raise_line_error(file.name, line.number, Problem(("id",), problem, "give each task an id of its own"))
             tasks.append(task.split())
+        if not tasks:
+            raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
     return tasks
 
 
@@ -203,8 +213,10 @@ def _percentage(proportion: Proportion) -> str:
     return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
 
 
-def _print_few_tasks(tasks: int) -> None:
-    """Print that rates of few tasks hold for these tasks only, and what would help."""
+def _print_few_tasks(tasks: int, skipped: int) -> None:
+    """Print how many tasks were skipped, that rates of few tasks hold for these tasks only, and what would help."""
+    if skipped:
+        print_message(f"not attacked, because no model judges their responses: {skipped} of the tasks")
     if tasks == 1:
         print_message("1 task: no intervals, because rates differ from task to task; name more with --tasks")
     elif 1 < tasks < _FEW_TASKS:

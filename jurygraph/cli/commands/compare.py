@@ -103,15 +103,14 @@ def _format_p_value(p: float | None) -> str:
 
 
 def _condition(margin: MarginTest) -> str:
-    return f"{margin.name} = {margin.margin:g}"
+    return f"{margin.name} = {margin.margin!r}".removesuffix(".0")
 
 
 def _missed_because(margin: MarginTest, comparison: Comparison) -> str:
     if margin.problem is not None:
         return f"the mean difference has no interval: {margin.problem}"
-    low, high = format_number(comparison.mean_delta_low), format_number(comparison.mean_delta_high)
     p = "" if margin.p is None else f" (p = {_format_p_value(margin.p)})"
-    return f"the interval is from {low} to {high}{p}"
+    return f"the interval is from {comparison.mean_delta_low!r} to {comparison.mean_delta_high!r}{p}"
 
 
 _DIFFERENCE_HEADER = ["n", "tasks", "mean A", "mean B", "B - A", "from", "to", "p", "Holm p"]

@@ -137,8 +137,8 @@ def _report_lines(report: "WatchReport") -> Iterator[str]:
         yield ""
     rows = []
     for series in report.series:
-        trend = "-" if series.trend is None else f"{series.trend:+.2g}"
-        rho = "-" if series.autocorrelation is None else f"{series.autocorrelation:.2f}"
+        trend = "-" if series.trend is None else f"{series.trend:+z.2g}"
+        rho = "-" if series.autocorrelation is None else f"{series.autocorrelation:z.2f}"
         rows.append([series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend, rho])
     yield from format_table(["series", "steps", *_STATISTICS.values(), "trend per step", "lag-1 ρ"], rows)
     alerts = f"{len(report.alerts)} alerts, {len(report.adverse)} adverse"

@@ -38,7 +38,7 @@ def _canary_line(tally: "CanaryTally") -> str:
     share = tally.share
     if share is None:
         return f"canaries: {known_bad}"
-    ends = "no interval: a single response"
+    ends = "no interval: only one was judged"
     if share.low is not None and share.high is not None:
         ends = f"95 % interval {share.low:.1%} to {share.high:.1%}"
     return f"canaries: {known_bad} ({share.value:.1%}; {ends})"

@@ -107,6 +107,11 @@ class AttackStudy:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
 
+    @property
+    def skipped_tasks(self) -> int:
+        """Return the number of tasks without a question to attack."""
+        return sum(not survey.questions for survey in self._surveys)
+
     async def forecast(self, report: Report) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 

@@ -215,6 +215,32 @@ def test_an_invalid_task_is_refused_with_its_line(project: Project):
     assert "tasks.jsonl, line 1" in ended.err
 
 
+def test_a_task_that_occurs_twice_is_refused(project: Project, server: Server):
+    """Its copies are no further tasks, but would give a rate an interval, and narrow it."""
+    project.tasks.write_text(2 * (json.dumps(TASK) + "\n"))
+    ended = project.attack()
+    assert (ended.code, server.count) == (2, 0)
+    assert (
+        "tasks.jsonl, line 2, field id: task 'cake' is already in line 1; give each task an id of its own" in ended.err
+    )
+
+
+def test_a_file_without_a_task_is_refused(project: Project):
+    project.tasks.write_text("")
+    ended = project.attack()
+    assert ended.code == 2
+    assert "tasks.jsonl: the file is empty; write one task per line" in ended.err
+
+
+def test_tasks_without_a_question_for_a_model_are_counted(project: Project):
+    bare = [{"id": f"tea {number}", "query": "How do I make tea?", "responses": []} for number in range(2)]
+    project.tasks.write_text("".join(json.dumps(task) + "\n" for task in (TASK, *bare)))
+    ended = project.attack("--suite", "null", "--json")
+    assert ended.code == 0, ended.err
+    assert "not attacked, because no model judges their responses: 2 of the tasks" in ended.err
+    assert json.loads(ended.out)["tasks"] == 1
+
+
 @pytest.mark.slow
 def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Project, server: Server):
     ended = project.attack("--max-calls", "5")

@@ -262,14 +262,24 @@ def test_a_margin_is_reported_with_its_p_and_its_result(run: Command):
         "no_worse_than = 2      yes    0.0114",
         "equivalent_within = 1  no     0.0251",
     ]
-    problem = "the interval is from -1.0038 to 0.6704 (p = 0.0251)"
+    figures = json.loads(run("compare", "before", "after", "--json", "--gate", gate).out)
+    low, high = figures["mean_delta_low"], figures["mean_delta_high"]
+    problem = f"the interval is from {low} to {high} (p = 0.0251)"
     assert (ended.code, ended.err) == (1, f"threshold missed: equivalent_within = 1, but {problem}\n")
-    margins = json.loads(run("compare", "before", "after", "--json", "--gate", gate).out)["margins"]
-    assert [(row["name"], row["margin"], row["holds"]) for row in margins] == [
+    assert [(row["name"], row["margin"], row["holds"]) for row in figures["margins"]] == [
         ("no_worse_than", 2.0, True),
         ("equivalent_within", 1.0, False),
     ]
     assert run("compare", "before", "after", "--gate", "no_worse_than=2").code == 0
+
+
+@pytest.mark.usefixtures("stored_runs")
+def test_a_margin_that_is_missed_by_little_is_printed_in_full(run: Command):
+    """Rounded to a few digits, margin and end would be equal."""
+    low = json.loads(run("compare", "before", "after", "--json").out)["mean_delta_low"]
+    margin = -low - 1e-9
+    ended = run("compare", "before", "after", "--gate", f"no_worse_than={margin!r}")
+    assert (ended.code, f"no_worse_than = {margin!r}, but the interval is from {low!r} to" in ended.err) == (1, True)
 
 
 @pytest.mark.usefixtures("stored_runs")

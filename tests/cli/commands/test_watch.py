@@ -8,12 +8,15 @@ from random import Random
 
 import pytest
 
+from jurygraph.agents.data_analyzer import SeriesSummary
 from jurygraph.cli.commands import watch
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.studies.monitor import Watch
 from tests.cli.conftest import Command, folder_contents, run_process, write_project
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
 STEPS, TURN, ROWS = 60, 45, 12
+STATISTICS = ("mean", "sd", "least", "most", "last", "trend")
 
 
 def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
@@ -62,6 +65,12 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_r
     assert rows["reward"][1] == str(STEPS)
     assert lines[-1].startswith(f"{STEPS} steps; ")
     assert "one false alarm is expected in 10000 steps" in lines[-1]
+
+
+def test_an_autocorrelation_that_rounds_to_zero_has_no_sign() -> None:
+    series = SeriesSummary(series="reward", steps=60, autocorrelation=-0.001, **dict.fromkeys(STATISTICS, 0.5))
+    found = Watch().report().model_copy(update={"series": (series,)})
+    assert any(line.endswith(" 0.00") for line in watch._report_lines(found))
 
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:

@@ -26,9 +26,6 @@ class Margin(NamedTuple):
     name: str
     size: float
 
-    def __str__(self) -> str:
-        return f"{self.name} = {self.size!r}".removesuffix(".0")
-
 
 def parse_gate(text: str) -> tuple[list[Threshold], list[Margin]]:
     """Parse the conditions of a comparison: NAME OP NUMBER on its statistics, and NAME=MARGIN.

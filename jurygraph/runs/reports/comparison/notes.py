@@ -75,11 +75,16 @@ def limits_of_tests(changed: Mapping[str, int], tasks: int) -> Iterator[str]:
         )
 
 
-def limits_of_rows(rows: Sequence[PairedDifference], label: str) -> Iterator[str]:
-    """Yield how many of the tests of a table cannot be significant, before Holm's adjustment or after it."""
-    least = [least_p(row.changed_tasks) for row in rows if row.changed_tasks]
-    if len(least) < 2:
+def limits_of_rows(rows: Sequence[PairedDifference], label: str, changed_tasks: int) -> Iterator[str]:
+    """Yield how many of the tests of a table cannot be significant, before Holm's adjustment or after it.
+
+    If the only row that changed did so in as many tasks as the rewards, `changed_tasks`, their note says it already
+    (`limits_of_tests`).
+    """
+    counts = [row.changed_tasks for row in rows if row.changed_tasks]
+    if not counts or counts == [changed_tasks]:
         return
+    least = [least_p(count) for count in counts]
     hopeless = sum(p > _SIGNIFICANT for p in least)
     if hopeless:
         rows_affected = f"{hopeless} of the {len(least)} {label} that changed"

@@ -95,8 +95,8 @@ def compare_responses(
             *run_notes(*sides, ids, verdicts.unequal_samples, len(verdicts.keys)),
             *task_notes(overall.estimate),
             *limits_of_tests({name: len(flippable_sums(sums[name])) for name in sums}, overall.tasks),
-            *limits_of_rows(agents, "agents"),
-            *limits_of_rows(questions, "questions"),
+            *limits_of_rows(agents, "agents", overall.changed_tasks),
+            *limits_of_rows(questions, "questions", overall.changed_tasks),
         ),
     )
 

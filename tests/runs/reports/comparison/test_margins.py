@@ -75,7 +75,6 @@ def test_margins_and_thresholds_can_be_joined():
     thresholds, margins = parse_gate("mean_delta>-0.01, no_worse_than=0.02 and equivalent_within = .5,flips<=3")
     assert thresholds == [Threshold("mean_delta", ">", -0.01), Threshold("flips", "<=", 3.0)]
     assert margins == [Margin("no_worse_than", 0.02), Margin("equivalent_within", 0.5)]
-    assert list(map(str, margins)) == ["no_worse_than = 0.02", "equivalent_within = 0.5"]
 
 
 @pytest.mark.parametrize("name", ComparisonStatistics.model_fields)

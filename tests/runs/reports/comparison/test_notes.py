@@ -75,6 +75,15 @@ def test_questions_whose_p_cannot_be_small_have_a_note():
     assert compare(a, b).notes[-1] == note
 
 
+def test_the_only_question_that_changed_has_a_note_too():
+    """Its scores may differ where the reward does not: then no other note is about it."""
+    a, b = (
+        [trace("t", "r", verdicts=(verdict("kind", "r", score), verdict("right", "r", 0.5)))] for score in (0.2, 0.4)
+    )
+    note = "the p of 1 of the 1 questions that changed cannot fall below .05: too few tasks changed"
+    assert compare(a, b).notes[-1] == note
+
+
 def test_failures_of_one_run_have_a_note():
     found = compare_rewards([(0.5, None), (None, None), (None, 0.5), (0.5, 0.5)])
     assert found.notes[0] == (
