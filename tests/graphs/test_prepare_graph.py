@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
-from jurygraph.graphs.state import PrepareState
+from jurygraph.graphs.state import BatchContext, PlannedGroup, PrepareState, TaskPlanning
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
 from tests.graphs.scripted import (
     SCRIPTED,
@@ -102,19 +102,20 @@ def test_a_plan_survives_being_written_and_read() -> None:
 
 
 def test_there_is_no_field_in_which_a_response_could_lie() -> None:
-    channels = {*prepare_graph.build().channels, *PrepareState.__annotations__}
+    channels = {*prepare_graph.build().channels, *PrepareState.__annotations__, *TaskPlanning.__annotations__}
     assert not [name for name in channels if "response" in name or "material" in name or "verdict" in name]
-    assert "responses" in score_graph.build().channels, "the score graph's state has one, so the name is the right one"
+    assert "responses" in PlannedGroup._fields, "the score graph's state has one, so the name is the right one"
 
 
 def test_a_response_cannot_reach_prepare() -> None:
     """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
     with jury(evaluator_use("tone")) as made:
-        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made.context))
-        handed = {"task": task(), "responses": (response("a"),)}
-        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made.context))  # type: ignore[arg-type]
-    assert given_one["plan"].digest == plain["plan"].digest
-    assert "responses" not in given_one
+        start, context = prepare_graph.initial_state([(task(), None)]), BatchContext([made.context])
+        plain = asyncio.run(made._prepare.ainvoke(start, context=context))
+        handed = {**start, "responses": (response("a"),)}
+        given_one = asyncio.run(made._prepare.ainvoke(handed, context=context))  # type: ignore[arg-type]
+    assert given_one["tasks"][0]["plan"].digest == plain["tasks"][0]["plan"].digest
+    assert "responses" not in {*given_one, *given_one["tasks"][0]}
 
 
 def test_the_plan_is_the_same_whatever_the_responses() -> None:
@@ -210,11 +211,10 @@ def test_a_deriver_sees_one_view_and_one_response() -> None:
         ("prepare", ["read", "profiles", "weigh", "annotate", "question", "recipe", "freeze"]),
         (
             "score",
-            ["route", "derive", "checks", "stakeholders", "criteria", "specialists", "judges", "statistics", "decide",
-             "trace"],
+            ["route", "derive", "checks", "stakeholders", "criteria", "specialists", "judges", "decide"],
         ),
     ],
-)  # fmt: skip
+)
 def test_the_picture_of_a_graph_shows_every_node(name: Any, nodes: list[str]) -> None:
     graph: Any = {"prepare": prepare_graph, "score": score_graph, "annotate": annotate_graph}[name].build()
     picture = graph.get_graph().draw_mermaid()

@@ -14,10 +14,11 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, PlanError
+from jurygraph.graphs import prepare_graph
 from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.schema import Question
+from jurygraph.schema import Decision, Question
 from jurygraph.sources import open_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -154,14 +155,14 @@ class TestAtomicPlanning:
     def test_later_tasks_are_planned_all_or_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tasks = write_tasks(tmp_path, make_tasks())
         score(tmp_path / "run", tasks, limit=1)
-        prepare = jg.Jury.aprepare
+        build_decision = prepare_graph.build_decision
 
-        async def fail_on_second(jury: jg.Jury, task: jg.Task, *rest: Any) -> jg.Plan:
+        def fail_on_third(task: jg.Task, *rest: Any) -> Decision:
             if task.id == "t3":
                 raise PlanError("no")
-            return await prepare(jury, task, *rest)
+            return build_decision(task, *rest)
 
-        monkeypatch.setattr(jg.Jury, "aprepare", fail_on_second)
+        monkeypatch.setattr(prepare_graph, "build_decision", fail_on_third)
         with pytest.raises(PlanError, match="line 4: no"):
             score(tmp_path / "run", tasks)
         assert Run.open(tmp_path / "run").tasks_planned == 1
