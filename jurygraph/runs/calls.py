@@ -4,11 +4,9 @@ Calls that read profiles and annotate rubrics are stored together with the plans
 committed, each reply is durable in a separate ledger, so that a run that is stopped while planning does not repeat it.
 """
 
-import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -24,20 +22,17 @@ from jurygraph.runs.store.packing import ERASED, SurveyOutline
 from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Call, CallUse, RecordedVerdict, Trace
 
-Append = Callable[[Sequence[Draft]], "Future[None]"]
-"""A function that appends records together, and returns a future that is done once they are durable."""
-
 
 class CallStore:
     """A call sink over ledgers: a call is found in the first that has it, so that a killed run does not repeat it.
 
-    New calls are stored with `append`, which appends to the first ledger; without it, none is stored. Calls found in
-    the other ledgers, such as that of a branch's origin, are not copied: a repeated request gets the same reply.
+    New calls are stored by `writer`, in the first ledger; without it, none is stored. Calls found in the other ledgers,
+    such as that of a branch's origin, are not copied: a repeated request gets the same reply.
     """
 
-    def __init__(self, *ledgers: Ledger, append: Append | None = None) -> None:
+    def __init__(self, *ledgers: Ledger, writer: "Writer | _Transaction | None" = None) -> None:
         self._ledgers = ledgers
-        self._append = append
+        self._writer = writer
         self.hidden: frozenset[str] = frozenset()
         """Ids of calls that are not found, because their replies came too late to count."""
 
@@ -53,16 +48,14 @@ class CallStore:
 
     async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
-        if self._append is None:
-            return
-        appended = self._append([_draft(request, answered.call, answered.reply)])
-        self._keys[0].add(hash(answered.call.id))
-        await asyncio.wrap_future(appended)
+        if self._writer is not None:
+            self._keys[0].add(hash(answered.call.id))
+            await self._writer.append_durably([_draft(request, answered.call, answered.reply)])
 
     def store_unanswered(self, request: Request, call: Call) -> None:
         """Store a call without a reply, unless the request is stored already; `find` does not find it."""
-        if self._append is not None and hash(call.id) not in self._keys[0]:
-            self._append([_draft(request, call)])
+        if self._writer is not None and hash(call.id) not in self._keys[0]:
+            self._writer.append([_draft(request, call)])
 
     @cached_property
     def _keys(self) -> list[set[int]]:
@@ -75,6 +68,19 @@ def _draft(request: Request, call: Call, *reply: Reply) -> Draft:
     return Draft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 
+class _Transaction:
+    """Appends at once to a ledger whose transaction is committed later, with the plans that the calls belong to."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def append(self, drafts: Sequence[Draft]) -> None:
+        self._ledger.append(*drafts)
+
+    async def append_durably(self, drafts: Sequence[Draft]) -> None:
+        self.append(drafts)
+
+
 class PlanningCalls(CallStore):
     """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
@@ -83,24 +89,17 @@ class PlanningCalls(CallStore):
     """
 
     def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
-        super().__init__(run.ledger, *others, append=self._append_to_run)
+        super().__init__(run.ledger, *others, writer=_Transaction(run.ledger))
         self._run = run
         self._is_durable = is_durable
         self._file_ledger: Ledger | None = None
         if (run.folder / PLANNING).exists():
             self._open_file()
 
-    def _append_to_run(self, drafts: Sequence[Draft]) -> "Future[None]":
-        """Append to the run's ledger immediately; its plans commit the calls."""
-        done: Future[None] = Future()
-        self._run.ledger.append(*drafts)
-        done.set_result(None)
-        return done
-
     def _open_file(self) -> None:
         self._file_ledger = Ledger.create(self._run.folder / PLANNING)
         self._file_writer = Writer(self._file_ledger)
-        self._file_calls = CallStore(self._file_ledger, append=self._file_writer.append)
+        self._file_calls = CallStore(self._file_ledger, writer=self._file_writer)
 
     def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""

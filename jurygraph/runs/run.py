@@ -240,8 +240,10 @@ class Run(Displayed):
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
-        ledger = self.source.ledger
-        text = ledger.texts_of(self._task_record(ledger, task_id)).get(0)
+        return self._content_of(self._task_record(self.source.ledger, task_id))
+
+    def _content_of(self, task: Record) -> Body | None:
+        text = self.source.ledger.texts_of(task).get(0)
         return None if text is None else json.loads(text)
 
     def task(self, task_id: str) -> Task | None:
@@ -263,7 +265,8 @@ class Run(Displayed):
 
     def plan_of(self, task_id: str) -> Plan:
         """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""
-        content = self.task_content(task_id)
+        record = self._task_record(self.source.ledger, task_id)
+        content, names = self._content_of(record), record.content
         if content is None:
             problem = f"the texts of task {task_id!r} were erased, its plan with them"
             raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
@@ -271,8 +274,8 @@ class Run(Displayed):
         return Plan(
             task_id=task_id,
             task_digest=task.content_digest,
-            survey=self.survey_outline_of(task_id).survey(read_views(content)),
-            decision=self.decision_of(task_id),
+            survey=self.source.survey_outline(names["survey"]).survey(read_views(content)),
+            decision=self.decision(names["decision"]) if self.base is None else self.decision_of(task_id),
             **read_planning_results(content),
         )
 

@@ -326,7 +326,7 @@ class ScoringSession:
         assert isinstance(run, WritableRun), "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
         reusable = self._branch.reusable_ledgers if self._branch else ()
-        sink = CallStore(run.ledger, *reusable, append=writer.append)
+        sink = CallStore(run.ledger, *reusable, writer=writer)
         started: deque[_StartedGroup] = deque()
         try:
             with _rare_garbage_collection():
