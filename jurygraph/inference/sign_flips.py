@@ -21,8 +21,9 @@ FLIPS = 20_000
 """Number of random flips beyond; the standard error of a p-value of .05 is .0015."""
 _MAX_QUICK_CELLS = 1_000_000  # with more, enumeration is quicker and needs less memory
 _CELLS_PER_BATCH = 2_000_000
-_RANKED_DECIMALS = 12
-_ROUNDING = 1e-12
+ROUNDING = 1e-12
+"""Numbers that differ by less are equal: sums in another order differ in their last bits."""
+_RANKED_DECIMALS, _LARGEST_RANKED = 12, 1e200
 
 
 def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
@@ -44,7 +45,7 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     cells = spread * largest * len(sizes)
     if cells <= (_MAX_QUICK_CELLS if is_few else MAX_CELLS) and (sizes == np.round(sizes)).all():
         return _integer_tail(sizes.astype(np.intp), round(abs(math.fsum(values))))
-    least = observed - _ROUNDING * spread  # equal sums can differ in their last bits
+    least = observed - ROUNDING * spread  # equal sums can differ in their last bits
     if least <= 0.0:
         return 1.0
     return _enumerated_tail(sizes / largest, least) if is_few else _sampled_tail(sizes / largest, least, seed)
@@ -54,12 +55,17 @@ def flippable_sums(sums: ArrayLike) -> Floats:
     """Return the sums that are not 0. A sum of up to 1e-12, or 1e-12 of the largest, is a rounding error."""
     values = as_finite("sums", sums)
     largest = float(np.abs(values).max(initial=0.0))
-    return values[np.abs(values) > _ROUNDING * max(1.0, largest)]
+    return values[np.abs(values) > ROUNDING * max(1.0, largest)]
 
 
 def least_p(tasks: int) -> float:
     """Return the least p-value that flips of so many tasks can give: that of sums which all have the same sign."""
     return min(1.0, 2.0 ** (1 - tasks))
+
+
+def round_for_ranks(values: Floats) -> Floats:
+    """Return values with 12 decimals, so that rounding errors are ties; beyond 1e200 they would overflow, and tie."""
+    return values.clip(-_LARGEST_RANKED, _LARGEST_RANKED).round(_RANKED_DECIMALS)
 
 
 def signed_ranks(differences: ArrayLike) -> Ints:
@@ -70,7 +76,7 @@ def signed_ranks(differences: ArrayLike) -> Ints:
     """
     from scipy import stats
 
-    rounded = as_finite("differences", differences).clip(-1e200, 1e200).round(_RANKED_DECIMALS)  # no overflow
+    rounded = round_for_ranks(as_finite("differences", differences))
     return np.asarray(2 * stats.rankdata(np.abs(rounded)) * np.sign(rounded), dtype=np.intp)
 
 

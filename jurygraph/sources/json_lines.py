@@ -109,6 +109,10 @@ class TaskKeyedFile(Generic[N]):
         """Return the number of tasks in the file."""
         return len(self._lines)
 
+    def __iter__(self) -> Iterator[N]:
+        """Yield the entries of all tasks, in the order of the file."""
+        return (reread_line(self._file, place, self._model) for _, place in self._lines.values())
+
     def get(self, task_id: str) -> N | None:
         """Return the entry of a task; None if there is none."""
         return reread_line(self._file, self._lines[task_id][1], self._model) if task_id in self._lines else None

@@ -98,6 +98,19 @@ class TaskIndex:
 
 
 Pair = tuple[Task, tuple[Response, ...]]
+_EMPTY_HINT = "write one task per line, each a JSON object"
+
+
+class TasksFile(TaskKeyedFile[TaskLine]):
+    """A file of tasks that need no response; they may name files below `folder`, or anywhere without one."""
+
+    def __init__(self, path: str | Path, folder: Path | None) -> None:
+        self._folder = folder
+        super().__init__(path, TaskLine, "id", "give each task an id of its own", _EMPTY_HINT)
+
+    def _check(self, number: int, entry: TaskLine) -> None:
+        if (outside := check_table_files(entry.facts, self._folder)) is not None:
+            raise_line_error(self._file.name, number, outside)
 
 
 class ValidatedFiles(NamedTuple):
@@ -183,7 +196,7 @@ class TaskSource:
                 if problem is not None:
                     raise_line_error(self._tasks.name, line.number, problem)
         if number < 0:
-            raise InputError(f"{self._tasks.name}: the file is empty; write one task per line, each a JSON object")
+            raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_HINT}")
 
     def _task_problems(self, index: TaskIndex, number: int, line: Line, task: TaskLine) -> Iterator[Problem | None]:
         """Add a task and its responses to the index, and yield its problems."""

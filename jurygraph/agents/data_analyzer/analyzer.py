@@ -153,7 +153,8 @@ class Analyzer:
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
-        self._residuals.learn(raised.u)
+        if self.settings.prewhiten:
+            self._residuals.learn(raised.u)
         # The diagnosis compares levels, and the normal scores of forecasts are about changes.
         self._recent.add(measure, np.full_like(raised.u, np.nan) if self.settings.prewhiten else raised.u, before)
         alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]

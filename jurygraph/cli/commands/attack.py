@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -18,16 +17,15 @@ from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
-from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError
+from jurygraph.errors import BudgetExceeded, ModelAccessError
 from jurygraph.inference.shares import share_interval
-from jurygraph.messages import Problem, quote
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
-from jurygraph.schema import RESPONSE_GATES, Response, Task, TaskLine
-from jurygraph.sources.files import TextFile, require_temporary_space
-from jurygraph.sources.json_lines import raise_line_error, read_lines
-from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
+from jurygraph.schema import RESPONSE_GATES, Response, Task
+from jurygraph.sources.files import require_temporary_space
+from jurygraph.sources.table_rows import folder_of_tasks
+from jurygraph.sources.tasks import TasksFile
 from jurygraph.studies.attack.report import AttackReport, Figures, Proportion
 
 if TYPE_CHECKING:
@@ -95,7 +93,7 @@ def attack(
     print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
     if report.left_out and not json:
         print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
-    _print_few_tasks(report.configured_arm.attacks.verdicts.tasks, study.skipped_tasks)
+    _print_limits_of_tasks(report.configured_arm.attacks.verdicts.tasks, study.skipped_tasks)
     missed = failed_thresholds(thresholds, report.figures)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
@@ -130,19 +128,8 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
 
     Raises InputError for a file without a task, and for a task that occurs twice: intervals would count it as two.
     """
-    tasks, folder = [], None if files_outside else folder_of_tasks(path)
-    lines: dict[str, int] = {}
-    with require_temporary_space(), closing(TextFile(path)) as file:
-        for line, task in read_lines(file, TaskLine):
-            if (outside := check_table_files(task.facts, folder)) is not None:
-                raise_line_error(file.name, line.number, outside)
-            if (earlier := lines.setdefault(task.id, line.number)) != line.number:
-                problem = f"task {quote(task.id)} is already in line {earlier}"
-                raise_line_error(file.name, line.number, Problem(("id",), problem, "give each task an id of its own"))
-            tasks.append(task.split())
-        if not tasks:
-            raise InputError(f"{file.name}: the file is empty; write one task per line, each a JSON object")
-    return tasks
+    with require_temporary_space(), TasksFile(path, None if files_outside else folder_of_tasks(path)) as file:
+        return [task.split() for task in file]
 
 
 def _report_lines(report: AttackReport) -> Iterator[str]:
@@ -213,7 +200,7 @@ def _percentage(proportion: Proportion) -> str:
     return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
 
 
-def _print_few_tasks(tasks: int, skipped: int) -> None:
+def _print_limits_of_tasks(tasks: int, skipped: int) -> None:
     """Print how many tasks were skipped, that rates of few tasks hold for these tasks only, and what would help."""
     if skipped:
         print_message(f"not attacked, because no model judges their responses: {skipped} of the tasks")

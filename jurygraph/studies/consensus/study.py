@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -286,7 +287,7 @@ class FittedConsensus:
             report=report,
         )
 
-    @property
+    @cached_property
     def units(self) -> int:
         """Return the number of prompts, or without groups of items as the files name them: what is drawn."""
         return len(set(self.ballots.prompt or self.ballots.file_item))

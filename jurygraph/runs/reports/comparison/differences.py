@@ -1,5 +1,6 @@
 """Paired differences of two runs over whole tasks: means with intervals, sign-flip tests, rank correlations."""
 
+from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -8,10 +9,8 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
-from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p, signed_ranks
+from jurygraph.inference.sign_flips import flippable_sums, round_for_ranks, sign_flip_p, signed_ranks
 from jurygraph.runs.reports.comparison.pairing import PairedRewards, subtract
-
-_RANKED_DECIMALS = 12  # rewards with other rounding errors are ties
 
 
 class Difference(NamedTuple):
@@ -65,17 +64,15 @@ def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
 
 
 def sums_of_tests(rewards: PairedRewards, passing: float) -> dict[str, Floats]:
-    """Return what each test of the rewards flips, by the name of its p-value: a sum for each task."""
-    values: dict[str, Floats | Ints] = {
-        "mean_delta_p": rewards.deltas,
-        "signed_rank_p": signed_ranks(rewards.deltas),
-        "pass_p": rewards.pass_changes(passing),
-    }
+    """Return what the tests of ranks and passes flip, by the name of their p-value: a sum for each task."""
+    values = {"signed_rank_p": signed_ranks(rewards.deltas), "pass_p": rewards.pass_changes(passing)}
     return {name: sum_by_task(column, rewards.tasks)[0] for name, column in values.items()}
 
 
-def reward_statistics(rewards: PairedRewards, difference: Difference, passing: float) -> dict[str, Any]:
-    """Return the figures of the rewards but for their tests; `difference` is that of all of them."""
+def reward_statistics(
+    rewards: PairedRewards, difference: Difference, sums: Mapping[str, Floats], passing: float
+) -> dict[str, Any]:
+    """Return the figures of the rewards; `difference` is that of all of them, `sums` those of the other tests."""
     deltas, tasks, estimate, gained = rewards.deltas, rewards.tasks, difference.estimate, rewards.pass_changes(passing)
     return {
         **difference.fields(),
@@ -85,6 +82,7 @@ def reward_statistics(rewards: PairedRewards, difference: Difference, passing: f
         "median_delta": float(np.median(deltas)) if len(deltas) else None,
         "passed_a_only": int((gained < 0).sum()),
         "passed_b_only": int((gained > 0).sum()),
+        **{name: sign_flip_p(column) for name, column in sums.items()},
         **_rank_correlations(rewards.a, rewards.b, tasks),
     }
 
@@ -94,7 +92,7 @@ def _rank_correlations(a: Floats, b: Floats, tasks: Ints) -> dict[str, Any]:
     mean of tau-b over the tasks in which neither side is constant."""
     from scipy import stats
 
-    a, b = (values.clip(-1e200, 1e200).round(_RANKED_DECIMALS) for values in (a, b))  # no overflow
+    a, b = round_for_ranks(a), round_for_ranks(b)
     order = np.argsort(tasks, kind="stable")
     ends = np.cumsum(np.bincount(tasks))[:-1]
     pairs = zip(np.split(a[order], ends), np.split(b[order], ends), strict=True)

@@ -1,6 +1,5 @@
 """Notes of a comparison: other differences of the runs, and limits of the figures."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
@@ -28,11 +27,15 @@ def run_notes(a: Side, b: Side, ids: Sequence[str], unequal_samples: int, judged
         yield f"the agent of {renamed} of the {len(ids)} responses in both runs is another one in B; A's is shown"
     if unequal_samples:
         yield f"{unequal_samples} of the {judged_both} verdicts in both runs have more samples in one of them"
-    failed = sum(math.isnan(a.responses[name].reward) != math.isnan(b.responses[name].reward) for name in ids)
+
+
+def failure_notes(counts: Mapping[str, int]) -> Iterator[str]:
+    """Yield what rewards that failed in one run mean, from the counts of responses."""
+    failed = counts["failed_a"] + counts["failed_b"]
     if failed:
         yield (
-            f"{failed} of the {len(ids)} responses in both runs failed in one of them, and means and tests leave them "
-            "out: these mislead if hard or bad responses fail more often"
+            f"{failed} of the {counts['paired']} responses in both runs failed in one of them, and means and tests "
+            "leave them out: these mislead if hard or bad responses fail more often"
         )
 
 

@@ -9,13 +9,10 @@ import numpy as np
 
 from jurygraph.arrays import Floats, Ints
 from jurygraph.errors import InputError
+from jurygraph.inference.sign_flips import ROUNDING
 from jurygraph.runs.reports.comparison.responses import ComparedResponse, Judge, Slot
 
 _HINT = "compare two runs of the same tasks and responses"
-
-
-ROUNDING = 1e-12
-"""Numbers that differ by less are equal: sums in another order differ in their last bits."""
 _LARGEST = 1e300
 
 
@@ -149,11 +146,11 @@ def pair_rewards(a: Side, b: Side, ids: Sequence[str], tasks: Ints) -> PairedRew
 
     Raises InputError if one is too large for sums.
     """
-    for side, name in ((side, name) for side in (a, b) for name in ids):
-        if abs(side.responses[name].reward) > _LARGEST:
-            problem = f"is beyond {_LARGEST:g}, too large to compare; lower the weights of the reward"
-            raise InputError(f"the reward of response {name!r} in run {side.name} {problem}")
     rewards_a, rewards_b = (np.array([side.responses[name].reward for name in ids], np.float64) for side in (a, b))
+    for side, rewards in ((a, rewards_a), (b, rewards_b)):
+        for row in np.flatnonzero(np.abs(rewards) > _LARGEST).tolist():
+            problem = f"is beyond {_LARGEST:g}, too large to compare; lower the weights of the reward"
+            raise InputError(f"the reward of response {ids[row]!r} in run {side.name} {problem}")
     rows = np.flatnonzero(~np.isnan(rewards_a + rewards_b))
     kept = [ids[row] for row in rows.tolist()]
     return PairedRewards(

@@ -7,12 +7,18 @@ import numpy as np
 
 from jurygraph.errors import InputError
 from jurygraph.inference.multiplicity import holm
-from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p
+from jurygraph.inference.sign_flips import flippable_sums
 from jurygraph.runs.reports.comparison.constructors import pair_constructors
 from jurygraph.runs.reports.comparison.differences import paired_difference, reward_statistics, sums_of_tests
 from jurygraph.runs.reports.comparison.figures import AgentDelta, Comparison, RewardChange
 from jurygraph.runs.reports.comparison.margins import Margin, check_margins
-from jurygraph.runs.reports.comparison.notes import limits_of_rows, limits_of_tests, run_notes, task_notes
+from jurygraph.runs.reports.comparison.notes import (
+    failure_notes,
+    limits_of_rows,
+    limits_of_tests,
+    run_notes,
+    task_notes,
+)
 from jurygraph.runs.reports.comparison.pairing import (
     PairedRewards,
     Side,
@@ -73,14 +79,15 @@ def compare_responses(
     tasks = number_tasks(sides[0], ids)
     rewards = pair_rewards(*sides, ids, tasks)
     overall = paired_difference(rewards.a, rewards.b, rewards.tasks)
-    sums = sums_of_tests(rewards, passing)
+    sums, counts = sums_of_tests(rewards, passing), count_responses(*sides, ids)
+    changed = {"mean_delta_p": overall.changed_tasks} | {name: len(flippable_sums(sums[name])) for name in sums}
     agents = list(_by_agent(rewards, {sides[0].responses[name].agent for name in ids}))
     verdicts_a, verdicts_b = (side.verdicts(ids) for side in sides)
     verdicts = PairedVerdicts(verdicts_a, verdicts_b, list(slots), ids, tasks)
     questions = verdicts.by_question()
     return Comparison(
-        **count_responses(*sides, ids),
-        **(reward_statistics(rewards, overall, passing) | {name: sign_flip_p(sums[name]) for name in sums}),
+        **counts,
+        **reward_statistics(rewards, overall, sums, passing),
         judged_both=len(verdicts.keys),
         flips=int(verdicts.flipped.sum()),
         flip_rate=float(verdicts.flipped.mean()) if len(verdicts.keys) else None,
@@ -93,8 +100,9 @@ def compare_responses(
         changes=tuple(_largest_changes(rewards)),
         notes=(
             *run_notes(*sides, ids, verdicts.unequal_samples, len(verdicts.keys)),
+            *failure_notes(counts),
             *task_notes(overall.estimate),
-            *limits_of_tests({name: len(flippable_sums(sums[name])) for name in sums}, overall.tasks),
+            *limits_of_tests(changed, overall.tasks),
             *limits_of_rows(agents, "agents", overall.changed_tasks),
             *limits_of_rows(questions, "questions", overall.changed_tasks),
         ),
