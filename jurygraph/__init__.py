@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
     from jurygraph.errors import *
     from jurygraph.explanation import Explanation, explain
-    from jurygraph.jury import Group, Jury
+    from jurygraph.group import Group
+    from jurygraph.jury import Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
     from jurygraph.runs.run import Run

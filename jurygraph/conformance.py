@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from pydantic import JsonValue
 
-from jurygraph.jury import GroupLike, Jury, read_groups
+from jurygraph.group import GroupLike, read_groups
+from jurygraph.jury import Jury
 from jurygraph.schema import RecordedVerdict, Response, Task
 
 T = TypeVar("T", Task, Response)

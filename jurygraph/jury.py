@@ -6,10 +6,9 @@ import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import CancelledError
 from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import iscoroutinefunction
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -31,6 +30,7 @@ from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
+from jurygraph.group import TASK_HINT, Group, GroupLike, batched, read_groups
 from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
@@ -47,46 +47,19 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
-"""Number of groups scored concurrently; more if the config allows more concurrent calls."""
+"""Number of tasks for which a model is asked concurrently, other than to score; more if the config allows it."""
+RESPONSES_AT_ONCE = 256
+"""Number of responses scored concurrently; four times the config's concurrent calls if that is more."""
 CONCURRENT_BATCHES = 8
-MAX_WAITING_GROUPS = 8
-"""Number of finished groups that may wait for an earlier one, for each group that is scored concurrently.
+"""Number of batches that share these responses: while the others wait for slow questions, one is enough for all calls
+that the config allows."""
+MAX_WAITING_BATCHES = 8
+"""Number of finished batches that may wait for an earlier one, for each batch that is scored concurrently.
 
 Their traces take memory. With 8, a group may take nine times as long as the others before it delays them.
 """
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Group(Displayed):
-    """A task and all its responses, which are scored together. Without a plan, one is made.
-
-    A response may be its text alone: the third of task `a` is then `a/3`. Raises InputError for a wrong type.
-    """
-
-    task: Task
-    responses: Sequence[Response]
-    plan: Plan | None = None
-    reused_results: ReusedResults = NO_REUSED_RESULTS
-
-    def __post_init__(self) -> None:
-        require_type("task", self.task, Task, TASK_HINT)
-        require_type("plan", self.plan, Plan | None, "give one of jury.prepare(task), or none")
-        require_type("reused_results", self.reused_results, ReusedResults, "leave it out, or give ReusedResults")
-        if isinstance(self.responses, str) or not isinstance(self.responses, Sequence):
-            require_type("responses", self.responses, (), "give a list of Responses, or of their texts")
-        responses: list[Response] = []
-        for place, response in enumerate(self.responses):
-            if isinstance(response, str):
-                response = Response(id=f"{self.task.id}/{place + 1}", text=response)
-            require_type(f"responses[{place}]", response, Response, 'write jg.Response(id="a", text="…"), or a text')
-            responses.append(response)
-        object.__setattr__(self, "responses", responses)
-
-    def _repr_parts(self) -> Iterable[tuple[str, Any]]:
-        return [("task", self.task.id), ("responses", self.responses)]
-
-
-GroupLike = Group | tuple[Task, Sequence[Response | str]]
 Progress = Callable[[int, int | None], object]
 """A callback that receives the number of groups done, and their total if `items` has a length, else None."""
 
@@ -201,10 +174,10 @@ class Jury(Displayed):
         raised in the place of its plan.
         """
         self._require_open()
-        batches = batched(iter(tasks), self._batch_size)
+        batches = batched(tasks, lambda _: 1, self._batch_size)
         work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
         at_once = 1 if self.gateway is None else CONCURRENT_BATCHES
-        async with aclosing(gather_in_order(work, at_once, MAX_WAITING_GROUPS)) as results:
+        async with aclosing(gather_in_order(work, at_once, MAX_WAITING_BATCHES)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
                     yield self._take(outcome)
@@ -261,9 +234,9 @@ class Jury(Displayed):
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
         if iscoroutinefunction(progress):
             raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
-        batches = batched(read_groups("items", items), self._batch_size)
+        batches = batched(read_groups("items", items), lambda group: len(group.responses), self._batch_size)
         tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
-        results = gather_in_order(tasks, CONCURRENT_BATCHES, MAX_WAITING_GROUPS)
+        results = gather_in_order(tasks, CONCURRENT_BATCHES, MAX_WAITING_BATCHES)
         done, total = 0, len(items) if isinstance(items, Sized) else None
         async with aclosing(results):
             async for outcomes in results:
@@ -295,15 +268,41 @@ class Jury(Displayed):
                 self.run(step(results.aclose))
 
     async def _score_batch(self, groups: Sequence[Group], sink: "CallSink | None") -> "list[Outcome]":
-        """Run the score graph on a batch of groups; return each group's traces, or its error."""
+        """Run the score graph on a batch of groups; return each group's traces, or its error.
+
+        A group that cannot begin is the last of the list: its error ends the scoring of those after it.
+        """
         self._start_use()
-        plans = await asyncio.gather(*(self._plan_group(group, sink) for group in groups), return_exceptions=True)
-        planned = [one for one in plans if isinstance(one, PlannedGroup)]
-        scored = iter(await self._score_planned(planned, sink) if planned else ())
-        return [
-            self._finish_group(group, next(scored)) if isinstance(one, PlannedGroup) else one
-            for group, one in zip(groups, plans, strict=True)
-        ]
+        planned, errors = await self._plan_groups(groups, sink)
+        scored = await self._score_planned(planned, sink) if planned else ()
+        return [*(self._finish_group(*one) for one in zip(groups, scored, strict=False)), *errors]
+
+    async def _plan_groups(
+        self, groups: Sequence[Group], sink: "CallSink | None"
+    ) -> tuple[list[PlannedGroup], list[BaseException]]:
+        """Return the groups before the first that cannot begin with their plans, and the error of that one, if any.
+
+        Plans are made for those without one.
+        """
+        checked: list[Group] = []
+        errors: list[BaseException] = []
+        for group in groups:
+            try:
+                group = replace(group, task=self.config.task_defaults.complete(group.task))
+                check_group(group, self.context)
+            except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
+                errors.append(error)
+                break
+            checked.append(group)
+        unplanned = [(group.task, None) for group in checked if group.plan is None]
+        made = iter(await self._prepare_batch(unplanned, sink) if unplanned else ())
+        planned: list[PlannedGroup] = []
+        for group in checked:
+            plan = group.plan or next(made)
+            if isinstance(plan, BaseException):
+                return planned, [plan]
+            planned.append(PlannedGroup(plan, sort_responses(group.responses), group.reused_results))
+        return planned, errors
 
     async def _score_planned(
         self, planned: Sequence[PlannedGroup], sink: "CallSink | None"
@@ -316,12 +315,6 @@ class Jury(Displayed):
             self.open()
             output = await self._score.ainvoke(start, context=context, config=limit, version="v2")
         return output.value["outcomes"]
-
-    async def _plan_group(self, group: Group, sink: "CallSink | None") -> PlannedGroup:
-        group = replace(group, task=self.config.task_defaults.complete(group.task))
-        check_group(group, self.context)
-        plan = await self.aprepare(group.task, sink=sink) if group.plan is None else group.plan
-        return PlannedGroup(plan, sort_responses(group.responses), group.reused_results)
 
     def _finish_group(self, group: Group, outcome: "Sequence[Trace] | BaseException") -> "Outcome":
         """Return the traces in the order of the group's responses, or an error."""
@@ -342,12 +335,14 @@ class Jury(Displayed):
 
     @property
     def max_concurrent_groups(self) -> int:
-        """Return the number of groups that are scored concurrently."""
+        """Return the number of tasks for which a model is asked concurrently, other than to score."""
         return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
 
     @property
     def _batch_size(self) -> int:
-        return max(1, self.max_concurrent_groups // CONCURRENT_BATCHES)
+        """The number of responses of a batch, which has whole groups."""
+        calls = 0 if self.gateway is None else self.config.calls.concurrency
+        return max(RESPONSES_AT_ONCE, 4 * calls) // CONCURRENT_BATCHES
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -458,15 +453,6 @@ Outcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
 
 
-def batched(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    """Yield the items in lists of this size; the last one may be shorter."""
-    return iter(lambda: list(islice(items, size)), [])
-
-
-TASK_HINT = 'write jg.Task(id="a", query="…")'
-_ITEM_HINT = "give a list of Groups, or of pairs (task, responses)"
-
-
 def _choose_config(config: Any, settings: Mapping[str, Any]) -> Config:
     """Return the config, or the one with these settings. Raises InputError for both, and for another type."""
     if config is None:
@@ -491,24 +477,6 @@ def _choose_gateway(
         model = config.model if config.target is None else config.target
         gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
     return gateway
-
-
-def read_groups(argument: str, items: Any) -> Iterator[Group]:
-    """Return an argument's Groups and pairs as groups. Raises InputError with the place of a wrong one."""
-    require_type(argument, items, Iterable, _ITEM_HINT)
-    return (_read_group(f"{argument}[{place}]", item) for place, item in enumerate(items))
-
-
-def _read_group(where: str, item: Any) -> Group:
-    if isinstance(item, Group):
-        return item
-    require_type(where, item, tuple, _ITEM_HINT)
-    if len(item) != 2:
-        raise InputError(f"{where}: has {len(item)} entries; {_ITEM_HINT}")
-    try:
-        return Group(*item)
-    except InputError as error:
-        raise InputError(f"{where}.{error}") from None
 
 
 def _refuse_without_access(traces: Iterable[Trace], reused: ReusedResults) -> None:

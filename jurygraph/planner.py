@@ -11,7 +11,8 @@ from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
 from jurygraph.graphs.execution import start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
 from jurygraph.graphs.state import AnnotateInput, BatchContext, PlannedGroup, RunContext
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, TASK_HINT, Group, Jury, check_group
+from jurygraph.group import TASK_HINT, Group
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Plan, Response, Rubric, Task

@@ -9,7 +9,8 @@ import pytest
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
 from jurygraph.graphs.state import RunContext
-from jurygraph.jury import Group, check_group
+from jurygraph.group import Group
+from jurygraph.jury import check_group
 from jurygraph.schema import Plan, Question, Response, Task
 from tests.graphs.scripted import DATA_READER, Measure, ScriptedEvaluator, evaluator_use, jury, make_plan, task
 

@@ -17,7 +17,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import MAX_CONCURRENT_GROUPS, MAX_WAITING_GROUPS
+from jurygraph.jury import MAX_WAITING_BATCHES, RESPONSES_AT_ONCE
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
 from tests.models import judge_scripts
@@ -206,7 +206,7 @@ def test_many_groups_are_read_no_further_than_needed_and_end_with_the_consumer()
         results = made.score_many(groups())
         for _ in range(3):
             next(results)
-        assert len(read) <= 3 + MAX_CONCURRENT_GROUPS * (1 + MAX_WAITING_GROUPS)
+        assert len(read) <= 3 + RESPONSES_AT_ONCE * (1 + MAX_WAITING_BATCHES)
         results.close()  # type: ignore[attr-defined]
         ((trace,),) = made.score_many([make_groups(1)])
         assert trace.response_id == "r1"
@@ -386,17 +386,17 @@ class Counts(Evaluator):
 def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
-        results = asyncio.run(collect(made, (make_groups(n) for n in range(3 * MAX_CONCURRENT_GROUPS))))
-    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS)]
-    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * MAX_CONCURRENT_GROUPS)]
-    assert 1 < Counts.most <= MAX_CONCURRENT_GROUPS
+        results = asyncio.run(collect(made, (make_groups(n) for n in range(3 * RESPONSES_AT_ONCE))))
+    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * RESPONSES_AT_ONCE)]
+    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * RESPONSES_AT_ONCE)]
+    assert 1 < Counts.most <= RESPONSES_AT_ONCE
 
 
 def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
     read: list[int] = []
 
     def groups() -> Any:
-        for n in range(100):
+        for n in range(1000):
             read.append(n)
             yield make_groups(n)
 
@@ -407,12 +407,12 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
             await results.aclose()  # type: ignore[attr-defined]
         return len(read)
 
-    assert asyncio.run(first()) == MAX_CONCURRENT_GROUPS
+    assert asyncio.run(first()) == RESPONSES_AT_ONCE
     assert asyncio.run(collect(jury(evaluator_use("tone")), [])) == []
 
 
 def test_small_groups_reach_the_configured_call_concurrency() -> None:
-    at_once = MAX_CONCURRENT_GROUPS + 8
+    at_once = RESPONSES_AT_ONCE + 8
     everyone, here = asyncio.Event(), 0
 
     def together(body: dict[str, Any], number: int) -> Answer:
@@ -469,17 +469,17 @@ def waiting(others: int) -> jg.Jury:
 
 def test_a_slow_group_does_not_delay_later_ones() -> None:
     async def scenario() -> list[list[Trace]]:
-        with waiting(others=3 * MAX_CONCURRENT_GROUPS) as made:
+        with waiting(others=3 * RESPONSES_AT_ONCE) as made:
             async with asyncio.timeout(60.0):
-                return await collect(made, (make_groups(n) for n in range(3 * MAX_CONCURRENT_GROUPS + 1)))
+                return await collect(made, (make_groups(n) for n in range(3 * RESPONSES_AT_ONCE + 1)))
 
     assert [traces[0].response_id for traces in asyncio.run(scenario())] == [
-        f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS + 1)
+        f"r{n}" for n in range(3 * RESPONSES_AT_ONCE + 1)
     ]
 
 
 def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
-    most, read = MAX_CONCURRENT_GROUPS * (1 + MAX_WAITING_GROUPS), 0
+    most, read = RESPONSES_AT_ONCE * (1 + MAX_WAITING_BATCHES), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read

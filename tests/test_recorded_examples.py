@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from examples.panel.scripted_judge import NAME, replied
-from jurygraph import Config, Jury
+from jurygraph import Config, Jury, group, jury
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.request import Reply, Request
 from jurygraph.sources import open_tasks, read_config
@@ -54,15 +54,23 @@ def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyP
     assert digests(*EXAMPLES[name]) == recorded[name]
 
 
+@pytest.mark.parametrize("size", [1, 2, 7, 64])
+@pytest.mark.parametrize("name", ["maths by specialists", "group trip", "rubric", "panel"])
+def test_the_size_of_batches_changes_no_bit(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = group.batched
+    monkeypatch.setattr(jury, "batched", lambda items, _count, _size: whole(items, lambda _: 1, size))
+    test_an_example_has_the_recorded_bits(name, monkeypatch)
+
+
 def digests(tasks: str, config: str) -> dict[str, Any]:
     """Return the digests of all plans, traces and rewards of an example, and the number of traces."""
     plans, traces, rewards, count = sha256(), sha256(), sha256(), 0
-    with _open(config) as jury, open_tasks(ROOT / "examples" / tasks, defaults=jury.config.task_defaults) as source:
-        for group in jury.score_many(source.pairs()):
-            plan = group[0].plan
+    with _open(config) as made, open_tasks(ROOT / "examples" / tasks, defaults=made.config.task_defaults) as source:
+        for scored in made.score_many(source.pairs()):
+            plan = scored[0].plan
             assert plan is not None
             plans.update(plan.digest.encode())
-            for trace in group:
+            for trace in scored:
                 traces.update(trace.digest.encode())
                 rewards.update(f"{trace.response_id} {trace.reward.status} {_bits(trace.reward.value)}\n".encode())
                 count += 1

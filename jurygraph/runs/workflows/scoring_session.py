@@ -13,7 +13,8 @@ from pathlib import Path
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
 from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.jury import Group, Jury
+from jurygraph.group import Group
+from jurygraph.jury import Jury
 from jurygraph.models.request import CallSink, Request
 from jurygraph.planner import Planner
 from jurygraph.runs.calls import CallStore, PlanningCalls

@@ -14,7 +14,8 @@ from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelAcces
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import ReusedResults, VerdictKey, required_material
-from jurygraph.jury import Group, Jury
+from jurygraph.group import Group
+from jurygraph.jury import Jury
 from jurygraph.models.request import AnsweredCall, Request
 from jurygraph.planner import Planner
 from jurygraph.runs.reports.estimate import CallEstimate, Estimator
