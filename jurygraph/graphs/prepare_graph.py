@@ -1,7 +1,7 @@
 """The prepare graph, run once for a batch of tasks: make a frozen plan from each task alone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -134,8 +134,9 @@ _AFTER = {
     "annotate": ("question",),
     "question": ("recipe",),
     "recipe": ("freeze",),
-    "freeze": (),
+    "freeze": (END,),
 }
+"""The nodes that may follow a node; of two, the first if any task of the batch needs it."""
 
 
 def locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
@@ -195,16 +196,23 @@ async def prepare_directly(start: PrepareState, context: BatchContext) -> Prepar
 def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
     """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
     graph = StateGraph(PrepareState, context_schema=BatchContext)
-    for step, after in _AFTER.items():
-        graph.add_node(step, _node(step), destinations=(*after, END))  # type: ignore[arg-type]
     graph.add_edge(START, "read")
+    for step, after in _AFTER.items():
+        has_one = len(after) == 1
+        graph.add_node(step, _node(step, after), destinations=None if has_one else after)  # type: ignore[arg-type]
+        if has_one:
+            graph.add_edge(step, after[0])
     return graph.compile(name="prepare")
 
 
-def _node(step: str) -> Callable[[PrepareState, Runtime[BatchContext]], Awaitable[Command[str]]]:
-    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> Command[str]:
+def _node(
+    step: str, after: Sequence[str]
+) -> Callable[[PrepareState, Runtime[BatchContext]], Awaitable[PrepareState | Command[str]]]:
+    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState | Command[str]:
         state = await _advance(step, state, runtime.context)
+        if len(after) == 1:
+            return state
         waiting = {planning["step"] for planning in state["tasks"]}
-        return Command(goto=next((name for name in _STEPS if name in waiting), END), update=state)
+        return Command(goto=after[0] if after[0] in waiting else after[1], update=state)
 
     return node
