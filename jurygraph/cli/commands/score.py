@@ -158,9 +158,12 @@ def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
     """Score or estimate, and print the result; return the exit code."""
     import asyncio
 
+    import uvloop
+
     from jurygraph.runs.reports.estimate import count_requests
 
-    with redirect_stdout_to_stderr(), _open_session(options) as session, asyncio.Runner() as runner:
+    runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with redirect_stdout_to_stderr(), _open_session(options) as session, runner:
         if options.dry_run:
             with progress("estimating", session.remaining.responses, "responses") as report:
                 forecast = run_interruptible(runner, session.forecast(report), session.jury.context.threads)
