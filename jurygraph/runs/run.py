@@ -20,7 +20,6 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
-    SurveyOutline,
     read_planning_results,
     read_shared_lists,
     read_views,
@@ -30,7 +29,19 @@ from jurygraph.runs.store.packing import (
     unpack_verdict,
 )
 from jurygraph.runs.tables import StoredVerdict, Table, TableName, import_library, own_verdicts, read_table
-from jurygraph.schema import Call, Config, Decision, FrozenModel, Plan, Purpose, Response, Task, Trace, Verdict
+from jurygraph.schema import (
+    Call,
+    Config,
+    Decision,
+    FrozenModel,
+    Plan,
+    Purpose,
+    Response,
+    SurveyOutline,
+    Task,
+    Trace,
+    Verdict,
+)
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.task import chat_text

@@ -12,7 +12,7 @@ from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.packing import Body, SurveyOutline, number_shared_lists, pack_reward, pack_trace, task_text
+from jurygraph.runs.store.packing import Body, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Plan, Response, Task, Trace
 
 
@@ -91,7 +91,7 @@ class WritableRun(Run):
 
     def add_plan(self, task: Task, plan: Plan) -> None:
         """Append the plan of a task, together with its survey and decision unless these are stored already."""
-        plan_halves = {"survey": SurveyOutline.of(plan.survey), "decision": plan.decision}
+        plan_halves = {"survey": plan.survey.outline, "decision": plan.decision}
         for kind, model in plan_halves.items():
             if self.ledger.find(kind, model.digest) is None:
                 self.ledger.append(Draft(kind, model.digest, model.model_dump(mode="json")))
@@ -106,7 +106,7 @@ class WritableRun(Run):
         from jurygraph.decision.group_result import RewardRow
 
         response_by_id = {response.id: response for response in responses}
-        outline = SurveyOutline.of(plan.survey)
+        outline = plan.survey.outline
         shared_lists = number_shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics}
         if shared_lists:

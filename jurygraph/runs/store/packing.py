@@ -6,32 +6,25 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from jurygraph.schema import (
-    Audience,
     Counts,
     Decision,
-    Derivation,
     FrozenModel,
     Material,
     Plan,
-    Question,
     RecordedVerdict,
     Response,
-    ResponseGate,
     Reward,
     Rubric,
-    Survey,
+    SurveyOutline,
     Task,
     TaskView,
     Trace,
-    Wave,
 )
-from jurygraph.schema.plan import question_identity
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
@@ -42,48 +35,6 @@ ERASED = "erased"
 
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
-
-
-class SurveyOutline(FrozenModel):
-    """A survey without its texts: views are referenced by their places, so that many tasks can share one outline."""
-
-    members: tuple[tuple[Audience, str | None], ...]
-    derivations: tuple[Derivation, ...]
-    questions: tuple[Question, ...]
-    waves: tuple[Wave, ...]
-    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
-
-    @classmethod
-    def of(cls, survey: Survey) -> Self:
-        """Return the outline of a survey."""
-        place = {digest: str(i) for i, digest in enumerate(survey.views)}
-        return cls(
-            members=tuple((view.audience, view.member) for view in survey.views.values()),
-            derivations=tuple(d.model_copy(update={"view": place[d.view]}) for d in survey.derivations),
-            questions=tuple(q.model_copy(update={"view": place[q.view]}) for q in survey.questions),
-            waves=survey.waves,
-            gates=survey.gates,
-        )
-
-    @cached_property
-    def verdict_defaults(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
-        """Return the place of each question, by id, and the default values of its verdicts' fields."""
-        defaults = vars(RecordedVerdict.model_construct())
-        return {
-            question.id: (place, {**defaults, **question_identity(question, *self.members[int(question.view)])})
-            for place, question in enumerate(self.questions)
-        }
-
-    def survey(self, views: Sequence[TaskView]) -> Survey:
-        """Return the survey of this outline with these views."""
-        digests = [view.digest for view in views]
-        return Survey(
-            views=dict(zip(digests, views, strict=True)),
-            derivations=tuple(d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations),
-            questions=tuple(q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions),
-            waves=self.waves,
-            gates=self.gates,
-        )
 
 
 def task_text(task: Task, plan: Plan) -> bytes:
