@@ -11,16 +11,23 @@ from langgraph.types import Command
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
-from jurygraph.decision.recipe import build_decision
+from jurygraph.decision.recipe import build_decision, decision_key
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
-from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.planning import (
+    ask_evaluators,
+    build_survey,
+    configure_questions,
+    list_derivations,
+    outline_key,
+    view_task,
+)
 from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
-from jurygraph.safety.known_secrets import refuse_secrets_in_plan
-from jurygraph.schema import Audience, Plan, Task, TaskDefaults
+from jurygraph.safety.known_secrets import find_secrets_in_plan, refuse_secrets_in_plan
+from jurygraph.schema import Audience, Plan, SurveyOutline, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
@@ -69,14 +76,20 @@ async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
     views = planning["views"]
-    task_view = next(view for view in views if view.audience == "task")
-    uses = {use.known_as: use for use in context.config.evaluators}
-    derivations = list_derivations(context.derivers, task_view)
-    questions = list_questions(context.evaluators, uses, views, [derivation.gives for derivation in derivations])
-    for question in questions:
+    derivations = list_derivations(context.derivers, next(view for view in views if view.audience == "task"))
+    listed = ask_evaluators(context.evaluators, views)
+
+    def make_outline() -> SurveyOutline:
+        uses = {use.known_as: use for use in context.config.evaluators}
+        materials = [derivation.gives for derivation in derivations]
+        questions = configure_questions(listed, context.evaluators, uses, materials)
+        return build_survey(views, derivations, questions, context.config.safety.gates).outline
+
+    survey = context.outlines.get_or_make(outline_key(views, derivations, listed), make_outline).survey(views)
+    for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_within_limit(evaluator, evaluator.check, question)
-    return {"survey": build_survey(views, derivations, questions, context.config.safety.gates), "step": "recipe"}
+    return {"survey": survey, "step": "recipe"}
 
 
 def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
@@ -90,21 +103,27 @@ def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
     task = with_planning_results(planning["task"], rubric=rubric)
-    weighed, records = (planning["weights"], planning["difficulty"]), context.evaluator_records
-    decision = build_decision(task, planning["survey"], context.config, records, context.combiners, *weighed)
+    survey, weighed = planning["survey"], (planning["weights"], planning["difficulty"])
+    decision = context.decisions.get_or_make(
+        decision_key(task, survey, *weighed),
+        lambda: build_decision(task, survey, context.config, context.evaluator_records, context.combiners, *weighed),
+    )
     return {"decision": decision, "step": "freeze"}
 
 
 def _freeze(planning: TaskPlanning, context: RunContext) -> Update:
-    client, rubric = context.judge_client, planning["rubric"]
-    refuse_secrets_in_plan(planning["task"], planning["survey"], planning["decision"], context.redactor)
+    client, rubric, redactor = context.judge_client, planning["rubric"], context.redactor
+    survey, decision = planning["survey"], planning["decision"]
+    parts = survey.outline.digest, decision.digest, redactor
+    if not context.secret_free.get_or_make(parts, lambda: not any(find_secrets_in_plan(survey, decision, redactor))):
+        refuse_secrets_in_plan(planning["task"], survey, decision, redactor)
     if rubric is not None:  # the order of criteria in a file must not change the plan
         rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
     plan = Plan(
         task_id=planning["task"].id,
         task_digest=planning["digest"],
-        survey=planning["survey"],
-        decision=planning["decision"],
+        survey=survey,
+        decision=decision,
         profiles=planning["profiles"],
         rubric=rubric,
         calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),

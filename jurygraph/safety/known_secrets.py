@@ -140,14 +140,18 @@ def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision",
 
     Nothing is refused where the task itself contains a secret.
     """
-    if not redactor.has_secrets or redactor.has_secret_in(task.model_dump_json()):
-        return
+    if not redactor.has_secret_in(task.model_dump_json()):
+        for problem in find_secrets_in_plan(survey, decision, redactor):
+            raise PlanError(f"task {task.id!r}: {problem}")
+
+
+def find_secrets_in_plan(survey: "Survey", decision: "Decision", redactor: Redactor) -> Iterator[str]:
+    """Yield the place of each secret in a question, derivation or component, and what to do about it."""
     parts: list[tuple[str, BaseModel]] = [(f"question {part.id!r}", part) for part in survey.questions]
     parts += [(f"material {part.gives!r}", part) for part in survey.derivations]
     parts += [(f"component {part.name!r}", part) for part in decision.specs]
-    for name, part in parts:
-        for problem in _secrets_in_fields(part, redactor):
-            raise PlanError(f"task {task.id!r}: {name}, {problem}")
+    for name, part in parts if redactor.has_secrets else ():
+        yield from (f"{name}, {problem}" for problem in _secrets_in_fields(part, redactor))
 
 
 def _secrets_in_fields(model: "BaseModel", redactor: Redactor) -> Iterator[str]:
