@@ -27,6 +27,7 @@ from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, Ru
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import find_secrets_in_plan, refuse_secrets_in_plan
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Audience, Plan, SurveyOutline, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
@@ -111,8 +112,8 @@ def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
     return {"decision": decision, "step": "freeze"}
 
 
-def _freeze(planning: TaskPlanning, context: RunContext) -> Update:
-    client, rubric, redactor = context.judge_client, planning["rubric"], context.redactor
+def _freeze(planning: TaskPlanning, context: RunContext, redactor: Redactor) -> Update:
+    client, rubric = context.judge_client, planning["rubric"]
     survey, decision = planning["survey"], planning["decision"]
     parts = survey.outline.digest, decision.digest, redactor
     if not context.secret_free.get_or_make(parts, lambda: not any(find_secrets_in_plan(survey, decision, redactor))):
@@ -135,7 +136,7 @@ def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
-_STEPS: Mapping[str, Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]] = {
+_STEPS: Mapping[str, Callable[..., Update | Awaitable[Update]]] = {
     "read": _read,
     "profiles": _profiles,
     "weigh": _weigh,
@@ -180,7 +181,9 @@ async def _advance(step: str, state: PrepareState, context: BatchContext) -> Pre
     """Take a step with all tasks of which it is the next. An error is the result of its task; the others go on."""
     tasks = list(state["tasks"])
     places = [place for place, planning in enumerate(tasks) if planning["step"] == step]
-    updates = {place: _start(step, tasks[place], context.groups[place]) for place in places}
+    # the environment, which user code may have changed, is read once for all tasks
+    redactor = [context.groups[0].redactor] if step == "freeze" else []
+    updates = {place: _start(step, tasks[place], context.groups[place], *redactor) for place in places}
     awaited = {place: _finish(update) for place, update in updates.items() if isinstance(update, Awaitable)}
     updates.update(zip(awaited, await asyncio.gather(*awaited.values()), strict=True))
     for place, update in updates.items():
@@ -188,9 +191,9 @@ async def _advance(step: str, state: PrepareState, context: BatchContext) -> Pre
     return {"tasks": tasks}
 
 
-def _start(step: str, planning: TaskPlanning, context: RunContext) -> Update | Awaitable[Update]:
+def _start(step: str, planning: TaskPlanning, context: RunContext, *redactor: Redactor) -> Update | Awaitable[Update]:
     try:
-        return _STEPS[step](planning, context)
+        return _STEPS[step](planning, context, *redactor)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
         return {"error": error, "step": END}
 

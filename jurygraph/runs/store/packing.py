@@ -40,9 +40,8 @@ Body = dict[str, Any]
 def task_text(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
-    content = task.model_dump(mode="json")
     views = [
-        {k: v for k, v in view.model_dump(mode="json").items() if k not in _COMMON or v != content[k]}
+        view.model_dump(mode="json", exclude={name for name in _COMMON if getattr(view, name) == getattr(task, name)})
         for view in plan.survey.views.values()
     ]
     results = {
@@ -50,7 +49,7 @@ def task_text(task: Task, plan: Plan) -> bytes:
         for name in _PLANNING_RESULTS
         if (result := getattr(plan, name)) is not None
     }
-    return _to_json({"task": content, "views": views, "plan": plan.digest, **results})
+    return _to_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
 
 
 _PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
@@ -290,4 +289,7 @@ def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
 
 
 def _to_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _JSON.encode(value).encode()
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
