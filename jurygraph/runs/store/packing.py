@@ -52,6 +52,11 @@ def task_text(task: Task, plan: Plan) -> bytes:
     return _to_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
 
 
+def is_text_of(task: Task, text: bytes) -> bool:
+    """Return whether a text made by `task_text` is that of this task, to the last digit of its numbers."""
+    return text.startswith(b'{"task":' + _to_json(task.model_dump(mode="json")) + b',"views":')
+
+
 _PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
 """Fields of a plan that belong neither to its survey nor to its decision."""
 
