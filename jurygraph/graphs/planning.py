@@ -157,11 +157,12 @@ def configure_questions(
             hint = "leave `material` out, or ask one that reads the text"
             raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
         changes = {k: v for k in ("when", "samples", "material") if (v := getattr(uses[name], k)) is not None}
-        configured = question.model_copy(update={**changes, "needs": needs})
-        if configured.material != SUBMITTED and configured.scope != "response":
-            problem = f"is about variants, so its scope is response, not {configured.scope}"
+        if changes or needs != question.needs:
+            question = question.model_copy(update={**changes, "needs": needs})
+        if question.material != SUBMITTED and question.scope != "response":
+            problem = f"is about variants, so its scope is response, not {question.scope}"
             raise PlanError(f"question {question.id!r} {problem}")
-        questions[question.id] = configured
+        questions[question.id] = question
         if not question.standby and question.subject != view.member:
             covered.add((question.view, question.subject))  # one about a whole member covers none of its constraints
     left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}

@@ -26,9 +26,9 @@ from jurygraph.graphs.planning import (
 from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
-from jurygraph.safety.known_secrets import find_secrets_in_plan, refuse_secrets_in_plan
+from jurygraph.safety.known_secrets import may_hold_secret, refuse_secrets_in_plan
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Audience, Plan, SurveyOutline, Task, TaskDefaults
+from jurygraph.schema import Audience, Plan, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
@@ -79,14 +79,15 @@ def _question(planning: TaskPlanning, context: RunContext) -> Update:
     views = planning["views"]
     derivations = list_derivations(context.derivers, next(view for view in views if view.audience == "task"))
     listed = ask_evaluators(context.evaluators, views)
-
-    def make_outline() -> SurveyOutline:
+    key = outline_key(views, derivations, listed)
+    if (outline := context.outlines.get(key)) is not None:
+        survey = outline.survey(views)
+    else:
         uses = {use.known_as: use for use in context.config.evaluators}
         materials = [derivation.gives for derivation in derivations]
         questions = configure_questions(listed, context.evaluators, uses, materials)
-        return build_survey(views, derivations, questions, context.config.safety.gates).outline
-
-    survey = context.outlines.get_or_make(outline_key(views, derivations, listed), make_outline).survey(views)
+        survey = build_survey(views, derivations, questions, context.config.safety.gates)
+        context.outlines.keep(key, survey.outline)
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_within_limit(evaluator, evaluator.check, question)
@@ -105,10 +106,11 @@ def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
     task = with_planning_results(planning["task"], rubric=rubric)
     survey, weighed = planning["survey"], (planning["weights"], planning["difficulty"])
-    decision = context.decisions.get_or_make(
-        decision_key(task, survey, *weighed),
-        lambda: build_decision(task, survey, context.config, context.evaluator_records, context.combiners, *weighed),
-    )
+    key = decision_key(task, survey, *weighed)
+    if (decision := context.decisions.get(key)) is None:
+        records = context.evaluator_records
+        decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
+        context.decisions.keep(key, decision)
     return {"decision": decision, "step": "freeze"}
 
 
@@ -116,8 +118,11 @@ def _freeze(planning: TaskPlanning, context: RunContext, redactor: Redactor) -> 
     client, rubric = context.judge_client, planning["rubric"]
     survey, decision = planning["survey"], planning["decision"]
     parts = survey.outline.digest, decision.digest, redactor
-    if not context.secret_free.get_or_make(parts, lambda: not any(find_secrets_in_plan(survey, decision, redactor))):
-        refuse_secrets_in_plan(planning["task"], survey, decision, redactor)
+    if parts not in context.secret_free:
+        if may_hold_secret(survey.outline, decision, redactor):
+            refuse_secrets_in_plan(planning["task"], survey, decision, redactor)
+        else:
+            context.secret_free.keep(parts, True)
     if rubric is not None:  # the order of criteria in a file must not change the plan
         rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
     plan = Plan(

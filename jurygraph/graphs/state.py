@@ -1,7 +1,7 @@
 """The states of the graphs, and the context in which they run."""
 
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
@@ -51,15 +51,11 @@ _MAX_SHARED = 512
 class SharedParts(dict[Hashable, T]):
     """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
 
-    def get_or_make(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the part with this key; `make` returns it where there is none."""
-        if key in self:
-            return self[key]
-        part = make()
+    def keep(self, key: Hashable, part: T) -> None:
+        """Keep a part for later tasks."""
         if len(self) >= _MAX_SHARED:
             self.clear()
         self[key] = part
-        return part
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -19,7 +19,7 @@ from jurygraph.safety.redaction import MIN_SECRET_LENGTH, Redactor
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from jurygraph.schema import Config, Decision, Survey, Task
+    from jurygraph.schema import Config, Decision, Survey, SurveyOutline, Task
 
 _NAME_OF_SECRET = re.compile(
     r".*PASSWORD.*"
@@ -135,23 +135,24 @@ def refuse_secrets_in_config(config: "Config") -> None:
         raise ConfigError(problem)
 
 
+def may_hold_secret(outline: "SurveyOutline", decision: "Decision", redactor: Redactor) -> bool:
+    """Return whether the parts of a plan together contain a secret, so that each has to be searched."""
+    return redactor.has_secrets and redactor.has_secret_in(outline.model_dump_json() + decision.model_dump_json())
+
+
 def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision", redactor: Redactor) -> None:
     """Raise PlanError if user code put a secret into a question, derivation or component; it names the place.
 
     Nothing is refused where the task itself contains a secret.
     """
-    if not redactor.has_secret_in(task.model_dump_json()):
-        for problem in find_secrets_in_plan(survey, decision, redactor):
-            raise PlanError(f"task {task.id!r}: {problem}")
-
-
-def find_secrets_in_plan(survey: "Survey", decision: "Decision", redactor: Redactor) -> Iterator[str]:
-    """Yield the place of each secret in a question, derivation or component, and what to do about it."""
+    if redactor.has_secret_in(task.model_dump_json()):
+        return
     parts: list[tuple[str, BaseModel]] = [(f"question {part.id!r}", part) for part in survey.questions]
     parts += [(f"material {part.gives!r}", part) for part in survey.derivations]
     parts += [(f"component {part.name!r}", part) for part in decision.specs]
-    for name, part in parts if redactor.has_secrets else ():
-        yield from (f"{name}, {problem}" for problem in _secrets_in_fields(part, redactor))
+    for name, part in parts:
+        for problem in _secrets_in_fields(part, redactor):
+            raise PlanError(f"task {task.id!r}: {name}, {problem}")
 
 
 def _secrets_in_fields(model: "BaseModel", redactor: Redactor) -> Iterator[str]:
