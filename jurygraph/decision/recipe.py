@@ -1,7 +1,7 @@
 """The recipe: from the config's components, weights and gates to the frozen specs of a decision."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
@@ -124,6 +124,18 @@ def build_decision(
     )
     fixed = all(combiners[spec.combiner].has_fixed_weights for spec in decision.counting_specs)
     return decision if fixed else decision.model_copy(update={"weights_fixed": False})
+
+
+def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], difficulty: Mapping[str, Any]) -> Hashable:
+    """Return what `build_decision` reads of a task and its survey: equal keys give equal decisions.
+
+    Numbers that may be 0 are compared as text, because 0.0 and -0.0 are equal and have different digests.
+    """
+    rubric = task.rubric
+    criteria = () if rubric is None else tuple((one.id, one.weight) for one in rubric.criteria)
+    edges = () if rubric is None else tuple(edge.model_dump_json() for edge in rubric.edges)
+    people = tuple((one.id, tuple((each.id, each.kind) for each in one.constraints)) for one in task.stakeholders)
+    return survey.outline.digest, rubric is None, criteria, edges, people, repr((weights, difficulty))
 
 
 @dataclass

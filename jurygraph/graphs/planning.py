@@ -1,7 +1,8 @@
 """The steps of the prepare graph from a task to its survey, as pure functions of the task and the context."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
+from typing import NamedTuple
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import as_plan_error
@@ -105,10 +106,37 @@ def _part_of(view: TaskView) -> tuple[str, ...]:
     return () if view.about is None else (*part[type(view.about)], view.about.id)
 
 
-def list_questions(
+class Listed(NamedTuple):
+    """A question as its evaluator, the `owner`, lists it about a view."""
+
+    owner: str
+    view: TaskView
+    question: Question
+
+
+def ask_evaluators(evaluators: Mapping[str, Evaluator], views: Sequence[TaskView]) -> list[Listed]:
+    """Return the questions that the evaluators list about the views of their audience.
+
+    Raises PlanError for an invalid question.
+    """
+    listed: list[Listed] = []
+    for name, evaluator in evaluators.items():
+        for view in views:
+            if view.audience != evaluator.audience:
+                continue
+            with name_part(*_part_of(view)), as_plan_error(owner := f"`questions` of {name!r}"):
+                own = list(call_within_limit(evaluator, evaluator.questions, view))
+            for question in own:
+                if not isinstance(question, Question):
+                    raise PlanError(f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`")
+                listed.append(Listed(name, view, _check_question(question, evaluator, view)))
+    return listed
+
+
+def configure_questions(
+    listed: Iterable[Listed],
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
-    views: Sequence[TaskView],
     available: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples` and `material` of the config override the
@@ -119,34 +147,40 @@ def list_questions(
     ConfigError with the key of an evaluator that needs other material.
     """
     questions: dict[str, Question] = {}
-    for name, evaluator in evaluators.items():
+    covered: set[tuple[str, str]] = set()
+    for name, view, question in listed:
+        if question.id in questions:
+            raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
+        needs = _with_data(question.needs, evaluators[name].reads_data and DATA in available)
+        if uses[name].material is not None and needs:
+            reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
+            hint = "leave `material` out, or ask one that reads the text"
+            raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
         changes = {k: v for k in ("when", "samples", "material") if (v := getattr(uses[name], k)) is not None}
-        for view in views:
-            if view.audience != evaluator.audience:
-                continue
-            with name_part(*_part_of(view)), as_plan_error(owner := f"`questions` of {name!r}"):
-                own = list(call_within_limit(evaluator, evaluator.questions, view))
-            for question in own:
-                if not isinstance(question, Question):
-                    raise PlanError(f"{owner} returns {name_type(question)}; return a list of `self.question(view, …)`")
-                if question.id in questions:
-                    raise PlanError(f"two questions have the id {question.id!r}: give them different subjects")
-                needs = _with_data(question.needs, evaluator.reads_data and DATA in available)
-                if uses[name].material is not None and needs:
-                    reason = f"depends on material {needs[0]!r}, which is derived from the response itself"
-                    hint = "leave `material` out, or ask one that reads the text"
-                    raise PlanError(f"evaluator {name!r} {reason}, so that it sees no variant; {hint}")
-                configured = question.model_copy(update={**changes, "needs": needs})
-                questions[question.id] = _check_question(configured, evaluator, view)
-    # a question about a whole member covers none of its constraints
-    member_by_view = {view.digest: view.member for view in views}
-    covered = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != member_by_view[q.view]}
+        if changes or needs != question.needs:
+            question = question.model_copy(update={**changes, "needs": needs})
+        if question.material != SUBMITTED and question.scope != "response":
+            problem = f"is about variants, so its scope is response, not {question.scope}"
+            raise PlanError(f"question {question.id!r} {problem}")
+        questions[question.id] = question
+        if not question.standby and question.subject != view.member:
+            covered.add((question.view, question.subject))  # one about a whole member covers none of its constraints
     left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}
-    listed = tuple(questions[name] for name in sorted(questions.keys() - left_out))
-    for question in listed:
+    ordered = tuple(questions[name] for name in sorted(questions.keys() - left_out))
+    for question in ordered:
         key = f"evaluators[{list(uses).index(question.evaluator)}]"
         _require_material(key, question.id, required_material(question), available)
-    return listed
+    return ordered
+
+
+def list_questions(
+    evaluators: Mapping[str, Evaluator],
+    uses: Mapping[str, EvaluatorUse],
+    views: Sequence[TaskView],
+    available: Collection[str] = (),
+) -> tuple[Question, ...]:
+    """Return all questions of the evaluators about these views, as `configure_questions` does."""
+    return configure_questions(ask_evaluators(evaluators, views), evaluators, uses, available)
 
 
 def _require_material(key: str, user: str, needs: Iterable[str], available: Collection[str]) -> None:
@@ -169,9 +203,23 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
         )
     if question.id in (GROUP_OF_ONE, NO_VARIANT, *RESPONSE_GATES):
         raise PlanError(f"no question may be called {question.id!r}, the name of skipped ones; set another `name`")
-    if question.material != SUBMITTED and question.scope != "response":
-        raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
+
+
+def outline_key(views: Sequence[TaskView], derivations: Sequence[Derivation], listed: Sequence[Listed]) -> Hashable:
+    """Return what the outline of a survey is made from besides the config: equal keys give equal outlines.
+
+    The parts are compared as JSON, because 1 and 1.0 are equal and have different digests.
+    """
+    place = {view.digest: number for number, view in enumerate(views)}
+    return (
+        tuple((view.audience, view.member) for view in views),
+        tuple((place[each.view], each.model_dump_json(exclude=_VIEW)) for each in derivations),
+        tuple((name, place[view.digest], question.model_dump_json(exclude=_VIEW)) for name, view, question in listed),
+    )
+
+
+_VIEW = {"view"}
 
 
 def build_survey(

@@ -11,15 +11,23 @@ from langgraph.types import Command
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
-from jurygraph.decision.recipe import build_decision
+from jurygraph.decision.recipe import build_decision, decision_key
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ConfigError, ModelError, PlanError, name_part
 from jurygraph.graphs import annotate_graph
-from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.planning import (
+    ask_evaluators,
+    build_survey,
+    configure_questions,
+    list_derivations,
+    outline_key,
+    view_task,
+)
 from jurygraph.graphs.state import AnnotateInput, BatchContext, PrepareState, RunContext, TaskPlanning
 from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
-from jurygraph.safety.known_secrets import refuse_secrets_in_plan
+from jurygraph.safety.known_secrets import may_hold_secret, refuse_secrets_in_plan
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Audience, Plan, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
@@ -69,14 +77,21 @@ async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
     views = planning["views"]
-    task_view = next(view for view in views if view.audience == "task")
-    uses = {use.known_as: use for use in context.config.evaluators}
-    derivations = list_derivations(context.derivers, task_view)
-    questions = list_questions(context.evaluators, uses, views, [derivation.gives for derivation in derivations])
-    for question in questions:
+    derivations = list_derivations(context.derivers, next(view for view in views if view.audience == "task"))
+    listed = ask_evaluators(context.evaluators, views)
+    key = outline_key(views, derivations, listed)
+    if (outline := context.outlines.get(key)) is not None:
+        survey = outline.survey(views)
+    else:
+        uses = {use.known_as: use for use in context.config.evaluators}
+        materials = [derivation.gives for derivation in derivations]
+        questions = configure_questions(listed, context.evaluators, uses, materials)
+        survey = build_survey(views, derivations, questions, context.config.safety.gates)
+        context.outlines.keep(key, survey.outline)
+    for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_within_limit(evaluator, evaluator.check, question)
-    return {"survey": build_survey(views, derivations, questions, context.config.safety.gates), "step": "recipe"}
+    return {"survey": survey, "step": "recipe"}
 
 
 def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
@@ -90,21 +105,31 @@ def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
     task = with_planning_results(planning["task"], rubric=rubric)
-    weighed, records = (planning["weights"], planning["difficulty"]), context.evaluator_records
-    decision = build_decision(task, planning["survey"], context.config, records, context.combiners, *weighed)
+    survey, weighed = planning["survey"], (planning["weights"], planning["difficulty"])
+    key = decision_key(task, survey, *weighed)
+    if (decision := context.decisions.get(key)) is None:
+        records = context.evaluator_records
+        decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
+        context.decisions.keep(key, decision)
     return {"decision": decision, "step": "freeze"}
 
 
-def _freeze(planning: TaskPlanning, context: RunContext) -> Update:
+def _freeze(planning: TaskPlanning, context: RunContext, redactor: Redactor) -> Update:
     client, rubric = context.judge_client, planning["rubric"]
-    refuse_secrets_in_plan(planning["task"], planning["survey"], planning["decision"], context.redactor)
+    survey, decision = planning["survey"], planning["decision"]
+    parts = survey.outline.digest, decision.digest, redactor
+    if parts not in context.secret_free:
+        if may_hold_secret(survey.outline, decision, redactor):
+            refuse_secrets_in_plan(planning["task"], survey, decision, redactor)
+        else:
+            context.secret_free.keep(parts, True)
     if rubric is not None:  # the order of criteria in a file must not change the plan
         rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria)})
     plan = Plan(
         task_id=planning["task"].id,
         task_digest=planning["digest"],
-        survey=planning["survey"],
-        decision=planning["decision"],
+        survey=survey,
+        decision=decision,
         profiles=planning["profiles"],
         rubric=rubric,
         calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),
@@ -116,7 +141,7 @@ def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
-_STEPS: Mapping[str, Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]] = {
+_STEPS: Mapping[str, Callable[..., Update | Awaitable[Update]]] = {
     "read": _read,
     "profiles": _profiles,
     "weigh": _weigh,
@@ -162,7 +187,9 @@ async def _advance(step: str, state: PrepareState, context: BatchContext) -> Pre
     """Take a step with all tasks of which it is the next. An error is the result of its task; the others go on."""
     tasks = list(state["tasks"])
     places = [place for place, planning in enumerate(tasks) if planning["step"] == step]
-    updates = {place: _start(step, tasks[place], context.groups[place]) for place in places}
+    # the environment, which user code may have changed, is read once for all tasks
+    redactor = [context.groups[0].redactor] if step == "freeze" else []
+    updates = {place: _start(step, tasks[place], context.groups[place], *redactor) for place in places}
     awaited = {place: _finish(update) for place, update in updates.items() if isinstance(update, Awaitable)}
     updates.update(zip(awaited, await asyncio.gather(*awaited.values()), strict=True))
     for place, update in updates.items():
@@ -170,9 +197,9 @@ async def _advance(step: str, state: PrepareState, context: BatchContext) -> Pre
     return {"tasks": tasks}
 
 
-def _start(step: str, planning: TaskPlanning, context: RunContext) -> Update | Awaitable[Update]:
+def _start(step: str, planning: TaskPlanning, context: RunContext, *redactor: Redactor) -> Update | Awaitable[Update]:
     try:
-        return _STEPS[step](planning, context)
+        return _STEPS[step](planning, context, *redactor)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
         return {"error": error, "step": END}
 

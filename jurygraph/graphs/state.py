@@ -1,7 +1,7 @@
 """The states of the graphs, and the context in which they run."""
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
@@ -28,6 +28,7 @@ from jurygraph.schema import (
     Response,
     Rubric,
     Survey,
+    SurveyOutline,
     Task,
     TaskView,
     Trace,
@@ -44,12 +45,26 @@ if TYPE_CHECKING:
     from jurygraph.models.request import CallSink
 
 
+_MAX_SHARED = 512
+
+
+class SharedParts(dict[Hashable, T]):
+    """Parts that the plans of many tasks share, by what they are made from. When it is full, it begins anew."""
+
+    def keep(self, key: Hashable, part: T) -> None:
+        """Keep a part for later tasks."""
+        if len(self) >= _MAX_SHARED:
+            self.clear()
+        self[key] = part
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `judge_client` is the client for the model, None without one. `secrets` are known in addition to those of the
-    environment. Plain functions of evaluators and derivers run in `threads`.
+    environment. Plain functions of evaluators and derivers run in `threads`. Tasks that differ only in their texts
+    share the `outlines` and `decisions` of their plans, and `secret_free` tells which of them contain no secret.
     """
 
     config: Config
@@ -59,6 +74,9 @@ class RunContext(Displayed):
     judge_client: "JudgeClient | None" = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
+    outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
+    decisions: SharedParts[Decision] = field(default_factory=SharedParts)
+    secret_free: SharedParts[bool] = field(default_factory=SharedParts)
 
     def with_model(self, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "RunContext":
         """Return the context of one graph run, whose client sends requests to `gateway` and keeps replies in `sink`."""

@@ -18,9 +18,9 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.packing import ERASED, SurveyOutline
+from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.store.writer import Writer
-from jurygraph.schema import Call, CallUse, RecordedVerdict, Trace
+from jurygraph.schema import Call, CallUse, RecordedVerdict, SurveyOutline, Trace
 
 
 class CallStore:

@@ -20,7 +20,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
-    SurveyOutline,
+    is_text_of,
     read_planning_results,
     read_shared_lists,
     read_views,
@@ -30,7 +30,19 @@ from jurygraph.runs.store.packing import (
     unpack_verdict,
 )
 from jurygraph.runs.tables import StoredVerdict, Table, TableName, import_library, own_verdicts, read_table
-from jurygraph.schema import Call, Config, Decision, FrozenModel, Plan, Purpose, Response, Task, Trace, Verdict
+from jurygraph.schema import (
+    Call,
+    Config,
+    Decision,
+    FrozenModel,
+    Plan,
+    Purpose,
+    Response,
+    SurveyOutline,
+    Task,
+    Trace,
+    Verdict,
+)
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.schema.task import chat_text
@@ -240,10 +252,7 @@ class Run(Displayed):
 
         It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
-        return self._content_of(self._task_record(self.source.ledger, task_id))
-
-    def _content_of(self, task: Record) -> Body | None:
-        text = self.source.ledger.texts_of(task).get(0)
+        text = self.source.ledger.texts_of(self._task_record(self.source.ledger, task_id)).get(0)
         return None if text is None else json.loads(text)
 
     def task(self, task_id: str) -> Task | None:
@@ -263,21 +272,31 @@ class Run(Displayed):
             return None
         return with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
 
-    def plan_of(self, task_id: str) -> Plan:
-        """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""
-        record = self._task_record(self.source.ledger, task_id)
-        content, names = self._content_of(record), record.content
-        if content is None:
+    def plan_of(self, task_id: str, known: Task | None = None) -> Plan:
+        """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased.
+
+        If the caller has the `known` task, the stored one is only read where it differs, and the stored digest of the
+        plan is that of the plan.
+        """
+        ledger = self.source.ledger
+        record = self._task_record(ledger, task_id)
+        names = record.content
+        text = ledger.texts({record.seq: names["texts"]})[record.seq].get(0)
+        if text is None:
             problem = f"the texts of task {task_id!r} were erased, its plan with them"
             raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
-        task = Task.model_validate(content["task"])
-        return Plan(
+        content = json.loads(text)
+        task = known if known is not None and is_text_of(known, text) else Task.model_validate(content["task"])
+        plan = Plan(
             task_id=task_id,
             task_digest=task.content_digest,
             survey=self.source.survey_outline(names["survey"]).survey(read_views(content)),
             decision=self.decision(names["decision"]) if self.base is None else self.decision_of(task_id),
             **read_planning_results(content),
         )
+        if task is known and self.base is None:
+            vars(plan)["digest"] = content["plan"]
+        return plan
 
     def planning_calls(self) -> Iterator[Call]:
         """Yield the calls that read profiles and annotated rubrics, task by task."""
@@ -295,6 +314,9 @@ class Run(Displayed):
     def _task_record(self, ledger: Ledger, task_id: str, kind: str = "task") -> Record:
         """Return the record of a task in a ledger of this run or of its base. Raises `InputError` for an unknown id."""
         require_type("task_id", task_id, str, "use the `task_id` of a trace")
+        record = ledger.find_verified(kind, task_id)
+        if record is not None:
+            return record
         if not any(self.source.ledger.find(kind, task_id) for kind in ("task", "group")):
             hint = did_you_mean(task_id, self.source.ledger.keys("task")) or "use the `task_id` of a trace"
             raise InputError(f"{self.folder}: there is no task {task_id!r}; {hint}")

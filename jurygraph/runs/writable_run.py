@@ -12,7 +12,7 @@ from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.packing import Body, SurveyOutline, number_shared_lists, pack_reward, pack_trace, task_text
+from jurygraph.runs.store.packing import Body, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Plan, Response, Task, Trace
 
 
@@ -23,6 +23,7 @@ class WritableRun(Run):
         super().__init__(folder, ledger, header)
         self._lock: IO[str] | None = lock
         self._created_folders: Sequence[Path] = ()
+        self._last_parts: Body = {}  # digests of the survey and the decision of the last task
 
     @classmethod
     def open_for_writing(cls, folder: Path) -> "WritableRun | None":
@@ -91,11 +92,12 @@ class WritableRun(Run):
 
     def add_plan(self, task: Task, plan: Plan) -> None:
         """Append the plan of a task, together with its survey and decision unless these are stored already."""
-        plan_halves = {"survey": SurveyOutline.of(plan.survey), "decision": plan.decision}
-        for kind, model in plan_halves.items():
-            if self.ledger.find(kind, model.digest) is None:
-                self.ledger.append(Draft(kind, model.digest, model.model_dump(mode="json")))
-        body: Body = {kind: model.digest for kind, model in plan_halves.items()}
+        parts = {"survey": plan.survey.outline, "decision": plan.decision}
+        body: Body = {kind: part.digest for kind, part in parts.items()}
+        for kind, part in parts.items():
+            if self._last_parts.get(kind) != part.digest and self.ledger.find(kind, part.digest) is None:
+                self.ledger.append(Draft(kind, part.digest, part.model_dump(mode="json")))
+        self._last_parts = dict(body)
         if plan.calls:
             body["calls"] = [call.model_dump(mode="json") for call in plan.calls]
         self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
@@ -106,7 +108,7 @@ class WritableRun(Run):
         from jurygraph.decision.group_result import RewardRow
 
         response_by_id = {response.id: response for response in responses}
-        outline = SurveyOutline.of(plan.survey)
+        outline = plan.survey.outline
         shared_lists = number_shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics}
         if shared_lists:

@@ -19,7 +19,7 @@ from jurygraph.safety.redaction import MIN_SECRET_LENGTH, Redactor
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-    from jurygraph.schema import Config, Decision, Survey, Task
+    from jurygraph.schema import Config, Decision, Survey, SurveyOutline, Task
 
 _NAME_OF_SECRET = re.compile(
     r".*PASSWORD.*"
@@ -135,12 +135,17 @@ def refuse_secrets_in_config(config: "Config") -> None:
         raise ConfigError(problem)
 
 
+def may_hold_secret(outline: "SurveyOutline", decision: "Decision", redactor: Redactor) -> bool:
+    """Return whether the parts of a plan together contain a secret, so that each has to be searched."""
+    return redactor.has_secrets and redactor.has_secret_in(outline.model_dump_json() + decision.model_dump_json())
+
+
 def refuse_secrets_in_plan(task: "Task", survey: "Survey", decision: "Decision", redactor: Redactor) -> None:
     """Raise PlanError if user code put a secret into a question, derivation or component; it names the place.
 
     Nothing is refused where the task itself contains a secret.
     """
-    if not redactor.has_secrets or redactor.has_secret_in(task.model_dump_json()):
+    if redactor.has_secret_in(task.model_dump_json()):
         return
     parts: list[tuple[str, BaseModel]] = [(f"question {part.id!r}", part) for part in survey.questions]
     parts += [(f"material {part.gives!r}", part) for part in survey.derivations]

@@ -36,6 +36,7 @@ from jurygraph.schema.plan import RewardGate as RewardGate
 from jurygraph.schema.plan import Scope as Scope
 from jurygraph.schema.plan import SkippedRule as SkippedRule
 from jurygraph.schema.plan import Survey as Survey
+from jurygraph.schema.plan import SurveyOutline as SurveyOutline
 from jurygraph.schema.plan import Wave as Wave
 from jurygraph.schema.profile import Profiles as Profiles
 from jurygraph.schema.profile import ProfilesLine as ProfilesLine

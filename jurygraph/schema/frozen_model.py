@@ -96,7 +96,7 @@ class FrozenModel(Displayed, BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in ("digest", "content_digest"):
+        for name in ("digest", "content_digest", "outline"):
             copied.__dict__.pop(name, None)
         return copied
 

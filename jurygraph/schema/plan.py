@@ -1,7 +1,8 @@
 """Plans: everything that is fixed before a response is seen, namely the questions and how their answers count."""
 
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
@@ -9,7 +10,7 @@ from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, 
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.task import Audience, Task, TaskView
-from jurygraph.schema.verdict import Call, Layer, ResponseGate
+from jurygraph.schema.verdict import Call, Layer, RecordedVerdict, ResponseGate
 
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
@@ -93,6 +94,55 @@ class Survey(FrozenModel):
     questions: tuple[Question, ...]
     waves: tuple[Wave, ...]
     gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
+
+    @cached_property
+    def outline(self) -> "SurveyOutline":
+        """The survey without its texts. Surveys that were made from one outline share it."""
+        return SurveyOutline.of(self)
+
+
+class SurveyOutline(FrozenModel):
+    """A survey without its texts: views are referenced by their places, so that many tasks can share one outline."""
+
+    members: tuple[tuple[Audience, str | None], ...]
+    derivations: tuple[Derivation, ...]
+    questions: tuple[Question, ...]
+    waves: tuple[Wave, ...]
+    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
+
+    @classmethod
+    def of(cls, survey: Survey) -> Self:
+        """Return the outline of a survey."""
+        place = {digest: str(i) for i, digest in enumerate(survey.views)}
+        return cls(
+            members=tuple((view.audience, view.member) for view in survey.views.values()),
+            derivations=tuple(d.model_copy(update={"view": place[d.view]}) for d in survey.derivations),
+            questions=tuple(q.model_copy(update={"view": place[q.view]}) for q in survey.questions),
+            waves=survey.waves,
+            gates=survey.gates,
+        )
+
+    @cached_property
+    def verdict_defaults(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
+        """Return the place of each question, by id, and the default values of its verdicts' fields."""
+        defaults = vars(RecordedVerdict.model_construct())
+        return {
+            question.id: (place, {**defaults, **question_identity(question, *self.members[int(question.view)])})
+            for place, question in enumerate(self.questions)
+        }
+
+    def survey(self, views: Sequence[TaskView]) -> Survey:
+        """Return the survey of this outline with these views."""
+        digests = [view.digest for view in views]
+        survey = Survey(
+            views=dict(zip(digests, views, strict=True)),
+            derivations=tuple(d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations),
+            questions=tuple(q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions),
+            waves=self.waves,
+            gates=self.gates,
+        )
+        vars(survey)["outline"] = self
+        return survey
 
 
 class ComponentInput(FrozenModel):

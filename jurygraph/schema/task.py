@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
@@ -128,22 +129,21 @@ class Task(FrozenModel):
     @cached_property
     def content_digest(self) -> str:
         """Digest of the task that does not depend on the order of its unordered parts in a file."""
-        people = (
-            s.model_copy(update={"constraints": sort_by_id(s.constraints)}) for s in sort_by_id(self.stakeholders)
-        )
-        rubric = self.rubric
-        if rubric is not None:
-            edges = tuple(sorted(rubric.edges, key=lambda e: (e.parent, e.child)))
-            rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria), "edges": edges})
-        ordered = {
-            "stakeholders": tuple(people),
-            "tensions": tuple(
-                sorted((tension.sorted_by_id for tension in self.tensions), key=lambda t: (t.between, t.strength))
-            ),
-            "rubric": rubric,
-            "reviewers": tuple(sorted(self.reviewers)),
-        }
-        return self.model_copy(update=ordered).digest
+        content = self.model_dump(mode="json")
+        for person in content["stakeholders"]:
+            person["constraints"].sort(key=_ID)
+        for tension in content["tensions"]:
+            tension["between"].sort()
+        if content["rubric"] is not None:
+            content["rubric"]["criteria"].sort(key=_ID)
+            content["rubric"]["edges"].sort(key=itemgetter("parent", "child"))
+        content["stakeholders"].sort(key=_ID)
+        content["tensions"].sort(key=itemgetter("between", "strength"))
+        content["reviewers"].sort()
+        return digest_of(content)
+
+
+_ID = itemgetter("id")
 
 
 class TaskDefaults(FrozenModel):

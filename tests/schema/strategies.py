@@ -338,6 +338,14 @@ surveys = strategy(
     waves=lists_of(waves),
     gates=lists_of(one_of(*schema.RESPONSE_GATES)),
 )
+outlines = strategy(
+    schema.SurveyOutline,
+    members=lists_of(st.tuples(one_of("task", "criterion"), optional(texts))),
+    derivations=lists_of(derivations),
+    questions=lists_of(questions),
+    waves=lists_of(waves),
+    gates=lists_of(one_of(*schema.RESPONSE_GATES)),
+)
 inputs = strategy(
     schema.ComponentInput,
     questions=lists_of(ids),

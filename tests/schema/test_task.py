@@ -21,6 +21,7 @@ from jurygraph.schema import (
     TaskLine,
     TaskView,
 )
+from jurygraph.schema.task import sort_by_id
 from tests.schema.samples import TASK
 from tests.schema.strategies import response_lines, task_defaults, task_lines, tasks
 
@@ -164,6 +165,21 @@ def test_equal_answers_of_different_agents_have_the_same_content_digest() -> Non
     assert one.content_digest == other.content_digest
     for change in ({"text": "u"}, {"data": {"a": 1}}, {"data": None}):
         assert one.model_copy(update=change).content_digest != one.content_digest
+
+
+@settings(deadline=None)
+@given(tasks)
+def test_the_digest_of_a_task_is_that_of_the_task_with_its_parts_in_order(task: Task) -> None:
+    people = [
+        one.model_copy(update={"constraints": sort_by_id(one.constraints)}) for one in sort_by_id(task.stakeholders)
+    ]
+    tensions = sorted((one.sorted_by_id for one in task.tensions), key=lambda one: (one.between, one.strength))
+    rubric = task.rubric
+    if rubric is not None:
+        edges = sorted(rubric.edges, key=lambda edge: (edge.parent, edge.child))
+        rubric = rubric.model_copy(update={"criteria": sort_by_id(rubric.criteria), "edges": tuple(edges)})
+    ordered = {"stakeholders": tuple(people), "tensions": tuple(tensions), "rubric": rubric}
+    assert task.content_digest == task.model_copy(update={**ordered, "reviewers": tuple(sorted(task.reviewers))}).digest
 
 
 MEMBERS = {"task": None, "stakeholder": Stakeholder(id="m"), "criterion": A, "reviewer": Reviewer(id="m")}

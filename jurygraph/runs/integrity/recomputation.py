@@ -27,8 +27,8 @@ from jurygraph.decision.table import (
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.outline import StoredGroup, TraceOutline
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import Body, SurveyOutline, pack_reward
-from jurygraph.schema import Decision, Trace
+from jurygraph.runs.store.packing import Body, pack_reward
+from jurygraph.schema import Decision, SurveyOutline, Trace
 
 _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 

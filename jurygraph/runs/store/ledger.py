@@ -44,6 +44,9 @@ _DURABLE = (
     f"user_version = {SCHEMA_VERSION}",  # the same, but a write: the log of a writer that is killed is never empty
 )
 _SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
+_SELECT_LAST_LINKED = _SELECT_LAST.replace(
+    "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
+)
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
 
@@ -224,12 +227,15 @@ class Ledger:
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
+        row = self._find_row(_SELECT_LAST, kind, key)
+        return None if row is None else Record._make(row)
+
+    def _find_row(self, query: str, kind: str, key: str) -> Any:
         try:
             key.encode()
         except UnicodeEncodeError:
             return None  # a lone surrogate, which no key contains
-        rows = self._rows(_SELECT_LAST, kind, key, self.count)
-        return Record._make(rows[0]) if rows else None
+        return next(iter(self._rows(query, kind, key, self.count)), None)
 
     def find_all(self, kind: str, key: str) -> list[Record]:
         """Return all records of a kind with this key, in order."""
@@ -241,10 +247,22 @@ class Ledger:
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        record = self.find(kind, key)
+        record = self.find_verified(kind, key)
         if record is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
-        self._check_link(record, self._link_before(record.seq))
+        return record
+
+    def find_verified(self, kind: str, key: str) -> Record | None:
+        """Return the last record of a kind with this key; None if there is none.
+
+        Raises `TraceMismatch` if it does not follow the previous record.
+        """
+        row = self._find_row(_SELECT_LAST_LINKED, kind, key)
+        if row is None:
+            return None
+        *fields, previous = row
+        record = Record._make(fields)
+        self._check_link(record, self._link_before(record.seq) if previous is None else previous)
         return record
 
     def record_at(self, seq: int) -> Record:

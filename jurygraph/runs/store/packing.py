@@ -6,32 +6,25 @@ follows from the plan or the rest of the body, so that nothing is stored twice.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from jurygraph.schema import (
-    Audience,
     Counts,
     Decision,
-    Derivation,
     FrozenModel,
     Material,
     Plan,
-    Question,
     RecordedVerdict,
     Response,
-    ResponseGate,
     Reward,
     Rubric,
-    Survey,
+    SurveyOutline,
     Task,
     TaskView,
     Trace,
-    Wave,
 )
-from jurygraph.schema.plan import question_identity
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
@@ -44,54 +37,11 @@ _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
 
 
-class SurveyOutline(FrozenModel):
-    """A survey without its texts: views are referenced by their places, so that many tasks can share one outline."""
-
-    members: tuple[tuple[Audience, str | None], ...]
-    derivations: tuple[Derivation, ...]
-    questions: tuple[Question, ...]
-    waves: tuple[Wave, ...]
-    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
-
-    @classmethod
-    def of(cls, survey: Survey) -> Self:
-        """Return the outline of a survey."""
-        place = {digest: str(i) for i, digest in enumerate(survey.views)}
-        return cls(
-            members=tuple((view.audience, view.member) for view in survey.views.values()),
-            derivations=tuple(d.model_copy(update={"view": place[d.view]}) for d in survey.derivations),
-            questions=tuple(q.model_copy(update={"view": place[q.view]}) for q in survey.questions),
-            waves=survey.waves,
-            gates=survey.gates,
-        )
-
-    @cached_property
-    def verdict_defaults(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
-        """Return the place of each question, by id, and the default values of its verdicts' fields."""
-        defaults = vars(RecordedVerdict.model_construct())
-        return {
-            question.id: (place, {**defaults, **question_identity(question, *self.members[int(question.view)])})
-            for place, question in enumerate(self.questions)
-        }
-
-    def survey(self, views: Sequence[TaskView]) -> Survey:
-        """Return the survey of this outline with these views."""
-        digests = [view.digest for view in views]
-        return Survey(
-            views=dict(zip(digests, views, strict=True)),
-            derivations=tuple(d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations),
-            questions=tuple(q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions),
-            waves=self.waves,
-            gates=self.gates,
-        )
-
-
 def task_text(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
-    content = task.model_dump(mode="json")
     views = [
-        {k: v for k, v in view.model_dump(mode="json").items() if k not in _COMMON or v != content[k]}
+        view.model_dump(mode="json", exclude={name for name in _COMMON if getattr(view, name) == getattr(task, name)})
         for view in plan.survey.views.values()
     ]
     results = {
@@ -99,7 +49,12 @@ def task_text(task: Task, plan: Plan) -> bytes:
         for name in _PLANNING_RESULTS
         if (result := getattr(plan, name)) is not None
     }
-    return _to_json({"task": content, "views": views, "plan": plan.digest, **results})
+    return _to_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
+
+
+def is_text_of(task: Task, text: bytes) -> bool:
+    """Return whether a text made by `task_text` is that of this task, to the last digit of its numbers."""
+    return text.startswith(b'{"task":' + _to_json(task.model_dump(mode="json")) + b',"views":')
 
 
 _PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
@@ -339,4 +294,7 @@ def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
 
 
 def _to_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _JSON.encode(value).encode()
+
+
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))

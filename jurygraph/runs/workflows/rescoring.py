@@ -32,9 +32,9 @@ from jurygraph.runs.run import ProgressCallback, Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes
-from jurygraph.runs.store.packing import Body, SurveyOutline, read_planning_results, read_views
+from jurygraph.runs.store.packing import Body, read_planning_results, read_views
 from jurygraph.runs.writable_run import WritableRun, append_close_record
-from jurygraph.schema import ComponentSpec, Config, Decision, Task, digest_of
+from jurygraph.schema import ComponentSpec, Config, Decision, SurveyOutline, Task, digest_of
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.rating import Confusions
 from jurygraph.sources import parse_config

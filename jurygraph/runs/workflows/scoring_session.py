@@ -353,7 +353,7 @@ class ScoringSession:
     def _start_groups(self, run: WritableRun, started: deque[_StartedGroup]) -> Iterator[Group]:
         """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
         for task, responses in self._pairs_until_stopped(self.tasks_done):
-            plan = run.plan_of(task.id)
+            plan = run.plan_of(task.id, known=task)
             canary = self._canaries.next_for(task, plan) if self._canaries else None
             # the canary comes first: a resumed session skips tasks that are scored
             groups: list[tuple[Sequence[Response], Canary | None]] = [(responses, None)]

@@ -5,8 +5,8 @@ from typing import Any
 
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.reports.summary import Summary
-from jurygraph.runs.store.packing import SurveyOutline, pack_reward, pack_trace
-from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, Term, Trace
+from jurygraph.runs.store.packing import pack_reward, pack_trace
+from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, SurveyOutline, Term, Trace
 
 
 def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:

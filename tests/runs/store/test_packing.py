@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
-    SurveyOutline,
     Texts,
     number_shared_lists,
     pack_reward,
@@ -32,6 +31,7 @@ from jurygraph.schema import (
     RecordedVerdict,
     Response,
     Survey,
+    SurveyOutline,
     TaskView,
     Trace,
     Wave,

@@ -8,7 +8,6 @@ import pytest
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
-    SurveyOutline,
     pack_reward,
     pack_trace,
     read_planning_results,
@@ -17,7 +16,7 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response
+from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response, SurveyOutline
 from jurygraph.schema.verdict import ExampleUse, Shrinkage, Swap
 from tests.graphs.scripted import criterion, decide_rewards, evaluator_use, make_plan, task
 from tests.runs.store.test_packing import OUTLINE, STAMP, pack, through_json, trace

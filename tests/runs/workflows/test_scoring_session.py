@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Hashable
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +19,7 @@ from jurygraph.graphs import prepare_graph
 from jurygraph.runs.reports.estimate import Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
-from jurygraph.schema import Decision, Question
+from jurygraph.schema import Question
 from jurygraph.sources import open_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -155,14 +156,14 @@ class TestAtomicPlanning:
     def test_later_tasks_are_planned_all_or_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tasks = write_tasks(tmp_path, make_tasks())
         score(tmp_path / "run", tasks, limit=1)
-        build_decision = prepare_graph.build_decision
+        decision_key = prepare_graph.decision_key
 
-        def fail_on_third(task: jg.Task, *rest: Any) -> Decision:
+        def fail_on_third(task: jg.Task, *rest: Any) -> Hashable:
             if task.id == "t3":
                 raise PlanError("no")
-            return build_decision(task, *rest)
+            return decision_key(task, *rest)
 
-        monkeypatch.setattr(prepare_graph, "build_decision", fail_on_third)
+        monkeypatch.setattr(prepare_graph, "decision_key", fail_on_third)
         with pytest.raises(PlanError, match="line 4: no"):
             score(tmp_path / "run", tasks)
         assert Run.open(tmp_path / "run").tasks_planned == 1
