@@ -52,7 +52,9 @@ def validate_answer(
     """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
     about, shown = evaluator_task.about, tuple(r.id for r in evaluator_task.responses)
     texts = [response.text for response in evaluator_task.responses]
-    items = catch_errors(partial(_split_answer, answer, evaluator_task))
+    items: Any = [answer] * len(about)
+    if evaluator_task.question.scope == "group":
+        items = catch_errors(partial(_split_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
@@ -63,7 +65,7 @@ def validate_answer(
 
 def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
     """Return the verdict of an answer about the response with this text; a failed one for an exception."""
-    verdict = item if isinstance(item, BaseException) else catch_errors(partial(_parse, item, text, shown, redactor))
+    verdict = catch_errors(partial(_parse, item, text, shown, redactor))
     if isinstance(verdict, Verdict):
         return verdict
     failure, call = to_failure(verdict, redactor), verdict.call if isinstance(verdict, Fault) else None
@@ -130,20 +132,22 @@ def catch_errors(read: Callable[[], Any]) -> Any:
         return error
 
 
-def _split_answer(answer: Any, evaluator_task: EvaluatorTask) -> Sequence[Any]:
-    """Return one answer for each response that a verdict is about."""
-    for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
-    if evaluator_task.question.scope != "group" or for_all:
-        return [answer] * len(evaluator_task.about)
-    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(evaluator_task.about):
-        raise _Malformed(
-            f"expected a sequence of {len(evaluator_task.about)} verdicts, one for each response of the group"
-        )
+def _split_answer(answer: Any, count: int) -> Sequence[Any]:
+    """Return an answer for each of this number of responses, from one about a whole group."""
+    if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
+        return [answer] * count
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
+        raise _Malformed(f"expected a sequence of {count} verdicts, one for each response of the group")
     return list(answer)
 
 
-def _parse(answer: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
-    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score."""
+def _parse(answer: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict | BaseException:
+    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
+
+    An exception is returned as it is.
+    """
+    if isinstance(answer, BaseException):
+        return answer
     if isinstance(answer, bool | np.bool_):
         return Verdict(score=float(answer), met=bool(answer))
     if isinstance(answer, int | float | np.integer | np.floating):

@@ -97,6 +97,19 @@ def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(w
         assert type(trace).model_validate_json(trace.model_dump_json()).digest == trace.digest
 
 
+class GivesLater(Gives):
+    async def answer(self, inputs: EvaluatorInput) -> Any:
+        answer = Gives.answer(self, inputs)
+        return [answer] * len(inputs.responses) if self.scope == "group" else answer
+
+
+@pytest.mark.parametrize("scope", ["response", "group"])
+def test_an_answer_that_cannot_be_looked_at_is_a_failed_verdict_of_a_coroutine_too(scope: str) -> None:
+    use = {"use": f"{HERE}:GivesLater", "name": "gives", "params": {"what": "no class", "scope": scope}}
+    for trace in score_responses({"evaluators": [use]}, task(), response("a"), response("b", "another")):
+        assert trace.verdicts[0].reason.startswith("no class")
+
+
 MADE: dict[str, Any] = {
     "surrogate": Material(name="made", data="\ud800"),
     "an object": Material.model_construct(name="made", status="ok", data=object()),
