@@ -8,6 +8,7 @@ reward.
 import json
 import sysconfig
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -16,12 +17,12 @@ import numpy as np
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError, TimeLimitExceeded
-from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, make_stamp
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp
 from jurygraph.messages import first_validation_error
 from jurygraph.models.faults import Fault
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Cause, Evidence, Failure, Material, RecordedVerdict, TaskView, Verdict
+from jurygraph.schema import Cause, Failure, Material, RecordedVerdict, Verdict
 from jurygraph.schema.verdict import TIME_LIMIT
 
 T = TypeVar("T", Verdict, Material)
@@ -35,9 +36,6 @@ Others stay unverified. An evaluator that quotes every line of a long response w
 """
 _MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
 _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
-_NO_TEXT = frozenset({"score", "met", "confidence", "scale", "status"})
-"""Fields of a verdict that contain no free text of an evaluator."""
-
 _RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
 """Fields of a recorded verdict that an evaluator does not set, as the locations of validation errors."""
 
@@ -49,37 +47,34 @@ class _Malformed(ValueError):
 
 
 def validate_answer(
-    evaluator_task: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor
+    evaluator_task: EvaluatorTask, answer: Any, stamp: Stamp, redactor: Redactor
 ) -> list[RecordedVerdict]:
     """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
-    stamp = make_stamp(evaluator_task.question, view)
     about, shown = evaluator_task.about, tuple(r.id for r in evaluator_task.responses)
     texts = [response.text for response in evaluator_task.responses]
-
-    def to_verdict(item: Any, text: str) -> Verdict:
-        verdict = _parse_verdict(item)
-        evidence = _verify_quotes(verdict.evidence, text)
-        return _redact(verdict.model_copy(update={"evidence": evidence}) if evidence else verdict, texts, redactor)
-
-    def to_valid_verdict(item: Any, text: str) -> Verdict:
-        verdict = item if isinstance(item, BaseException) else _catch_errors(lambda: to_verdict(item, text))
-        if isinstance(verdict, Verdict):
-            return verdict
-        failure, call = to_failure(verdict, redactor), verdict.call if isinstance(verdict, Fault) else None
-        return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
-
-    items = _catch_errors(lambda: _split_answer(answer, evaluator_task))
+    items: Any = [answer] * len(about)
+    if evaluator_task.question.scope == "group":
+        items = catch_errors(partial(_split_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
-        stamp(to_valid_verdict(item, text), name, shown, evaluator_task.sample)
+        stamp(_read_verdict(item, text, texts, redactor), name, shown, evaluator_task.sample)
         for item, name, text in zip(items, about, texts, strict=False)
     ]
 
 
+def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:
+    """Return the verdict of an answer about the response with this text; a failed one for an exception."""
+    verdict = catch_errors(partial(_parse, item, text, shown, redactor))
+    if isinstance(verdict, Verdict):
+        return verdict
+    failure, call = to_failure(verdict, redactor), verdict.call if isinstance(verdict, Fault) else None
+    return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
+
+
 def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
     """Return a result as material about the task's response, redacted; failed material if it is invalid."""
-    validated = _catch_errors(lambda: _parse_material(task, result, redactor))
+    validated = catch_errors(partial(_parse_material, task, result, redactor))
     if isinstance(validated, BaseException):
         validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
     material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
@@ -100,7 +95,7 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
         cause, kind = "response", TIME_LIMIT
     elif isinstance(error, _Malformed):
         kind = "malformed"
-    described = _catch_errors(lambda: _error_message(error, redactor))
+    described = catch_errors(partial(_error_message, error, redactor))
     message = described if isinstance(described, str) else f"it has no message: {type(described).__name__}"
     return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.redact_text(_user_code_location(error)))
 
@@ -127,7 +122,7 @@ def _user_code_location(error: BaseException) -> str:
     return ""
 
 
-def _catch_errors(read: Callable[[], Any]) -> Any:
+def catch_errors(read: Callable[[], Any]) -> Any:
     """Return the result of `read`, or the exception that it raised: even a number or a message can run user code."""
     try:
         return read()
@@ -137,20 +132,22 @@ def _catch_errors(read: Callable[[], Any]) -> Any:
         return error
 
 
-def _split_answer(answer: Any, evaluator_task: EvaluatorTask) -> Sequence[Any]:
-    """Return one answer for each response that a verdict is about."""
-    for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
-    if evaluator_task.question.scope != "group" or for_all:
-        return [answer] * len(evaluator_task.about)
-    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(evaluator_task.about):
-        raise _Malformed(
-            f"expected a sequence of {len(evaluator_task.about)} verdicts, one for each response of the group"
-        )
+def _split_answer(answer: Any, count: int) -> Sequence[Any]:
+    """Return an answer for each of this number of responses, from one about a whole group."""
+    if isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok"):
+        return [answer] * count
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != count:
+        raise _Malformed(f"expected a sequence of {count} verdicts, one for each response of the group")
     return list(answer)
 
 
-def _parse_verdict(answer: Any) -> Verdict:
-    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score."""
+def _parse(answer: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict | BaseException:
+    """Return an evaluator's answer as a verdict; a value out of range or of another type is refused, never a score.
+
+    An exception is returned as it is.
+    """
+    if isinstance(answer, BaseException):
+        return answer
     if isinstance(answer, bool | np.bool_):
         return Verdict(score=float(answer), met=bool(answer))
     if isinstance(answer, int | float | np.integer | np.floating):
@@ -161,10 +158,10 @@ def _parse_verdict(answer: Any) -> Verdict:
         raise _Malformed("jurygraph records verdicts: return a Verdict(score=..., reason=...), not a RecordedVerdict")
     if not isinstance(answer, Verdict):
         raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
-    checked = _revalidate(answer)
+    checked, written = _revalidate(answer)
     if checked.status in ("ok", "not_applicable") and checked.failure is not None:
         raise _Malformed(f"a verdict that is {checked.status} has no failure")
-    return checked
+    return _redact(_verify_quotes(checked, text), written, shown, redactor)
 
 
 def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Material:
@@ -173,9 +170,8 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
     if not isinstance(result, Material):
         type_name, name = type(result).__name__, task.derivation.gives
         raise _Malformed(f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)")
-    checked = _revalidate(result)
-    evidence = _verify_quotes(checked.evidence, task.response.text)
-    checked = _redact(checked.model_copy(update={"evidence": evidence}), [task.response.text], redactor)
+    checked, written = _read_back(result) or _revalidate(result)
+    checked = _redact(_verify_quotes(checked, task.response.text), written, [task.response.text], redactor)
     if checked.name != task.derivation.gives:
         raise _Malformed(f"expected material {task.derivation.gives!r}, got {checked.name!r}")
     if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
@@ -183,26 +179,40 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
     return checked
 
 
-def _revalidate(model: T) -> T:
-    """Return the model validated again (`model_copy` and `model_construct` skip that), if it can be written as JSON."""
+def _revalidate(model: T) -> tuple[T, bytes]:
+    """Return the model validated again (`model_copy` and `model_construct` skip that), and its JSON."""
     kind: Any = Verdict if isinstance(model, Verdict) else Material
+    fields = vars(model)
+    if fields.keys() != FIELD_NAMES[kind]:  # it has a digest, or is of a user's class with more fields
+        fields = {name: value for name, value in fields.items() if name in FIELD_NAMES[kind]}
     try:
-        checked: T = kind.model_validate(
-            {name: value for name, value in vars(model).items() if name in FIELD_NAMES[kind]}
-        )
-        checked.model_dump_json()
+        checked: T = kind.model_validate(fields)
+        return checked, kind.__pydantic_serializer__.to_json(checked)
     except ValidationError as error:
         raise _Malformed(first_validation_error(error)) from error
     except ValueError as error:
         raise _Malformed(f"it cannot be written as JSON: {error}") from error
-    return checked
 
 
-def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
-    """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged."""
-    if not redactor.has_secrets or item.model_fields_set <= _NO_TEXT:
-        return item
-    if not redactor.has_secret_in(item.model_dump_json()):
+def _read_back(material: Material) -> tuple[Material, bytes] | None:
+    """Return the material as its JSON gives it, and that JSON; None if the two differ, or if one cannot be made.
+
+    It is faster than `_revalidate`, which calls Python for every value in the data.
+    """
+    try:
+        written = Material.__pydantic_serializer__.to_json(material, warnings="error")
+        checked = Material.model_validate_json(written)
+    except ValueError:
+        return None
+    return (checked, written) if checked == material else None
+
+
+def _redact(item: T, written: bytes, shown: Sequence[str], redactor: Redactor) -> T:
+    """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged.
+
+    `written` is its JSON, which may be older than `_verify_quotes`: that brings in nothing but quotations that stay.
+    """
+    if not redactor.has_secret_in(written):
         return item
     clean: Any = redactor.redact_json(item.model_dump(mode="json"))
     for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
@@ -214,19 +224,22 @@ def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
         raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
 
 
-def _verify_quotes(evidence: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:
-    """Return the evidence, `verified` if the response has the quotation at its offsets, or anywhere if it has none."""
+def _verify_quotes(item: T, text: str) -> T:
+    """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
+    has none."""
+    if not any(evidence.source == "response" for evidence in item.evidence):
+        return item
     checked, searched = [], 0
-    for item in evidence:
+    for evidence in item.evidence:
         update: dict[str, Any] = {}
-        if item.source == "response" and item.start is not None and item.end is not None:
-            update = {"verified": text[item.start : item.end] == item.quote}
-        elif item.source == "response":
+        if evidence.source == "response" and evidence.start is not None and evidence.end is not None:
+            update = {"verified": text[evidence.start : evidence.end] == evidence.quote}
+        elif evidence.source == "response":
             searched += 1
-            is_searched = searched <= MAX_QUOTES_SEARCHED and len(item.quote) <= LONGEST_SEARCHED
-            found = read_text(text).find(item.quote) if is_searched else None
+            is_searched = searched <= MAX_QUOTES_SEARCHED and len(evidence.quote) <= LONGEST_SEARCHED
+            found = read_text(text).find(evidence.quote) if is_searched else None
             update = {"verified": found is not None}
             if found is not None:
                 update |= {"quote": found.text, "start": found.start, "end": found.end}
-        checked.append(item.model_copy(update=update))
-    return tuple(checked)
+        checked.append(evidence.model_copy(update=update))
+    return item.model_copy(update={"evidence": tuple(checked)})

@@ -9,17 +9,26 @@ import contextvars
 import inspect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
-from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
-from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
+from jurygraph.graphs.answer_validation import (
+    NO_MODEL_FAILURE,
+    NO_MODEL_VERDICT,
+    catch_errors,
+    validate_answer,
+    validate_material,
+)
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, make_stamp
 from jurygraph.graphs.state import RunContext
-from jurygraph.graphs.time_limits import CallLimits, clients_of, time_limit
+from jurygraph.graphs.time_limits import CallLimits, Result, clients_of, time_limit
 from jurygraph.models.request import DERIVE, CallLog
 from jurygraph.safety.evidence import search_off_loop
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Material, RecordedVerdict, Survey
 
 T = TypeVar("T")
@@ -56,137 +65,210 @@ def run_isolated_sync(function: Callable[[], T], langsmith: bool) -> T:
     return _fresh_context(langsmith).run(function)
 
 
-async def answer_evaluator_tasks(
-    evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
-) -> list[RecordedVerdict]:
-    """Return the verdicts on all evaluator tasks, stamped, with their calls and steps, in their order."""
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Calls of a function of user code, one with each input, in one context: those of an evaluator in one group, or of
+    a deriver for one response.
+
+    Coroutines run concurrently, each in an asyncio task of its own. Plain functions run one after another in a thread,
+    or with `runs_inline` in the event loop's own. A function that `is_batched` has one input, of several parts, and
+    returns a sequence of answers to them.
+    """
+
+    function: Callable[[Any], Any]
+    inputs: Sequence[Any]
+    limits: CallLimits
+    runs_inline: bool = False
+    is_batched: bool = False
+
+    @property
+    def _starts_in_loop(self) -> bool:
+        return self.runs_inline or inspect.iscoroutinefunction(self.function)
+
+    def start(self) -> list[Result]:
+        """Start the calls in the current context; return the answer of each, or its asyncio task and true.
+
+        Those in a thread are one task, which returns all their answers. An exception takes the place of its answer, and
+        so does `CallLimits.excess` for a call that runs past its limit.
+        """
+        if not self._starts_in_loop:
+            return [(asyncio.create_task(self._call_in_thread()), True)]
+        if (refusal := self.limits.threads.refusal(self.limits.owner)) is not None:
+            return [(refusal, False)] * len(self.inputs)
+        return self._create_tasks([self._start_call(each) for each in self.inputs])
+
+    def read(self, results: Sequence[Any]) -> Sequence[Any]:
+        """Return all answers, from the results of what `start` returned; raise an error of the thread itself."""
+        if not self._starts_in_loop:
+            (results,) = results
+            if isinstance(results, BaseException):
+                raise results
+        return _split_batch(results[0], len(self.inputs[0])) if self.is_batched else results
+
+    async def _call_in_thread(self) -> list[Any]:
+        started = await self.limits.call_in_thread(self._start_call, self.inputs, _close_logs)
+        (answers,) = await _await_all([self._create_tasks(started)])
+        return answers
+
+    def _start_call(self, each: Any) -> Result:
+        result, is_awaitable = _start_call(self.function, each)
+        if not is_awaitable:
+            _close_logs(each)
+        return result, is_awaitable
+
+    def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
+        """Return the results, with an asyncio task for each that has to be awaited."""
+        return [
+            (asyncio.create_task(self._finish_call(each, result)), True) if is_awaitable else (result, False)
+            for each, (result, is_awaitable) in zip(self.inputs, started, strict=True)
+        ]
+
+    async def _finish_call(self, each: Any, result: Awaitable[Any]) -> Any:
+        answering = _await_result(result)
+        try:
+            return await (answering if self.limits.seconds is None else self.limits.await_result(answering, each))
+        finally:
+            _close_logs(each)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCalls:
+    """The calls that a node makes for one group.
+
+    `validate` turns the answers of each into what the node finds, with a redactor; `letters` is the length of the
+    longest text that it searches.
+    """
+
+    calls: Sequence[Calls]
+    validate: Callable[[Sequence[Sequence[Any]], Redactor], list[Any]]
+    letters: int
+
+    def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
+        """Return what the node finds, from the results of the calls."""
+        answers = [calls.read(each) for calls, each in zip(self.calls, results, strict=True)]
+        return self.validate(answers, redactor)
+
+
+async def make_calls(groups: Sequence[GroupCalls], context: RunContext) -> list[list[Any] | BaseException]:
+    """Make the calls of all groups at once; return what is found for each group, or its error.
+
+    Calls of two groups, or of two evaluators, share no context. The redactor is for the environment after all calls,
+    since the code that they run may have changed it.
+    """
+    langsmith = context.config.langsmith
+    each = [calls for group in groups for calls in group.calls]
+    results = iter(await _await_all([_fresh_context(langsmith).run(calls.start) for calls in each]))
+    answered = [(group, [next(results) for _ in group.calls]) for group in groups]
+
+    def validate_all() -> list[list[Any] | BaseException]:
+        redactor = context.redactor
+        return [catch_errors(partial(group.read, found, redactor)) for group, found in answered]
+
+    longest = max((group.letters for group in groups), default=0)
+    return await search_off_loop(partial(_fresh_context(langsmith).run, validate_all), longest)
+
+
+async def _await_all(started: Sequence[Sequence[Result]]) -> list[list[Any]]:
+    """Return what was started with the result, or the exception, of each asyncio task in its place."""
+    tasks = [result for one in started for result, is_task in one if is_task]
+    finished = await asyncio.gather(*tasks, return_exceptions=True)
+    for result in finished:
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+    results = iter(finished)
+    return [[next(results) if is_task else result for result, is_task in one] for one in started]
+
+
+def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext) -> GroupCalls:
+    """Return the calls for all evaluator tasks of a group; they become verdicts, stamped, with their calls and steps.
+
+    The tasks of one evaluator follow each other, in their order.
+    """
     tasks_by_evaluator: dict[str, list[EvaluatorTask]] = defaultdict(list)
-    inputs_by_evaluator: dict[str, list[EvaluatorInput]] = defaultdict(list)
     for evaluator_task in evaluator_tasks:
         tasks_by_evaluator[evaluator_task.question.evaluator].append(evaluator_task)
-        inputs_by_evaluator[evaluator_task.question.evaluator].append(_make_input(evaluator_task, survey, context))
+    inputs = [_make_inputs(name, tasks, survey, context) for name, tasks in tasks_by_evaluator.items()]
 
-    async def answer_all() -> list[list[Any]]:
-        answering = [_answer_evaluator(name, inputs, context) for name, inputs in inputs_by_evaluator.items()]
-        # the most common case: a single evaluator needs no asyncio task of its own
-        return [await answering[0]] if len(answering) == 1 else await asyncio.gather(*answering)
-
-    answers_by_evaluator = await start_isolated(answer_all, context.config.langsmith)
-
-    def to_verdicts() -> list[RecordedVerdict]:
-        redactor, known = context.redactor, context.calls
-        parts = zip(tasks_by_evaluator.values(), inputs_by_evaluator.values(), answers_by_evaluator, strict=True)
+    def to_verdicts(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[RecordedVerdict]:
+        questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
+        stamps = {name: make_stamp(question, survey.views[question.view]) for name, question in questions.items()}
+        known = context.calls
         return [
-            inputs.call_log.add_to(verdict, known, inputs.steps)
-            for part in parts
-            for evaluator_task, inputs, answer in zip(*part, strict=True)
-            for verdict in validate_answer(evaluator_task, answer, inputs.task, redactor)
+            each.call_log.add_to(verdict, known, each.steps)
+            for part in zip(tasks_by_evaluator.values(), inputs, answers, strict=True)
+            for evaluator_task, each, answer in zip(*part, strict=True)
+            for verdict in validate_answer(evaluator_task, answer, stamps[evaluator_task.question.id], redactor)
         ]
 
-    lengths = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
-    return await search_off_loop(to_verdicts, max(lengths, default=0))
+    calls = [_calls_of(name, part, context) for name, part in zip(tasks_by_evaluator, inputs, strict=True)]
+    letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)
+    return GroupCalls(calls, to_verdicts, max(letters, default=0))
 
 
-async def derive_material(
-    derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext
-) -> list[Material]:
-    """Return the material of all derivation tasks, in their order."""
+def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, context: RunContext) -> GroupCalls:
+    """Return the calls for all derivation tasks of a group; they become material, in the order of the tasks."""
+    logs = [CallLog() for _ in derivation_tasks]
+    calls = [_derivation(task, log, survey, context) for task, log in zip(derivation_tasks, logs, strict=True)]
 
-    async def derive(task: DerivationTask) -> Any:
-        deriver = context.derivers[task.derivation.deriver]
-        if deriver.uses_model and context.config.model == "none":
-            return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
-        view = survey.views[task.derivation.view]
-        log, model = logs[task.derivation.gives, task.response.id], context.judge_client
-        client: Any = model and model.logging_to(log, purpose=DERIVE)
-        client = client if deriver.uses_model else UndeclaredClient(deriver.name)
-        deriver_input = DeriverInput(view, task.response, task.material, client)
-        (result,) = await _call_each(deriver.derive, [deriver_input], _limits(deriver, context))
-        return result
-
-    logs = {(task.derivation.gives, task.response.id): CallLog() for task in derivation_tasks}
-    results = await start_isolated(lambda: asyncio.gather(*map(derive, derivation_tasks)), context.config.langsmith)
-
-    def to_material() -> list[Material]:
-        redactor, known = context.redactor, context.calls
-        derived = [
-            validate_material(task, result, redactor) for task, result in zip(derivation_tasks, results, strict=True)
+    def to_material(answers: Sequence[Sequence[Any]], redactor: Redactor) -> list[Material]:
+        known = context.calls
+        return [
+            log.add_to(validate_material(task, result, redactor), known)
+            for task, log, (result,) in zip(derivation_tasks, logs, answers, strict=True)
         ]
-        return [logs[material.name, material.response].add_to(material, known) for material in derived]
 
-    return await search_off_loop(to_material, max((len(task.response.text) for task in derivation_tasks), default=0))
-
-
-def _make_input(evaluator_task: EvaluatorTask, survey: Survey, context: RunContext) -> EvaluatorInput:
-    question, log, model = evaluator_task.question, CallLog(), context.judge_client
-    shown = evaluator_task.responses, evaluator_task.material, evaluator_task.sample
-    client: Any = model and model.logging_to(log)
-    client = client if context.evaluators[question.evaluator].uses_model else UndeclaredClient(question.evaluator)
-    return EvaluatorInput(question, survey.views[question.view], *shown, client, log)
+    return GroupCalls(calls, to_material, max((len(task.response.text) for task in derivation_tasks), default=0))
 
 
-async def _answer_evaluator(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> list[Any]:
-    """Return the evaluator's answer for each input, or the exception that it raised."""
+def _derivation(task: DerivationTask, log: CallLog, survey: Survey, context: RunContext) -> Calls:
+    deriver = context.derivers[task.derivation.deriver]
+    limits, model = _limits(deriver, context), context.judge_client
+    if deriver.uses_model and context.config.model == "none":
+        failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
+        return Calls(lambda _: failed, [()], limits, runs_inline=True)
+    client: Any = model and model.logging_to(log, purpose=DERIVE)
+    client = client if deriver.uses_model else UndeclaredClient(deriver.name)
+    deriver_input = DeriverInput(survey.views[task.derivation.view], task.response, task.material, client)
+    return Calls(deriver.derive, [deriver_input], limits)
+
+
+def _make_inputs(
+    name: str, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
+) -> list[EvaluatorInput]:
+    """Return an evaluator's input for each of its tasks, with a log of its own."""
+    uses_model, model, undeclared = context.evaluators[name].uses_model, context.judge_client, UndeclaredClient(name)
+    inputs = []
+    for task in evaluator_tasks:
+        log = CallLog()
+        client: Any = (model and model.logging_to(log)) if uses_model else undeclared
+        view = survey.views[task.question.view]
+        inputs.append(EvaluatorInput(task.question, view, task.responses, task.material, task.sample, client, log))
+    return inputs
+
+
+def _calls_of(name: str, inputs: Sequence[EvaluatorInput], context: RunContext) -> Calls:
     evaluator = context.evaluators[name]
-    if evaluator.uses_model and context.config.model == "none":
-        return [NO_MODEL_VERDICT] * len(inputs)
     limits = _limits(evaluator, context)
+    if evaluator.uses_model and context.config.model == "none":
+        return Calls(lambda _: NO_MODEL_VERDICT, inputs, limits, runs_inline=True)
     if evaluator.batched:
-        return await _call_batched(evaluator, inputs, limits)
-    return await _call_each(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
+        return Calls(evaluator.answer_all, [tuple(inputs)], limits, is_batched=True)
+    return Calls(evaluator.answer, inputs, limits, evaluator.runs_inline and limits.seconds is None)
 
 
 def _limits(component: Evaluator | Deriver, context: RunContext) -> CallLimits:
     return CallLimits(component.name, time_limit(component, context.config.calls), context.threads)
 
 
-async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput], limits: CallLimits) -> list[Any]:
-    """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
-    (answers,) = await _call_each(evaluator.answer_all, [tuple(inputs)], limits)
+def _split_batch(answers: Any, count: int) -> list[Any]:
+    """Return the answer of a batch evaluator for each of its inputs; its exception takes the place of every answer."""
     if isinstance(answers, Sequence):  # iterating a sequence can run user code too
-        answers, _ = _start_call(list, answers)
+        answers = catch_errors(partial(list, answers))
     if isinstance(answers, BaseException):
-        return [answers] * len(inputs)
-    if not isinstance(answers, list) or len(answers) != len(inputs):
-        return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each input")] * len(inputs)
+        return [answers] * count
+    if not isinstance(answers, list) or len(answers) != count:
+        return [ValueError(f"expected {count} answers from `answer_all`, one for each input")] * count
     return answers
-
-
-async def _call_each(
-    function: Callable[[Any], Any], inputs: Sequence[Any], limits: CallLimits, runs_inline: bool = False
-) -> list[Any]:
-    """Call a function with every input: coroutines concurrently, plain functions one after another in a thread.
-
-    With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
-    answer, and so does `CallLimits.excess` for a call that runs past its limit.
-    """
-
-    def start(each: Any) -> tuple[Any, bool]:
-        result, is_awaitable = _start_call(function, each)
-        if not is_awaitable:
-            _close_logs(each)
-        return result, is_awaitable
-
-    async def finish(each: Any, result: Awaitable[Any]) -> Any:
-        answering = _await_result(result)
-        try:
-            return await (answering if limits.seconds is None else limits.await_result(answering, each))
-        finally:
-            _close_logs(each)
-
-    if (refusal := limits.threads.refusal(limits.owner)) is not None:
-        return [refusal] * len(inputs)
-    is_inline = runs_inline or inspect.iscoroutinefunction(function)
-    started = [start(each) for each in inputs] if is_inline else await limits.call_in_thread(start, inputs, _close_logs)
-    awaiting = [
-        finish(each, result) for each, (result, is_awaitable) in zip(inputs, started, strict=True) if is_awaitable
-    ]
-    finished = await asyncio.gather(*awaiting, return_exceptions=True)
-    for result in finished:
-        if isinstance(result, KeyboardInterrupt):
-            raise result
-    answers = iter(finished)
-    return [next(answers) if is_awaitable else result for result, is_awaitable in started]
 
 
 def _close_logs(inputs: Any) -> None:

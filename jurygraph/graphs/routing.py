@@ -169,7 +169,7 @@ class _WorkCollector:
         self.work.settled_verdicts.extend(
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
-        evaluator_tasks = [
+        unsettled = [
             EvaluatorTask(
                 question,
                 tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
@@ -180,9 +180,8 @@ class _WorkCollector:
             for shown, owners, about in self._list_combinations(question, askable)
             for sample in range(question.samples)
         ]
-        unsettled = [
-            evaluator_task for evaluator_task in evaluator_tasks if not self._reuse_verdicts(evaluator_task, stamp)
-        ]
+        if self.reused_results.verdicts:
+            unsettled = [task for task in unsettled if not self._reuse_verdicts(task, stamp)]
         if unsettled:
             self.work.evaluator_tasks.setdefault(question.branch, []).extend(unsettled)
 

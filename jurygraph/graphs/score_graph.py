@@ -4,7 +4,7 @@ Each group of the batch has its own waves, verdicts, failures and calls; they sh
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
@@ -13,7 +13,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import compute_rewards
-from jurygraph.graphs.execution import answer_evaluator_tasks, derive_material
+from jurygraph.graphs.execution import GroupCalls, deriver_calls, evaluator_calls, make_calls
 from jurygraph.graphs.routing import WaveWork, next_work
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState, extend_each
 from jurygraph.graphs.tracing import build_traces, group_statistics
@@ -52,37 +52,35 @@ def _next_work_of_each(state: ScoreState) -> tuple[list[WaveWork], list[int]]:
 
 
 async def _derive(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
-    def derive(group: PlannedGroup, work: WaveWork, context: RunContext) -> Awaitable[Sequence[Any]] | None:
+    def prepare(group: PlannedGroup, work: WaveWork, context: RunContext) -> GroupCalls | None:
         tasks = work.derivation_tasks
-        return derive_material(tasks, group.plan.survey, context) if tasks else None
+        return deriver_calls(tasks, group.plan.survey, context) if tasks else None
 
-    return await _collect("material", derive, state, runtime.context)
+    return await _collect("material", prepare, state, runtime.context)
 
 
 def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]:
-    def answer(group: PlannedGroup, work: WaveWork, context: RunContext) -> Awaitable[Sequence[Any]] | None:
+    def prepare(group: PlannedGroup, work: WaveWork, context: RunContext) -> GroupCalls | None:
         tasks = work.evaluator_tasks.get(branch)
-        return answer_evaluator_tasks(tasks, group.plan.survey, context) if tasks else None
+        return evaluator_calls(tasks, group.plan.survey, context) if tasks else None
 
     async def node(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
-        return await _collect("verdicts", answer, state, runtime.context)
+        return await _collect("verdicts", prepare, state, runtime.context)
 
     return node
 
 
 async def _collect(
     field: str,
-    start: Callable[[PlannedGroup, WaveWork, RunContext], Awaitable[Sequence[Any]] | None],
+    prepare: Callable[[PlannedGroup, WaveWork, RunContext], GroupCalls | None],
     state: ScoreState,
     context: BatchContext,
 ) -> Update:
-    """Return what the groups with work found, in `field`, and the error of each group that raised one."""
+    """Return what the groups with work found, in `field`, and the error of each group that has one."""
     each = zip(state["groups"], state["work"], context.groups, strict=True)
-    started = {number: work for number, one in enumerate(each) if (work := start(*one)) is not None}
-    results = dict(zip(started, await asyncio.gather(*started.values(), return_exceptions=True), strict=True))
+    calls = {number: prepared for number, one in enumerate(each) if (prepared := prepare(*one)) is not None}
+    results = dict(zip(calls, await make_calls(list(calls.values()), context.groups[0]), strict=True))
     errors = {number: result for number, result in results.items() if isinstance(result, BaseException)}
-    if interrupts := [error for error in errors.values() if isinstance(error, KeyboardInterrupt)]:
-        raise interrupts[0]
     found = [() if number in errors else results.get(number, ()) for number in range(len(state["groups"]))]
     return {field: found, "errors": errors}
 

@@ -213,20 +213,23 @@ def find_views(text: str, read: str) -> Iterator[View]:
     Takes time proportional to the length of the text.
     """
     raw, content = text.encode("utf-8", "replace"), read.encode()
+    unusual = b"" if text.isascii() else raw  # what may have tags, selectors and direction controls
     yield View(content)
     if not read.isascii() and _MIXED.search(content) is not None:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:
         yield View(fold_text(unescape(text)).encode())
-    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(raw))
-    selected = (bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(raw))
+    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(unusual))
+    selected = (
+        bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(unusual)
+    )
     comments = b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content))
     backwards = set(_BACKWARD_WORDS.findall(content))  # one of them may occur by chance
     hidden = {
         "in characters that nobody sees": "\n".join([*tagged, *selected]),
         "in a comment": comments.decode(),
         "in base64": "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw)))),
-        "backwards": read[::-1] if len(backwards) > 1 or _DIRECTION_CONTROLS.search(raw) is not None else "",
+        "backwards": read[::-1] if len(backwards) > 1 or _DIRECTION_CONTROLS.search(unusual) is not None else "",
     }
     yield from (View(fold_text(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
     if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):

@@ -21,6 +21,8 @@ _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
 _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
 
+_LAYOUT_TAGS, _WORDS = re2.compile(_LAYOUT_TAG), re2.compile(r"[\pL\pN]+")
+
 
 def is_bare_opener(read: str) -> bool:
     """Return whether a folded text consists only of openers, in any layout, number and mixture of 28 languages."""
@@ -29,8 +31,8 @@ def is_bare_opener(read: str) -> bool:
 
 def is_empty_talk(read: str) -> bool:
     """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
-    untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
-    words = re2.findall(r"[\pL\pN]+", untagged)
+    untagged = str(_LAYOUT_TAGS.sub("\n", read))
+    words = _WORDS.findall(untagged)
     _, fillers, empty_words = _patterns()
     is_repetition = len(set(words)) == 1 and words[0].isalpha()
     if len(words) >= _MIN_WORDS and (is_repetition or empty_words.issuperset(words)):
@@ -44,6 +46,7 @@ def _patterns() -> tuple[Any, Any, frozenset[str]]:
     options = re2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
+    options.never_capture = True  # to report hundreds of groups takes most of a search
     lists = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
     before = _any_of(lists["before"])
     opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"

@@ -7,11 +7,20 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
-from jurygraph.graphs.answer_validation import LONGEST_KIND, LONGEST_SEARCHED, to_failure
+from jurygraph.graphs.answer_validation import (
+    LONGEST_KIND,
+    LONGEST_SEARCHED,
+    _read_back,
+    _revalidate,
+    catch_errors,
+    to_failure,
+)
 from jurygraph.models.faults import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
@@ -86,6 +95,19 @@ def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(w
         assert (verdict.status, verdict.failure is not None) == ("failed", True)
         assert trace.reward.value is None
         assert type(trace).model_validate_json(trace.model_dump_json()).digest == trace.digest
+
+
+class GivesLater(Gives):
+    async def answer(self, inputs: EvaluatorInput) -> Any:
+        answer = Gives.answer(self, inputs)
+        return [answer] * len(inputs.responses) if self.scope == "group" else answer
+
+
+@pytest.mark.parametrize("scope", ["response", "group"])
+def test_an_answer_that_cannot_be_looked_at_is_a_failed_verdict_of_a_coroutine_too(scope: str) -> None:
+    use = {"use": f"{HERE}:GivesLater", "name": "gives", "params": {"what": "no class", "scope": scope}}
+    for trace in score_responses({"evaluators": [use]}, task(), response("a"), response("b", "another")):
+        assert trace.verdicts[0].reason.startswith("no class")
 
 
 MADE: dict[str, Any] = {
@@ -199,6 +221,35 @@ def test_material_that_cannot_be_serialised_is_failed_material(what: str) -> Non
     (trace,) = score_responses(config, task(), response("a"))
     assert trace.material[0].status == trace.verdicts[0].status == "failed"
     assert trace.model_dump_json()
+
+
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text("\ud800a") | st.binary()
+DATA = st.recursive(
+    LEAVES | st.builds(np.float64, st.floats()) | st.just(...),
+    lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(st.text() | st.integers(), inner),
+    max_leaves=8,
+)
+
+
+@given(DATA, st.text(max_size=3), st.booleans())
+def test_material_read_back_from_its_json_is_what_validating_it_gives(data: Any, note: str, failed: bool) -> None:
+    failure = Verdict.fail("k", "m").failure if failed else None
+    material = Material.model_construct(name="made", data=data, note=note, failure=failure)
+    read, validated = catch_errors(lambda: _read_back(material)), catch_errors(lambda: _revalidate(material))
+    if read is None:
+        return
+    (material_read, json_read), (material_validated, json_validated) = read, validated
+    assert json_read == json_validated
+    assert repr(material_read.data) == repr(material_validated.data)  # True is not 1, and -0.0 not 0.0
+
+
+def test_plain_data_is_read_back_and_shared_with_nobody() -> None:
+    data: Any = {"a": [1, 2.5, None, True, "x"], "b": {}}
+    material = Material(name="made", data=data)
+    read = _read_back(material)
+    assert read is not None
+    assert read[0] == material
+    assert read[0].data is not material.data
 
 
 class Spoils(Evaluator):
