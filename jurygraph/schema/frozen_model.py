@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from jurygraph.display import Displayed
@@ -32,11 +35,40 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_ESCAPED = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
+_PLAIN = frozenset((str, int, bool, type(None)))
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
-    return _CANONICAL.encode(value).encode("ascii")
+    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities.
+
+    Written by orjson, which takes a tenth of the time, wherever it writes the same as the standard library.
+    """
+    try:
+        text = orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # integers of more than 64 bits, unpaired surrogates, keys that are no text, deep nesting
+        return _CANONICAL.encode(value).encode("ascii")
+    if not _has_plain_values(value):
+        return _CANONICAL.encode(value).encode("ascii")
+    if text.isascii() and b"\x7f" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()).encode("ascii")
+
+
+def _has_plain_values(value: Any) -> bool:
+    """Return True if orjson and `json` write every value alike: no subclasses, no NaN, no floats with an exponent."""
+    values = [value]
+    for part in values:  # grows with the parts of its parts
+        kind = type(part)
+        if kind in _PLAIN:
+            continue
+        if kind is dict:
+            values += part.values()
+        elif kind is list or kind is tuple:
+            values += part
+        elif kind is not float or not (part == 0 or 1e-4 <= abs(part) < 1e16):
+            return False
+    return True
 
 
 def digest_of(value: Any) -> str:

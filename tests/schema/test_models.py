@@ -2,9 +2,11 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from http import HTTPMethod
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -155,6 +157,37 @@ def test_canonical_json_is_sorted_ascii_without_spaces() -> None:
         canonical_json({"b": [1, 2.5, None, True], "a": {"é": "\n"}})
         == b'{"a":{"\\u00e9":"\\n"},"b":[1,2.5,null,true]}'
     )
+
+
+class OwnText(str):
+    """A subclass, which `json` writes as its base."""
+
+
+wild_numbers = st.integers() | st.floats() | st.sampled_from([-0.0, 1e-4, 9.9e-5, 1e15, 1e16, 5e-324, 2**64, -(2**63)])
+wild_texts = st.text(max_size=6) | st.sampled_from(["\x7f", "\u2028", "\ud800", "\U0001f600", '"\\/\b', "\x1f\0"])
+wild_leaves = wild_numbers | wild_texts | wild_texts.map(OwnText) | st.sampled_from([None, True, *HTTPMethod, b"", {1}])
+wild_keys = wild_texts | wild_texts.map(OwnText) | st.sampled_from([None, False, 1, 0.5, (1,)])
+wild_values = st.recursive(
+    wild_leaves,
+    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(wild_keys, inner),
+    max_leaves=12,
+)
+
+
+@given(wild_values)
+def test_canonical_json_is_what_the_standard_library_writes(value: Any) -> None:
+    try:
+        expected = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    except (TypeError, ValueError) as error:
+        with pytest.raises(type(error), match=f"^{re.escape(str(error))}$"):
+            canonical_json(value)
+    else:
+        assert canonical_json(value) == expected
+
+
+@given(st.floats(1e-4, 1e16) | st.integers(1, 10**9).flatmap(lambda n: st.sampled_from([n / 10, n / 1e3, n / 7])))
+def test_canonical_json_writes_floats_as_python_does(number: float) -> None:
+    assert canonical_json([number, -number]) == f"[{number!r},{-number!r}]".encode()
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
