@@ -198,8 +198,9 @@ class JudgeClient:
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
+        use = CallUse(id=request.digest, purpose=purpose or self._purpose)
         for log in self._open_logs:
-            log.add(CallUse(id=request.digest, purpose=purpose or self._purpose), repaired)
+            log.add(use, repaired)
             log.waiting[request.digest] = request
         group, limit = self._group, self._gateway.limits.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from jurygraph import schema
 from jurygraph.errors import InputError
@@ -206,3 +206,16 @@ def test_a_copy_with_other_content_has_its_own_digest() -> None:
     copied = made.model_copy(update={"text": "two"})
     assert (copied.digest, copied.content_digest) != known
     assert copied.digest == schema.Response(id="a", text="two").digest
+
+
+@every_model
+@fewest
+@given(data=st.data())
+def test_a_copy_is_that_of_pydantic(model: type[FrozenModel], data: st.DataObject) -> None:
+    one, other = data.draw(STRATEGIES[model]), data.draw(STRATEGIES[model])
+    update = data.draw(st.dictionaries(st.sampled_from(list(model.model_fields)), st.none(), max_size=2))
+    update = {name: getattr(other, name) for name in update}
+    before = one.__getstate__()
+    copied, expected = one.model_copy(update=update), BaseModel.model_copy(one, update=update)
+    assert copied.__getstate__() == expected.__getstate__()
+    assert one.__getstate__() == before
