@@ -15,6 +15,7 @@ from jurygraph.models.structured import answer_schema, parse_reply, refuse_unfin
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Call, CallUse, Message, SafetyConfig
+from jurygraph.schema.frozen_model import ConstantObject
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_chat_model import JudgeChatModel
@@ -25,7 +26,11 @@ ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED, CUT_OFF = SafetyConfig(), "cut-off"
-_cached_schema = lru_cache(maxsize=64)(answer_schema)
+
+
+@lru_cache(maxsize=64)
+def _cached_schema(reply_model: type[BaseModel]) -> ConstantObject:
+    return ConstantObject(answer_schema(reply_model))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from pydantic import BaseModel, ValidationError
 from jurygraph import schema
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
+from jurygraph.schema.frozen_model import ConstantObject
 from tests.examples import at_most
 from tests.schema.samples import digests
 from tests.schema.strategies import FREE, MODELS, STRATEGIES
@@ -169,7 +170,12 @@ wild_leaves = wild_numbers | wild_texts | wild_texts.map(OwnText) | st.sampled_f
 wild_keys = wild_texts | wild_texts.map(OwnText) | st.sampled_from([None, False, 1, 0.5, (1,)])
 wild_values = st.recursive(
     wild_leaves,
-    lambda inner: st.lists(inner) | st.lists(inner).map(tuple) | st.dictionaries(wild_keys, inner),
+    lambda inner: (
+        st.lists(inner)
+        | st.lists(inner).map(tuple)
+        | st.dictionaries(wild_keys, inner)
+        | st.dictionaries(wild_keys, inner).map(ConstantObject)
+    ),
     max_leaves=12,
 )
 
