@@ -2,8 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -16,6 +15,7 @@ from jurygraph.models.structured import answer_schema, parse_reply, refuse_unfin
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Call, CallUse, Message, SafetyConfig
+from jurygraph.schema.frozen_model import ConstantObject
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_chat_model import JudgeChatModel
@@ -26,7 +26,11 @@ ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED, CUT_OFF = SafetyConfig(), "cut-off"
-_cached_schema = lru_cache(maxsize=64)(answer_schema)
+
+
+@lru_cache(maxsize=64)
+def _cached_schema(reply_model: type[BaseModel]) -> ConstantObject:
+    return ConstantObject(answer_schema(reply_model))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +72,10 @@ class JudgeClient:
 
     def logging_to(self, *logs: CallLog, purpose: str = JUDGE) -> "JudgeClient":
         """Return a client of the same group, for the running event loop, that lists its calls in these logs."""
-        client = copy(self)
+        client = object.__new__(JudgeClient)
+        client.__dict__.update(self.__dict__)
         client._logs, client._purpose, client.loop = logs, purpose, asyncio.get_running_loop()
-        client.fence = replace(self.fence, marks=[])
+        client.fence = Fence(self.fence.key, self.fence.is_enabled)
         return client
 
     @property
@@ -198,8 +203,9 @@ class JudgeClient:
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""
+        use = CallUse(id=request.digest, purpose=purpose or self._purpose)
         for log in self._open_logs:
-            log.add(CallUse(id=request.digest, purpose=purpose or self._purpose), repaired)
+            log.add(use, repaired)
             log.waiting[request.digest] = request
         group, limit = self._group, self._gateway.limits.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request

@@ -75,12 +75,12 @@ class Request(FrozenModel):
 
 def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
     """Split a text at its marks and insert their numbers, so that no two different texts give the same list."""
-    pieces: list[str | int] = [text]
+    pieces: list[Any] = [text]
     for number, mark in enumerate(marks):
-        for index in reversed(range(len(pieces)) if mark in text else ()):
-            piece = pieces[index]
-            if isinstance(piece, str):
-                pieces[index : index + 1] = [part for rest in piece.split(mark) for part in (number, rest)][1:]
+        for index in range(len(pieces) - 1, -1, -2) if mark in text else ():  # every other piece is a number
+            parts = pieces[index].split(mark)
+            if len(parts) > 1:
+                pieces[index : index + 1] = [piece for part in parts for piece in (number, part)][1:]
     return pieces
 
 

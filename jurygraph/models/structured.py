@@ -168,7 +168,7 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     """
     if isinstance(data, bool) is not isinstance(dumped, bool):
         return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
-    parts: Iterable[tuple[str | int, Any, Any]] = ()
+    parts: Iterable[tuple[str | int, Any, Any]]
     if isinstance(data, dict):
         dumped = dumped if isinstance(dumped, dict) else data
         missing = next((name for name in dumped if name not in data), None)
@@ -178,8 +178,12 @@ def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     elif isinstance(data, list):
         dumped = dumped if isinstance(dumped, list) and len(dumped) == len(data) else data
         parts = zip(range(len(data)), data, dumped, strict=True)
-    flaws = ((step, _find_flaw(part, dumped_part)) for step, part, dumped_part in parts)
-    return next((Problem((step, *flaw.path), flaw.problem, flaw.remedy) for step, flaw in flaws if flaw), None)
+    else:
+        return None
+    for step, part, dumped_part in parts:
+        if flaw := _find_flaw(part, dumped_part):
+            return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
+    return None
 
 
 class _Strict(NamedTuple):

@@ -129,10 +129,13 @@ class Prompt(FrozenModel):
         from jinja2.meta import find_undeclared_variables
 
         environment = _environment()
-        return [
-            (environment.from_string(text), find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES)
-            for _, text in self.sections
+        templates = [environment.from_string(text) for _, text in self.sections]
+        for template in templates:
+            template.globals = dict(template.globals)  # every rendering reads all of them, slowly from Jinja's ChainMap
+        variables = [
+            find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES for _, text in self.sections
         ]
+        return list(zip(templates, variables, strict=True))
 
 
 @lru_cache(maxsize=1024)

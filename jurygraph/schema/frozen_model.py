@@ -2,12 +2,15 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+import orjson
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from jurygraph.display import Displayed
@@ -32,11 +35,58 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_ESCAPED = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
+
+
+class ConstantObject(dict[str, Any]):
+    """A JSON object that is part of many others and never changes: its canonical JSON is computed once."""
+
+    @cached_property
+    def canonical(self) -> bytes:
+        """The canonical JSON."""
+        return canonical_json(dict(self))
+
+
+_PLAIN = frozenset((str, int, bool, type(None), ConstantObject))
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
-    return _CANONICAL.encode(value).encode("ascii")
+    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities.
+
+    Written by orjson, which takes a tenth of the time, wherever it writes the same as the standard library.
+    """
+    try:
+        text = orjson.dumps(value, _insert_canonical, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS)
+    except TypeError:  # integers of more than 64 bits, unpaired surrogates, keys that are no text, deep nesting
+        return _CANONICAL.encode(value).encode("ascii")
+    if not _has_plain_values(value):
+        return _CANONICAL.encode(value).encode("ascii")
+    if text.isascii() and b"\x7f" not in text:
+        return text
+    return _ESCAPED.sub(lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()).encode("ascii")
+
+
+def _insert_canonical(value: Any) -> orjson.Fragment:
+    """Return the JSON of a value of another type for orjson."""
+    if type(value) is ConstantObject:
+        return orjson.Fragment(value.canonical)
+    raise TypeError
+
+
+def _has_plain_values(value: Any) -> bool:
+    """Return True if orjson and `json` write every value alike: no subclasses, no NaN, no floats with an exponent."""
+    values = [value]
+    for part in values:  # grows with the parts of its parts
+        kind = type(part)
+        if kind in _PLAIN:
+            continue
+        if kind is dict:
+            values += part.values()
+        elif kind is list or kind is tuple:
+            values += part
+        elif kind is not float or not (part == 0 or 1e-4 <= abs(part) < 1e16):
+            return False
+    return True
 
 
 def digest_of(value: Any) -> str:
@@ -94,8 +144,17 @@ class FrozenModel(Displayed, BaseModel):
         return digest_of(self.model_dump(mode="json"))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
-        copied = super().model_copy(update=update, deep=deep)
+        """Copy as pydantic does, without validation, and drop the cached properties of the old content.
+
+        A shallow copy is set as if from a pickle, in a third of the time of pydantic's.
+        """
+        if deep or self.__pydantic_extra__ is not None:
+            copied = super().model_copy(update=update, deep=deep)
+        else:
+            copied, state, new = object.__new__(type(self)), self.__getstate__(), update or {}
+            state["__dict__"] = {**state["__dict__"], **new}
+            state["__pydantic_fields_set__"] = {*state["__pydantic_fields_set__"], *new}
+            copied.__setstate__(state)
         for name in ("digest", "content_digest", "outline"):
             copied.__dict__.pop(name, None)
         return copied

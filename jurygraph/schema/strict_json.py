@@ -3,7 +3,8 @@
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 from jurygraph.messages import Path, Problem, shorten
@@ -14,10 +15,10 @@ def decode_strictly(text: str, *, allow_negative_zero: bool = True) -> Any:
 
     Raises `json.JSONDecodeError` where the text is no JSON, and `RecursionError` where it is nested too deeply.
     """
-    problems: list[Problem] = []
-    value = _decoder(allow_negative_zero, problems).decode(text)
-    if not problems:
-        return value
+    try:
+        return _quick_decoder(allow_negative_zero).decode(text)
+    except _AmbiguousPart:
+        value = _decoder(allow_negative_zero, Problem).decode(text)
     path, problem = next((path, part) for path, part in iter_parts(value) if isinstance(part, Problem))
     return Problem((*path, *problem.path), problem.problem, problem.remedy)
 
@@ -34,12 +35,22 @@ def iter_parts(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from iter_parts(inner, (*path, index))
 
 
-def _decoder(allow_negative_zero: bool, problems: list[Problem]) -> json.JSONDecoder:
-    """Return a decoder that collects the problems, and keeps each in the place of its part, which locates it."""
+class _AmbiguousPart(Exception):
+    """A part of a text that JSON leaves ambiguous."""
 
-    def refuse(path: Path, problem: str, remedy: str) -> Problem:
-        problems.append(Problem(path, problem, remedy))
-        return problems[-1]
+
+@cache
+def _quick_decoder(allow_negative_zero: bool) -> json.JSONDecoder:
+    """Return a decoder that stops at the first ambiguous part, as few texts have one."""
+
+    def stop(path: Path, problem: str, remedy: str) -> None:
+        raise _AmbiguousPart
+
+    return _decoder(allow_negative_zero, stop)
+
+
+def _decoder(allow_negative_zero: bool, refuse: Callable[[Path, str, str], Any]) -> json.JSONDecoder:
+    """Return a decoder that puts what `refuse` returns in the place of each ambiguous part, which locates it."""
 
     def parse_object(pairs: list[tuple[str, Any]]) -> Any:
         values = dict(pairs)

@@ -74,7 +74,9 @@ class JudgeEvaluator(BatchEvaluator):
         groups = [list(group) for _, group in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])]
         size = MAX_ITEMS_PER_CALL
         calls = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
-        results = await asyncio.gather(*(self._judge_batch([batch[index] for index in indices]) for indices in calls))
+        judging = [self._judge_batch([batch[index] for index in indices]) for indices in calls]
+        # the most common case: a single call needs no asyncio task of its own
+        results = [await judging[0]] if len(judging) == 1 else await asyncio.gather(*judging)
         verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
         return [verdicts[index] for index in range(len(batch))]
 

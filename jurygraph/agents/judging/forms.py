@@ -55,8 +55,7 @@ class BarePartAnswer(FrozenModel):
     met: Flag | None
 
 
-@dataclass(frozen=True, slots=True)
-class Measurement:
+class Measurement(NamedTuple):
     """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1].
 
     `score` is None where the judge says that the item does not apply.

@@ -94,10 +94,17 @@ def _reply_model(answers: tuple[tuple[str, type[FrozenModel]], ...]) -> type[Fro
     return create_model("JudgeReply", __base__=FrozenModel, **answer_fields)
 
 
-def _show_item(name: str, item: Item) -> dict[str, Any]:
+class ShownItem(dict[str, Any]):
+    """An item as prompts show it, never changed: hashable, so that a question is rendered once for many responses."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # a dict has none
+        return hash(tuple(self.values()))
+
+
+def _show_item(name: str, item: Item) -> ShownItem:
     """Return an item as the prompt shows it."""
     form = item.form
     parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
     text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, Scale) else None
-    return {"name": name, "text": text, "parts": isinstance(form, PartialCredit), "scale": scale}
+    return ShownItem(name=name, text=text, parts=isinstance(form, PartialCredit), scale=scale)

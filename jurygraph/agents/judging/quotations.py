@@ -1,7 +1,6 @@
 """Verify a judge's quotations against the response, and build verdicts from them: no credit without evidence."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import BaseModel
@@ -111,7 +110,7 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> V
     if finding.measurement is None:
         return Verdict(status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call)
     status = "ok" if finding.measurement.score is not None else "not_applicable"
-    return Verdict(**asdict(finding.measurement), status=status, reason=reason, evidence=evidence, call=call)
+    return Verdict(**finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call)
 
 
 def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:
