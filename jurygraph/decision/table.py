@@ -55,6 +55,17 @@ class ScoreArrays(NamedTuple):
     outcome: NDArray[np.int8]
     confidence: Floats
 
+    @classmethod
+    def absent(cls, *shape: int) -> "ScoreArrays":
+        """Return the arrays of cells without any verdict."""
+        codes = np.zeros(shape, dtype=np.int8)
+        return cls(np.zeros(shape), np.zeros(shape, dtype=np.bool_), codes, np.ones(shape))
+
+    def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
+        """Set the entries of one cell to a verdict."""
+        self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
+        self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -184,16 +195,33 @@ def _build_columns(
 ) -> ScoreArrays:
     placed = _assign_cells(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
-    value = np.zeros((len(row), width))
-    met = np.zeros((len(row), width), dtype=np.bool_)
-    outcome = np.zeros((len(row), width), dtype=np.int8)
-    confidence = np.ones((len(row), width))
+    scores = ScoreArrays.absent(len(row), width)
+    value, met, outcome, _ = scores
     for cell, (verdict, is_mirrored) in placed.items():
-        value[cell], met[cell], outcome[cell] = score_entry(verdict)
+        scores.fill(cell, verdict)
         if is_mirrored and verdict.score is not None:
             value[cell], met[cell], outcome[cell] = 1.0 - verdict.score, 1.0 - verdict.score >= MET_THRESHOLD, OK
-        confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
-    return ScoreArrays(value, met, outcome, confidence)
+    return scores
+
+
+def stack_scores(
+    questions: Sequence[Question], groups: Iterable[tuple[Sequence[str], Sequence[RecordedVerdict]]]
+) -> ScoreArrays:
+    """Return the verdicts of several groups, each given by the ids of its responses: a row for each response, in order,
+    and a column for each sample of each question. Every question looks at one response as it was submitted."""
+    start, width = {}, 0
+    for question in questions:
+        start[question.id], width = width, width + question.samples
+    placed: list[tuple[tuple[int, int], RecordedVerdict]] = []
+    rows = 0
+    for names, verdicts in groups:
+        row = {name: place for place, name in enumerate(names, start=rows)}
+        placed += (((row[v.about], start[v.question] + v.sample), v) for v in verdicts)
+        rows += len(names)
+    scores = ScoreArrays.absent(rows, width)
+    for cell, verdict in placed:
+        scores.fill(cell, verdict)
+    return scores
 
 
 def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
