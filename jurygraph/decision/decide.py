@@ -225,7 +225,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
 def _is_complete(decision: Decision, table: Table) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
     return all(
-        bool((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
+        has_judgement.all() or ((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
         for outcome in _outcomes(decision, table)
         for has_judgement in [has_score(outcome)]
     )

@@ -130,6 +130,8 @@ class Table:
         Only scores of the judge count, whatever its confidence; a row without two on any question is NaN. None if no
         question has samples.
         """
+        if not self.sampled:
+            return None
         names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
         spread = np.full(self.rows, np.nan)
         for value, _, outcome, _ in (self.columns[name] for name in names):
@@ -323,6 +325,8 @@ def _fill_cells(
     They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
     unless the rule is `gear`.
     """
+    if columns.value.shape[1] == 1 and (columns.outcome == OK).all():  # most tables are only of such columns
+        return columns.value.copy(), columns.met.copy(), np.ones_like(columns.met), np.ones_like(columns.met)
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
     is_applicable = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
     is_stopped = columns.outcome == STOPPED
