@@ -28,7 +28,15 @@ from jurygraph.schema.config import ExactInference
 
 def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
-    values, present = zip(*(matrix.mean() for matrix in matrices.values()), strict=True)
+    inputs = matrices.values()
+    if all(matrix.value.shape[1] == 1 for matrix in inputs):  # all at once, to the same bits
+        value, applicable = (
+            np.concatenate(columns, axis=1) for columns in zip(*((m.value, m.applicable) for m in inputs), strict=True)
+        )
+        weight = np.where(applicable, np.abs(np.concatenate([matrix.weight for matrix in inputs])), 0.0)
+        has_weight = weight > 0.0
+        return (weight * value + 0.0) / np.where(has_weight, weight, 1.0), has_weight
+    values, present = zip(*(matrix.mean() for matrix in inputs), strict=True)
     return np.stack(values, axis=1), np.stack(present, axis=1)
 
 

@@ -5,17 +5,28 @@ machine, for any order of unordered inputs, and for any split of the group where
 """
 
 import gc
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiners, Component, Matrices, ScoreMatrix, as_plan_error, weighted_mean
+from jurygraph.decision.combiner import (
+    Combiner,
+    Combiners,
+    Component,
+    Matrices,
+    ScoreMatrix,
+    as_plan_error,
+    weighted_mean,
+)
 from jurygraph.decision.combiners import PREFERENCE_COMPLETENESS
 from jurygraph.decision.fusion import Interval, fuse, fuse_bounds, require_finite
 from jurygraph.decision.group_result import GroupResult, RewardRow, reward_rows
@@ -35,6 +46,7 @@ from jurygraph.decision.table import (
     has_score,
     lacks_score,
     sampled_questions,
+    stack_scores,
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, RecordedVerdict, Reward
@@ -61,6 +73,67 @@ def compute_rewards(
     rows = reward_rows(decision, result, [_count(verdicts_by_response[name]) for name in names], is_alone)
     rewards = {name: row.to_reward(decision) for name, row in zip(names, rows, strict=True)}
     return tuple(rewards[name] for name in responses)
+
+
+class GroupVerdicts(NamedTuple):
+    """A group to be decided: its decision and questions, the ids of its responses, and their verdicts in any order."""
+
+    decision: Decision
+    questions: Sequence[Question]
+    responses: Sequence[str]
+    verdicts: Sequence[RecordedVerdict]
+
+    def batch_key(self, combiners: Combiners) -> Any:
+        """Return a key that is equal for groups that can be decided together; None for one that is decided alone.
+
+        A combiner of the user gets the responses of one group at a time, and an error of it is that of this group.
+        """
+        has_own_rows = is_independent(self.decision, self.questions) and all(
+            _is_built_in(combiners[spec.combiner]) for spec in self.decision.specs
+        )
+        if not has_own_rows:
+            return None
+        return self.decision.digest, tuple((question.id, question.samples) for question in self.questions)
+
+
+def _is_built_in(combiner: Combiner) -> bool:
+    return type(combiner).__module__.startswith("jurygraph.")
+
+
+def compute_rewards_of_each(
+    groups: Sequence[GroupVerdicts], combiners: Combiners
+) -> list[tuple[Reward, ...] | Exception]:
+    """Return the result of `compute_rewards` for each group, or its error; groups that allow it are decided together.
+
+    The bits are those of each group alone.
+    """
+    together: dict[Any, list[int]] = defaultdict(list)
+    for place, group in enumerate(groups):
+        key = group.batch_key(combiners) if len(groups) > 1 else None
+        together[(place,) if key is None else key].append(place)
+    outcomes: dict[int, tuple[Reward, ...] | Exception] = {}
+    for places in together.values():
+        outcomes.update(zip(places, _decide_together([groups[place] for place in places], combiners), strict=True))
+    return [outcomes[place] for place in range(len(groups))]
+
+
+def _decide_together(groups: Sequence[GroupVerdicts], combiners: Combiners) -> Iterable[tuple[Reward, ...] | Exception]:
+    """Return the rewards of groups of one batch key; after an error of one of them, each is decided alone."""
+    if len(groups) > 1:
+        decision, questions, *_ = groups[0]
+        with suppress(Exception):
+            scores = stack_scores(questions, ((group.responses, group.verdicts) for group in groups))
+            rows = compute_rewards_batch(decision, questions, scores, combiners)
+            rewards = iter([row.to_reward(decision) for row in rows])
+            return [tuple(islice(rewards, len(group.responses))) for group in groups]
+    return [_rewards_or_error(group, combiners) for group in groups]
+
+
+def _rewards_or_error(group: GroupVerdicts, combiners: Combiners) -> tuple[Reward, ...] | Exception:
+    try:
+        return compute_rewards(*group, combiners)
+    except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
+        return error
 
 
 def has_independent_rows(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
@@ -152,7 +225,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
 def _is_complete(decision: Decision, table: Table) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
     return all(
-        bool((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
+        has_judgement.all() or ((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
         for outcome in _outcomes(decision, table)
         for has_judgement in [has_score(outcome)]
     )
@@ -301,13 +374,15 @@ def _count(verdicts: Sequence[RecordedVerdict]) -> Counts:
 
 def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
     """Return the counts of each row's verdicts, from their codes [R, K]."""
+    counted = np.count_nonzero(_COUNTED_AS[outcome][:, None] == np.arange(4)[:, None], axis=2)
+    return [_counts(*row) for row in counted.tolist()]
 
-    def times(*codes: int) -> list[int]:
-        counted: list[int] = np.count_nonzero(np.isin(outcome, codes), axis=1).tolist()
-        return counted
 
-    failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
-    return list(map(_counts, times(*SCORED), times(ABSTAINED, NO_MODEL), failed, times(*INAPPLICABLE)))
+_COUNTED_AS = np.full(10, -1)
+"""The place among the four counts of each outcome, by its code; ABSENT counts nowhere."""
+_UNJUDGED = ((ABSTAINED, NO_MODEL), (FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE))
+for _place, _codes in enumerate((SCORED, *_UNJUDGED, INAPPLICABLE)):
+    _COUNTED_AS[list(_codes)] = _place
 
 
 @lru_cache(maxsize=4096)

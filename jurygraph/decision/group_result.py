@@ -165,7 +165,7 @@ def _named_rows(components: Mapping[str, Mapping[str, Floats]], rows: int) -> It
         if numbers
     }
     named = _transpose(columns) if columns else [{}] * rows
-    if not any(np.isnan(value).any() for numbers in components.values() for value in numbers.values()):
+    if not np.isnan([value for numbers in components.values() for value in numbers.values()]).any():
         return named
     cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
     return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)

@@ -55,6 +55,17 @@ class ScoreArrays(NamedTuple):
     outcome: NDArray[np.int8]
     confidence: Floats
 
+    @classmethod
+    def absent(cls, *shape: int) -> "ScoreArrays":
+        """Return the arrays of cells without any verdict."""
+        codes = np.zeros(shape, dtype=np.int8)
+        return cls(np.zeros(shape), np.zeros(shape, dtype=np.bool_), codes, np.ones(shape))
+
+    def fill(self, cell: tuple[int, int], verdict: RecordedVerdict) -> None:
+        """Set the entries of one cell to a verdict."""
+        self.value[cell], self.met[cell], self.outcome[cell] = score_entry(verdict)
+        self.confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -119,6 +130,8 @@ class Table:
         Only scores of the judge count, whatever its confidence; a row without two on any question is NaN. None if no
         question has samples.
         """
+        if not self.sampled:
+            return None
         names = sorted(self.sampled.intersection(name for one in spec_inputs for name in one.questions))
         spread = np.full(self.rows, np.nan)
         for value, _, outcome, _ in (self.columns[name] for name in names):
@@ -184,16 +197,33 @@ def _build_columns(
 ) -> ScoreArrays:
     placed = _assign_cells(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
-    value = np.zeros((len(row), width))
-    met = np.zeros((len(row), width), dtype=np.bool_)
-    outcome = np.zeros((len(row), width), dtype=np.int8)
-    confidence = np.ones((len(row), width))
+    scores = ScoreArrays.absent(len(row), width)
+    value, met, outcome, _ = scores
     for cell, (verdict, is_mirrored) in placed.items():
-        value[cell], met[cell], outcome[cell] = score_entry(verdict)
+        scores.fill(cell, verdict)
         if is_mirrored and verdict.score is not None:
             value[cell], met[cell], outcome[cell] = 1.0 - verdict.score, 1.0 - verdict.score >= MET_THRESHOLD, OK
-        confidence[cell] = 1.0 if verdict.confidence is None else verdict.confidence
-    return ScoreArrays(value, met, outcome, confidence)
+    return scores
+
+
+def stack_scores(
+    questions: Sequence[Question], groups: Iterable[tuple[Sequence[str], Sequence[RecordedVerdict]]]
+) -> ScoreArrays:
+    """Return the verdicts of several groups, each given by the ids of its responses: a row for each response, in order,
+    and a column for each sample of each question. Every question looks at one response as it was submitted."""
+    start, width = {}, 0
+    for question in questions:
+        start[question.id], width = width, width + question.samples
+    placed: list[tuple[tuple[int, int], RecordedVerdict]] = []
+    rows = 0
+    for names, verdicts in groups:
+        row = {name: place for place, name in enumerate(names, start=rows)}
+        placed += (((row[v.about], start[v.question] + v.sample), v) for v in verdicts)
+        rows += len(names)
+    scores = ScoreArrays.absent(rows, width)
+    for cell, verdict in placed:
+        scores.fill(cell, verdict)
+    return scores
 
 
 def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
@@ -295,6 +325,8 @@ def _fill_cells(
     They are folded into one column if the input requires it. Under the rule, an unjudged cell is 0, and 1 for a penalty
     unless the rule is `gear`.
     """
+    if columns.value.shape[1] == 1 and (columns.outcome == OK).all():  # most tables are only of such columns
+        return columns.value.copy(), columns.met.copy(), np.ones_like(columns.met), np.ones_like(columns.met)
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
     is_applicable = columns.outcome != ABSENT if spec_input.if_skipped == "zero" else applies
     is_stopped = columns.outcome == STOPPED

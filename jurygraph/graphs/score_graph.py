@@ -12,13 +12,13 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from jurygraph.decision.decide import compute_rewards
+from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
 from jurygraph.graphs.execution import GroupCalls, deriver_calls, evaluator_calls, make_calls
 from jurygraph.graphs.routing import WaveWork, next_work
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState, extend_each
 from jurygraph.graphs.tracing import build_traces, group_statistics
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch, Trace
+from jurygraph.schema import Branch, RecordedVerdict, Reward, Trace
 
 Update = dict[str, Any]
 BRANCHES: tuple[str, ...] = get_args(Branch)
@@ -87,21 +87,32 @@ async def _collect(
 
 async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     """Compute statistics, rewards and traces of each group. An error of a combiner is that of its group."""
-    outcomes: list[tuple[Trace, ...] | BaseException] = []
-    for number, context in enumerate(runtime.context.groups):
+    groups, errors, contexts = state["groups"], state["errors"], runtime.context.groups
+    decided = [number for number in range(len(groups)) if number not in errors]
+    inputs = [_decision_input(groups[number], state["verdicts"][number]) for number in decided]
+    rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
+    outcomes: dict[int, tuple[Trace, ...] | BaseException] = dict(errors)
+    for number, its_rewards in zip(decided, rewards, strict=True):
         try:
-            outcomes.append(state["errors"].get(number) or _decide_group(number, state, context))
+            outcomes[number] = _trace_group(number, state, contexts[number], its_rewards)
         except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-            outcomes.append(error)
-    return {"outcomes": outcomes}
+            outcomes[number] = error
+    return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
-def _decide_group(number: int, state: ScoreState, context: RunContext) -> tuple[Trace, ...]:
+def _decision_input(group: PlannedGroup, verdicts: Sequence[RecordedVerdict]) -> GroupVerdicts:
+    names = [response.id for response in group.responses]
+    return GroupVerdicts(group.plan.decision, group.plan.survey.questions, names, verdicts)
+
+
+def _trace_group(
+    number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward] | Exception
+) -> tuple[Trace, ...]:
+    if isinstance(rewards, Exception):
+        raise rewards
     group, verdicts, material = state["groups"][number], state["verdicts"][number], state["material"][number]
     questions = group.plan.survey.questions
     statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in verdicts))
-    names = [response.id for response in group.responses]
-    rewards = compute_rewards(group.plan.decision, questions, names, verdicts, context.combiners)
     calls = {**group.reused_results.calls, **context.calls}
     return build_traces(group.plan, group.responses, verdicts, material, statistics, rewards, calls)
 

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jurygraph.decision import decide
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.decide import compute_rewards_batch, is_independent
+from jurygraph.decision.decide import compute_rewards, compute_rewards_batch, compute_rewards_of_each, is_independent
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
     FAILED_BY_INFRASTRUCTURE,
@@ -93,6 +94,80 @@ def test_batch_rewards_equal_group_rewards_bit_for_bit(scene: Scene, part: list[
     for group in sorted(set(part)):
         apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
     assert bits(rewards_in_batch(scene.plan, order, scene.verdicts)) == bits(apart)
+
+
+@settings(EACH, max_examples=at_most(100))
+@given(st.data())
+def test_groups_of_a_batch_get_the_rewards_that_each_gets_alone(data: st.DataObject) -> None:
+    drawn = [data.draw(independent_scenes()), data.draw(independent_scenes() | scenes())]
+    sizes = st.lists(st.sampled_from(NAMES), min_size=1, unique=True)
+    groups = [scene.group(names) for scene, names in data.draw(members(drawn, sizes))]
+    for group, rewards in zip(groups, compute_rewards_of_each(groups, COMBINERS), strict=True):
+        assert not isinstance(rewards, Exception)
+        assert [one.model_dump_json() for one in rewards] == [
+            one.model_dump_json() for one in compute_rewards(*group, COMBINERS)
+        ]
+
+
+def members(drawn: Sequence[Scene], names: st.SearchStrategy[list[str]]) -> st.SearchStrategy[Any]:
+    return st.lists(st.tuples(st.sampled_from(drawn), names), min_size=1, max_size=8)
+
+
+def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(decide, "compute_rewards")
+    plans = [make_plan({"evaluators": [evaluator_use("x", samples=2)]}, task(id=name)) for name in "mn"]
+    verdicts = {("x", "r", (), 0): SCREENED_OUT, ("x", "s", ("s",), 1): RecordedVerdict(score=0.5)}
+    groups = [Scene({}, task(), plan, verdicts).group(["s", "r"]) for plan in plans]
+    counts = [
+        [(one.counts.judged, one.counts.not_applicable) for one in rewards]
+        for rewards in compute_rewards_of_each(groups, COMBINERS)
+        if isinstance(rewards, tuple)
+    ]
+    assert counts == [[(1, 0), (0, 1)]] * 2
+
+
+class SeenRows(Combiner):
+    """Gives the number of rows that it sees, and none at all where the first value is 0."""
+
+    name = "mean"
+
+    def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        (one,) = matrices.values()
+        rows = len(one.value)
+        return Component(rows / np.where(one.value[0, 0], 1.0, np.zeros(rows)), np.ones(rows, dtype=np.bool_), {})
+
+
+def test_a_combiner_of_the_user_sees_one_group_and_fails_it_alone() -> None:
+    plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
+    scores = [("a", 0.5), ("bc", 0.0), ("abc", 0.5)]
+    groups = [
+        Scene({}, task(), plan, {("x", name, (name,), 0): RecordedVerdict(score=score) for name in names}).group(
+            list(names)
+        )
+        for names, score in scores
+    ]
+    first, second, third = compute_rewards_of_each(groups, {"mean": SeenRows()})
+    assert isinstance(second, PlanError)
+    assert [[one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)] == [
+        [1],
+        [3] * 3,
+    ]
+
+
+def test_an_overflowing_reward_is_the_error_of_its_group_alone() -> None:
+    about = task(criterion("gain", 1e-9), criterion("harm", -1.0))
+    plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")], **HUGE}, about)
+    groups = [
+        Scene({}, about, plan, {(f"met@{n}", "r", ("r",), 0): RecordedVerdict(score=s) for n, s in scores}).group(["r"])
+        for scores in ([("gain", 1.0), ("harm", 0.0)], [("gain", 0.0), ("harm", 1.0)], [("gain", 0.0), ("harm", 0.0)])
+    ]
+    first, second, third = compute_rewards_of_each(groups, COMBINERS)
+    assert isinstance(second, PlanError)
+    assert "overflows" in str(second)
+    assert [[one.value for one in rewards] for rewards in (first, third) if isinstance(rewards, tuple)] == [
+        [1e300],
+        [0],
+    ]
 
 
 TWO = make_plan(

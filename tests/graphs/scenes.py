@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
 from jurygraph.decision.combiner import Combiners
-from jurygraph.decision.decide import compute_rewards
+from jurygraph.decision.decide import GroupVerdicts, compute_rewards
 from jurygraph.decision.recipe import build_decision
 from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.graphs.planning import build_survey, list_questions, view_task
@@ -52,6 +52,13 @@ class Scene:
         self, names: Sequence[str] = NAMES, verdicts: Mapping[Place, RecordedVerdict] | None = None
     ) -> dict[str, Reward]:
         """The rewards of these responses as one group, from their verdicts in the order given."""
+        rewards = compute_rewards(*self.group(names, verdicts), COMBINERS)
+        return dict(zip(names, rewards, strict=True))
+
+    def group(
+        self, names: Sequence[str] = NAMES, verdicts: Mapping[Place, RecordedVerdict] | None = None
+    ) -> GroupVerdicts:
+        """These responses as one group, with their verdicts in the order given."""
         given = self.verdicts if verdicts is None else verdicts
         survey = self.plan.survey
         known = {question.id: question for question in survey.questions}
@@ -60,8 +67,7 @@ class Scene:
             for (question, about, shown, sample), verdict in given.items()
             if about in names and set(shown) <= set(names)
         ]
-        rewards = compute_rewards(self.plan.decision, survey.questions, names, stamped, COMBINERS)
-        return dict(zip(names, rewards, strict=True))
+        return GroupVerdicts(self.plan.decision, survey.questions, names, stamped)
 
 
 def bits(rewards: Mapping[str, Reward]) -> dict[str, str]:

@@ -1,14 +1,21 @@
 """Exceptions of user code that end a run: the error names the owner."""
 
+import asyncio
+import re
 import sys
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import jurygraph as jg
+from jurygraph.arrays import Bools, Floats
 from jurygraph.errors import PlanError
+from jurygraph.graphs import score_graph
+from jurygraph.graphs.routing import NO_REUSED_RESULTS
+from jurygraph.graphs.state import BatchContext, PlannedGroup
 
 TASK = jg.Task(id="t", query="q")
 RESPONSES = [jg.Response(id="a", text="one"), jg.Response(id="b", text="two")]
@@ -77,6 +84,25 @@ def test_an_exception_in_a_combiner_ends_scoring_and_names_it(
     monkeypatch.setattr(UserCombiner, "combined", staticmethod(made))
     with pytest.raises(PlanError, match=rf"combiner 'planted\.Own' failed: .*{wrong}"):
         score_with_combiner()
+
+
+def test_a_group_of_a_batch_that_fails_leaves_the_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def combine_one(value: Floats, some: Bools) -> jg.Component:
+        (one,) = value
+        return jg.Component(value, some, {"seen": np.array([one])})
+
+    monkeypatch.setattr(UserCombiner, "combined", staticmethod(combine_one))
+    inputs = {"half": {"verdicts_of": "planted.half"}}
+    components = {"it": {"combiner": "planted.Own", "inputs": inputs}}
+    with jg.Jury(evaluators=["planted.half"], components=components, reward={"it": 1.0}) as jury:
+        plan, context = jury.prepare(TASK), jury.context
+    groups = [PlannedGroup(plan, tuple(RESPONSES[:size]), NO_REUSED_RESULTS) for size in (1, 1, 2, 1)]
+    state = {**score_graph.initial_state(groups), "errors": {1: ValueError("before")}}
+    output = asyncio.run(score_graph.build().ainvoke(state, context=BatchContext([context] * 4)))  # type: ignore[arg-type]
+    first, second, third, fourth = output["outcomes"]
+    assert [[trace.response_id for trace in traces] for traces in (first, fourth)] == [["a"], ["a"]]
+    assert str(second) == "before"
+    assert re.match(r"combiner 'planted\.Own' failed: ValueError: too many values to unpack", str(third))
 
 
 def test_a_combiner_that_raises_in_freeze_is_named_with_its_component(monkeypatch: pytest.MonkeyPatch) -> None:

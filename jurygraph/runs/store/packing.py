@@ -194,12 +194,10 @@ def _pack_verdict(
     defaults = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    lists = ("examples", "calls", "steps")
-    packed = {"reason", "evidence", "failure", "shrinkage", "swap", *lists}  # below, each in its own way
-    body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
+    body |= {name: fields[name] for name in defaults if name not in _PACKED and fields[name] != defaults[name]}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
-    body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
+    body |= {name: [item.model_dump() for item in fields[name]] for name in _LISTS if fields[name]}
     if verdict.shrinkage is not None:
         body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.swap is not None:
@@ -216,6 +214,11 @@ def _pack_verdict(
     if text:
         body["text"] = texts.place(_to_json(text))
     return body
+
+
+_LISTS = ("examples", "calls", "steps")
+_PACKED = {"reason", "evidence", "failure", "shrinkage", "swap", *_LISTS}
+"""Fields of a verdict that are packed each in its own way."""
 
 
 def _written_text(verdict: RecordedVerdict) -> Body:
@@ -293,8 +296,8 @@ def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
     return {"labels": {}, "data": None, "metadata": {}, **({} if text is None else json.loads(text))}
 
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def _to_json(value: Any) -> bytes:
-    return _JSON.encode(value).encode()
-
-
-_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+    return _encode(value).encode()
