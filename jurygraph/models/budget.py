@@ -7,13 +7,14 @@ in flight cannot exceed them.
 import asyncio
 import math
 from collections.abc import Callable, Mapping
+from decimal import Decimal
 from fractions import Fraction
 from typing import Self
 
 from pydantic import JsonValue
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import Fault, deadline_at
 from jurygraph.schema import Price as Price
 
 TEMPLATE_TOKENS = 16  # most tokens that a chat template adds to a message: its role and the markers around it
@@ -114,23 +115,30 @@ class Budget:
 
     def reserve(self, cost: float | None) -> "Reservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
-        most = None if cost is None else _to_fraction(cost)
+        return self._reserve(None if cost is None else _to_fraction(cost))
+
+    def _reserve(self, most: Fraction | None) -> "Reservation":
         refusal = self._refusal_reason(most)
         if refusal is not None:
             self.exhausted = True
             raise Fault("budget", refusal)
         self._in_flight += 1
-        self._reserved += most or 0
+        if most:
+            self._reserved += most
         return Reservation(self, most)
 
-    async def reserve_when_free(self, cost: float | None) -> "Reservation":
-        """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than that."""
+    async def reserve_when_free(self, cost: float | None, until: float | None = None) -> "Reservation":
+        """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than that.
+
+        Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
+        """
         most = None if cost is None else _to_fraction(cost)
         while self._can_fit_later(most):
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
-            await freed
-        return self.reserve(cost)
+            async with deadline_at(until):
+                await freed
+        return self._reserve(most)
 
     def _can_fit_later(self, most: Fraction | None) -> bool:
         """Return True if only the reservations in flight leave too little."""
@@ -164,7 +172,8 @@ class Budget:
 
     def _release(self, most: Fraction | None) -> None:
         self._in_flight -= 1
-        self._reserved -= most or 0
+        if most:
+            self._reserved -= most
         waiting, self._waiting = self._waiting, []
         for freed in waiting:
             if not freed.done():
@@ -174,7 +183,8 @@ class Budget:
         """Charge a request; all sending stops if its bill exceeds its reservation."""
         self.calls += 1
         self.unpriced += cost is None
-        self._spent += cost or 0
+        if cost:
+            self._spent += cost
         if cost is not None and most is not None and cost > most:
             bill = f"a request was billed {_format_dollars(cost)}"
             self._overrun = f"{bill}, and at most {_format_dollars(most)} was reserved for it"
@@ -226,7 +236,7 @@ def _to_fraction(dollars: float) -> Fraction:
     """Return the decimal number as it is written, so that three times 0.1 is 0.3."""
     if not 0 <= dollars < math.inf:
         raise ValueError(f"a cost is a finite number that is not negative, not {dollars}")
-    return Fraction(str(dollars))
+    return Fraction(Decimal(str(dollars)))  # several times as fast as `Fraction` on the text
 
 
 def _format_dollars(amount: Fraction) -> str:

@@ -12,6 +12,7 @@ The hash detects damage, not forgery; to prevent forgery, no other user may have
 import logging
 import os
 import sqlite3
+import time
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
@@ -46,6 +47,10 @@ _SETTINGS = {
     "disk_min_file_size": 2**31 - 1,
     "disk_compress_level": 0,  # replies can be found in the file, so that an erasure can be checked from outside
 }
+_SET = """INSERT INTO Cache (key, raw, store_time, access_time, size, mode, filename, value)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key, raw) DO UPDATE SET
+    store_time = excluded.store_time, expire_time = NULL, access_time = excluded.access_time, access_count = 0,
+    tag = NULL, size = excluded.size, mode = excluded.mode, filename = excluded.filename, value = excluded.value"""
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
@@ -121,9 +126,7 @@ class Cache:
             except ValueError as error:
                 self._log_unstored(error)
         try:
-            with self._rows.transact():
-                for key, envelope in envelopes.items():
-                    self._rows.set(key, envelope)
+            self._rows.set_all(envelopes)
         except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
             self._log_unstored(error)
@@ -232,6 +235,13 @@ class _Rows(diskcache.Cache):  # type: ignore[misc]
 
     def reset(self, key: str, *value: Any, **update: Any) -> Any:
         return super().reset(key, *value, **update) if key in _SETTINGS or key in METADATA else None
+
+    def set_all(self, values: Mapping[str, Any]) -> None:
+        """Write the same rows as `set` does for each value, by one statement in one transaction."""
+        now, disk = time.time(), self._disk
+        rows = [(*disk.put(key), now, now, *disk.store(value, read=False, key=key)) for key, value in values.items()]
+        with self._transact():
+            self._con.executemany(_SET, rows)
 
 
 def _prepare_folder(folder: Path) -> None:

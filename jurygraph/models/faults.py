@@ -91,6 +91,8 @@ async def deadline_at(until: float | None) -> AsyncIterator[None]:
 async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
     """Return the result of a turn, or call `withdraw`. Raises `Fault` of kind `deadline` at `until`, a loop's time."""
     try:
+        if until is None:
+            return await turn
         async with deadline_at(until):
             return await turn
     except BaseException:

@@ -4,11 +4,10 @@ sink → cache → limiter → circuit breaker → budget → backend, retried a
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from time import monotonic
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Price, Reservation, cost, highest_cost, reply_limit
@@ -17,19 +16,19 @@ from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_at, deadline_fault
 from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.recording import Recorder
-from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request, Token
+from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
 from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical_json
+
+T = TypeVar("T")
 
 UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
 
 _BYTES_PER_TOKEN = 4
 """Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
-
-_CALL_FIELDS_OF_REQUEST = ("provider", "model", "endpoint", "parameters", "prompt", "prompt_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,8 +154,8 @@ class Gateway:
 
         The request was sent with its secrets, and its digest includes them, but it is stored without them.
         """
-        fields = {name: getattr(reply, name) for name in ("served", "tokens_in", "tokens_out")}
-        answered = AnsweredCall(reply, call_for(request, **fields, **call_fields))
+        fields = {"served": reply.served, "tokens_in": reply.tokens_in, "tokens_out": reply.tokens_out, **call_fields}
+        answered = AnsweredCall(reply, call_for(request, **fields))
         if sink is not None:
             await sink.store(self._redact_request(request), answered)
         return answered
@@ -168,7 +167,7 @@ class Gateway:
 
     def _redact_request(self, request: Request) -> Request:
         """Return a request as it is stored, without secrets in its messages."""
-        if not any(self.redactor.has_secret_in(message.content) for message in request.messages):
+        if not self._has_secret_in(message.content for message in request.messages):
             return request
         texts = [(message, self.redactor.redact_text(message.content)) for message in request.messages]
         clean = tuple(message.model_copy(update={"content": text}) for message, text in texts)
@@ -185,22 +184,14 @@ class Gateway:
             while True:  # repeat attempts that end in an outage of the server
                 async with self._limiter.turn(tokens, until) as turn:
                     may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
-                    with self._refund_unsent(turn):  # waits with its turn: the next request to probe has one
-                        attempt = await self._breaker.admit(until, may_repeat)
-                    with attempt:
-                        reservation = await self._reserve(highest_cost_of_request, turn, until)
+                    # It waits with its turn: the next request to probe has one.
+                    with await self._admitted(turn, self._breaker.admit(until, may_repeat)) as attempt:
+                        reservation = await self._admitted(turn, self._reserve(highest_cost_of_request, until))
                         sent += 1
-                        reply = self._redact_reply(await self._send(request, reservation, turn, until))
+                        reply, billed = await self._send(request, reservation, turn, until)
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        return await self._keep(
-                            request,
-                            reply,
-                            sink,
-                            cost=cost(self.price, reply.tokens_in, reply.tokens_out),
-                            cache_hit=False,
-                            attempts=sent,
-                            latency=monotonic() - start,
-                        )
+                        fields = {"cost": billed, "cache_hit": False, "attempts": sent, "latency": monotonic() - start}
+                        return await self._keep(request, self._redact_reply(reply), sink, **fields)
                     repeats += not attempt.is_probe
 
         try:
@@ -217,32 +208,32 @@ class Gateway:
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
         texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        changed = {name: clean for name, text in texts.items() if (clean := self.redactor.redact_text(text)) != text}
-        if not changed and not self._has_secret_in_tokens(reply.tokens):
+        if not self._has_secret_in((*texts.values(), *_texts_of_tokens(reply))):
             return reply
+        clean = {name: self.redactor.redact_text(text) for name, text in texts.items()}
+        changed = {name: text for name, text in clean.items() if text != texts[name]}
         return reply.model_copy(update={**changed, "tokens": ()})
 
-    def _has_secret_in_tokens(self, tokens: Sequence[Token]) -> bool:
-        text = "".join(token.text for token in tokens)
-        alternatives = "\n".join(alternative for token in tokens for alternative, _ in token.others)
-        return self.redactor.has_secret_in(text) or self.redactor.has_secret_in(alternatives)
+    def _has_secret_in(self, texts: Iterable[str]) -> bool:
+        """Return whether texts contain a secret, in one search; a secret across two of them counts as well."""
+        return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
-    @contextmanager
-    def _refund_unsent(self, turn: Turn) -> Iterator[None]:
+    async def _admitted(self, turn: Turn, permission: Awaitable[T]) -> T:
+        """Return a permission to send; where it is refused, the turn is charged no tokens."""
         try:
-            yield
+            return await permission
         except Fault:
             self._limiter.charge_tokens(turn, 0)
             raise
 
-    async def _reserve(self, highest_cost_of_request: float | None, turn: Turn, until: float | None) -> Reservation:
-        with self._refund_unsent(turn):
-            _time_left(self.limits.timeout, until)
-            async with deadline_at(until):
-                return await self.budget.reserve_when_free(highest_cost_of_request)
+    async def _reserve(self, highest_cost_of_request: float | None, until: float | None) -> Reservation:
+        _time_left(self.limits.timeout, until)
+        return await self.budget.reserve_when_free(highest_cost_of_request, until)
 
-    async def _send(self, request: Request, reservation: Reservation, turn: Turn, until: float | None) -> Reply:
-        """Make one attempt within the limits, whose highest cost is reserved."""
+    async def _send(
+        self, request: Request, reservation: Reservation, turn: Turn, until: float | None
+    ) -> tuple[Reply, float | None]:
+        """Make one attempt within the limits, whose highest cost is reserved; return the reply and its cost."""
         with reservation as reserved:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
@@ -254,11 +245,12 @@ class Gateway:
                 if fault.kind == "rate-limit":
                     self._limiter.report_throttled(turn, fault.retry_after)
                 raise
-            reserved.settle(cost(self.price, reply.tokens_in, reply.tokens_out))
+            billed = cost(self.price, reply.tokens_in, reply.tokens_out)
+            reserved.settle(billed)
         if reply.tokens_in is not None and reply.tokens_out is not None:
             self._limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
         self._limiter.report_success(turn)
-        return reply
+        return reply, billed
 
     def _cache_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
@@ -293,7 +285,21 @@ class RecordingBackend(Backend):
 
 def call_for(request: Request, **fields: Any) -> Call:
     """Return the call of a request, with these further fields."""
-    return Call(id=request.digest, **{name: getattr(request, name) for name in _CALL_FIELDS_OF_REQUEST}, **fields)
+    return Call(
+        id=request.digest,
+        provider=request.provider,
+        model=request.model,
+        endpoint=request.endpoint,
+        parameters=request.parameters,
+        prompt=request.prompt,
+        prompt_version=request.prompt_version,
+        **fields,
+    )
+
+
+def _texts_of_tokens(reply: Reply) -> Iterator[str]:
+    yield "".join(token.text for token in reply.tokens)
+    yield from (alternative for token in reply.tokens for alternative, _ in token.others)
 
 
 def request_size(request: Request) -> int:

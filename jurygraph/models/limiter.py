@@ -4,10 +4,8 @@ import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from contextlib import AbstractAsyncContextManager
+from typing import Self
 
 from jurygraph.models.faults import wait_for_turn
 from jurygraph.models.retries import MAX_WAIT
@@ -17,15 +15,6 @@ log = logging.getLogger(__name__)
 BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
 HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
-
-
-@dataclass(slots=True, eq=False)
-class Turn:
-    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
-
-    number: int
-    tokens: int
-    granted: "asyncio.Future[None]"
 
 
 class Limiter:
@@ -47,38 +36,41 @@ class Limiter:
         self._held_until = self._logged_until = -math.inf
         self._granted = 0
         self._running: set[Turn] = set()
-        self._waiting: deque[Turn] = deque()
+        self._waiting: deque[tuple[Turn, asyncio.Future[None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+    def turn(self, tokens: int, until: float | None = None) -> "AbstractAsyncContextManager[Turn]":
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
+        return Turn(self, tokens, until)
+
+    def _request(self, turn: "Turn") -> "asyncio.Future[None]":
+        """Enqueue a turn; return a future that is done once it is granted, which may be at once."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # turns of an earlier loop ended with it
             self._loop, self._timer = loop, None
             self._running.clear()
             self._waiting.clear()
-        turn = Turn(0, tokens, loop.create_future())
-        self._waiting.append(turn)
+        granted = loop.create_future()
+        self._waiting.append((turn, granted))
         self._grant_turns()
-        await wait_for_turn(turn.granted, until, partial(self._withdraw, turn))  # returns at once if already granted
-        try:
-            yield turn
-        finally:
-            self._running.discard(turn)
-            self._grant_turns()
+        return granted
 
-    def charge_tokens(self, turn: Turn, tokens: int) -> None:
+    def _end(self, turn: "Turn") -> None:
+        """End a turn that was granted."""
+        self._running.discard(turn)
+        self._grant_turns()
+
+    def charge_tokens(self, turn: "Turn", tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(_now(), tokens - turn.tokens)
         turn.tokens = tokens
         self._grant_turns()
 
-    def report_throttled(self, turn: Turn, retry_after: float | None = None) -> None:
+    def report_throttled(self, turn: "Turn", retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
         If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
@@ -96,7 +88,7 @@ class Limiter:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def report_success(self, turn: Turn) -> None:
+    def report_success(self, turn: "Turn") -> None:
         """Report a successful reply."""
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
@@ -109,8 +101,8 @@ class Limiter:
             self._timer.cancel()
             self._timer = None
         while self._waiting and len(self._running) < self._window:
-            first = self._waiting[0]
-            if not first.granted.cancelled():
+            first, granted = self._waiting[0]
+            if not granted.cancelled():
                 time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
                 if time > _now():
                     self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
@@ -119,10 +111,10 @@ class Limiter:
                 first.number = self._granted
                 self._granted += 1
                 self._running.add(first)
-                first.granted.set_result(None)
+                granted.set_result(None)
             self._waiting.popleft()
 
-    def _withdraw(self, turn: Turn) -> None:
+    def _withdraw(self, turn: "Turn") -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
         if turn in self._running:
             self._running.remove(turn)
@@ -133,6 +125,27 @@ class Limiter:
         now = _now()
         self._requests.charge(now, requests)
         self._tokens.charge(now, tokens)
+
+
+class Turn:
+    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
+
+    __slots__ = ("_limiter", "_until", "number", "tokens")
+
+    def __init__(self, limiter: Limiter, tokens: int, until: float | None) -> None:
+        self._limiter = limiter
+        self._until = until
+        self.number = 0
+        self.tokens = tokens
+
+    async def __aenter__(self) -> Self:
+        granted = self._limiter._request(self)
+        if not granted.done():
+            await wait_for_turn(granted, self._until, lambda: self._limiter._withdraw(self))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._limiter._end(self)
 
 
 class _RateLimit:
