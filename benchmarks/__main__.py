@@ -8,6 +8,7 @@ from benchmarks.figure import Figure
 
 NAMES = (
     "imports",
+    "start",
     "gear",
     "machine",
     "maths",

@@ -1,5 +1,7 @@
 """The command line: `jurygraph COMMAND`. Results go to standard output, everything else to standard error."""
 
+import atexit
+import gc
 import os
 import signal
 import sys
@@ -14,6 +16,9 @@ _INTERRUPTED = 130  # as in `exit_codes`, which is imported later
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and exit with its code; Ctrl-C ends it with code 130, also while modules are imported."""
     interrupt = _Interrupt()
+    if argv is None:
+        gc.set_threshold(20_000)  # searching for cycles takes a sixth of a command's start, and modules make few
+        atexit.register(gc.freeze)  # a last search through all modules would find only what ends with the process
     if argv is None and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, interrupt)
     try:

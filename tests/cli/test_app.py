@@ -1,22 +1,77 @@
-"""The list of commands: the help knows each by name and summary, and imports none of them for it."""
+"""The list of commands: the help knows each by name and summary, and a command imports what it needs alone."""
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
 from jurygraph.cli.app import COMMANDS, app
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, write_project
 
 LOADED = "print(*sorted(name for name in sys.modules if name.startswith('jurygraph.cli.commands.')))"
+AS_SCRIPT = """
+import atexit, gc, sys
+from jurygraph.cli import main
+
+def report():
+    names = {name.partition(".")[0] for name in sys.modules}
+    print(gc.get_freeze_count() > 0, gc.get_stats()[2]["collections"], *names)
+
+atexit.register(report)  # before `main` registers what is to be done later: what is registered first is done last
+main()
+"""
+TASK = {"id": "sum", "query": "How much is 6 x 7?", "reference": "42", "responses": [{"id": "a", "text": "A: 42.0"}]}
+MODELS = {"aiohttp", "jinja2", "litellm", "openai", "xllamacpp", "sentence_transformers", "torch", "transformers"}
+MATHEMATICS = {"sympy", "math_verify", "latex2sympy2_extended", "scipy"}
+FILES = {"pandas", "pyarrow", "matplotlib", "cryptography"}
+MACHINES = {
+    "langgraph",
+    "langchain_core",
+    "langsmith",
+    "numpy",
+    "pydantic",
+    "asyncio",
+    "sqlite3",
+    "ruamel",
+    "diskcache",
+}
 
 
 def command_modules_loaded_by(*words: str) -> list[str]:
     script = f"import sys\nfrom jurygraph.cli import main\ntry: main({list(words)})\nexcept SystemExit: pass\n{LOADED}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[-1].split()
+
+
+def libraries_loaded_by(*words: object) -> set[str]:
+    """Run a command as its script does, and return the top-level names of what it has imported."""
+    script = [sys.executable, "-c", AS_SCRIPT, *map(str, words)]
+    done = subprocess.run(script, capture_output=True, text=True, check=True)
+    is_frozen, searches, *names = done.stdout.splitlines()[-1].split()
+    assert (is_frozen, searches) == ("True", "0"), "of all objects for cycles, at the start or at the end"
+    return set(names)
+
+
+def test_the_help_imports_no_library_but_that_of_the_command_line() -> None:
+    assert not libraries_loaded_by("--help") & (MODELS | MATHEMATICS | FILES | MACHINES)
+
+
+def test_scoring_with_checks_alone_imports_no_library_for_models(tmp_path: Path) -> None:
+    project = write_project(tmp_path, [TASK], "evaluators: [maths.accuracy, maths.format]\nreward: {accuracy: 1.0}\n")
+    loaded = libraries_loaded_by("score", project / "tasks.jsonl", "--out", project / "run")
+    assert "langgraph" in loaded
+    assert not loaded & (MODELS | MATHEMATICS | FILES)
+
+
+def test_a_model_on_a_server_needs_no_library_of_other_providers(tmp_path: Path) -> None:
+    config = "model: openai-compatible:http://127.0.0.1:9#tiny\nevaluators: [criteria]\n"
+    task = TASK | {"rubric": {"criteria": [{"id": "right", "text": "It is right.", "weight": 1.0}]}}
+    project = write_project(tmp_path, [task], config)
+    loaded = libraries_loaded_by("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run")
+    assert not loaded & ((MODELS | MATHEMATICS | FILES) - {"aiohttp", "jinja2"})
 
 
 def test_the_help_imports_no_command() -> None:

@@ -1,4 +1,5 @@
-"""Compare two answers by math-verify. Runs in a worker process, because it may never return (see `worker_pool`).
+"""Compare two answers as numbers, or else by math-verify, which may never return and so runs in a worker process (see
+`worker_pool`).
 
 No sympy object is ever printed here: that can hang (math-verify issues #50, #55, #65). Only the grammar of math-verify
 reads text; its route through Python's `eval` is not used.
@@ -10,7 +11,7 @@ import resource
 from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from jurygraph.agents.maths.answer_parser import (
     Reading,
@@ -21,28 +22,43 @@ from jurygraph.agents.maths.answer_parser import (
 )
 from jurygraph.agents.maths.units import Unit, measure_of, unit_ratio
 
+Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference", "error"]
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 
 
-def compare(answer: str, reference: str, unit: str = "") -> tuple[str, str]:
-    """Compare two answers; import math-verify unless both are plain numbers, times or ranges. It may never return.
+def compare(answer: str, reference: str, unit: str = "") -> tuple[Status, str]:
+    """Compare two answers; import math-verify unless `compare_numbers` suffices. It may never return.
 
     `unit` is that which the question asks for, such as "dollars": that of a reference without one, if the answer
     has another of its dimension. Returns a status of `pool.Comparison` and a detail. Raises MemoryError or
     RecursionError beyond the limits of this process.
     """
+    known = compare_numbers(answer, reference, unit)
+    if known is not None:
+        return known
+    claimed, gold = _read_both(answer, reference, unit)
+    assert claimed, "an answer that does not read as one value is known"
+    assert gold, "and so is such a reference"
+    return _compare_expressions(claimed, gold)
+
+
+def compare_numbers(answer: str, reference: str, unit: str = "") -> tuple[Status, str] | None:
+    """Compare two answers unless that takes mathematics: equal texts, plain numbers, times, ranges, and what does not
+    read as one value. Returns None for any other expression. Takes time proportional to the texts."""
     if fold_text(answer) and fold_text(answer) == fold_text(reference):
         return "equal", "same text"
-    gold, claimed = _read(reference), _read(answer)
+    claimed, gold = _read_both(answer, reference, unit)
     if gold is None:
         return "unparsed-reference", "the reference does not read as one value"
     if claimed is None:
         return "unparsed-answer", "the answer does not read as one value"
-    gold = _with_unit(gold, claimed, unit)
     is_equal = compare_plainly(claimed, gold)
-    if is_equal is not None:
-        return ("equal" if is_equal else "different"), "numbers"
-    return _compare_expressions(claimed, gold)
+    return None if is_equal is None else ("equal" if is_equal else "different", "numbers")
+
+
+def _read_both(answer: str, reference: str, unit: str) -> tuple[Reading | None, Reading | None]:
+    claimed, gold = _read(answer), _read(reference)
+    return claimed, gold if claimed is None or gold is None else _with_unit(gold, claimed, unit)
 
 
 def _with_unit(gold: Reading, claimed: Reading, name: str) -> Reading:
@@ -54,7 +70,7 @@ def _with_unit(gold: Reading, claimed: Reading, name: str) -> Reading:
 _read = lru_cache(maxsize=1024)(parse_answer)
 
 
-def _compare_expressions(answer: Reading, reference: Reading) -> tuple[str, str]:
+def _compare_expressions(answer: Reading, reference: Reading) -> tuple[Status, str]:
     from math_verify import verify
 
     gold = _parse(reference.latex)
@@ -93,7 +109,7 @@ def _parse(latex: str) -> Any:
     return expressions[0] if is_value else None
 
 
-def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[str, str]]:
+def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[Status, str]]:
     """Limit the memory of this worker process, and return the function that compares the answers of a request."""
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
@@ -105,7 +121,7 @@ def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[str, str]
     return _compare_request
 
 
-def _compare_request(request: dict[str, str]) -> tuple[str, str]:
+def _compare_request(request: dict[str, str]) -> tuple[Status, str]:
     try:
         return compare(**request)
     except MemoryError:

@@ -10,6 +10,7 @@ from math import cos, pi
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.comparison import compare_numbers
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
 from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
@@ -20,9 +21,11 @@ from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
 from jurygraph.schema.task import query_text
 
+_NUMBER_LIMIT = 100  # characters of an answer or a reference that are few, whatever they say
+
 
 class Accuracy(Evaluator):
-    """R_acc: 1 if the final answer equals the reference's, by math-verify in a killable worker process.
+    """R_acc: 1 if the final answer equals the reference's, as a number or by math-verify in a killable worker process.
 
     Units of one dimension are converted ("0.18 m" is "18 cm"), and of two they make the answer wrong. If one of the
     answers has no unit, the number decides, unless the question asks for another unit of its dimension: to a question
@@ -44,7 +47,7 @@ class Accuracy(Evaluator):
             raise ConfigError(f"maths.accuracy: {error}") from error
 
     def open(self) -> None:
-        self._pool = EquivalencePool(self._workers, self._time_limit).open()
+        self._pool = EquivalencePool(self._workers, self._time_limit)  # its processes start with the first request
 
     def close(self) -> None:
         self._pool.close()
@@ -57,8 +60,7 @@ class Accuracy(Evaluator):
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            future = self._pool.compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
-            comparison = future.result() if future.done() else await asyncio.wrap_future(future)
+            comparison = await self._compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):
                 return Verdict.abstain(f"the reference cannot be read: {error}")
@@ -66,6 +68,14 @@ class Accuracy(Evaluator):
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
         return _build_verdict(comparison, answer, reference)
+
+    async def _compare(self, answer: str, reference: str, unit: str) -> Comparison:
+        if max(len(answer), len(reference)) <= _NUMBER_LIMIT:
+            known = compare_numbers(answer, reference, unit)
+            if known is not None:
+                return Comparison(*known)
+        future = self._pool.compare(answer, reference, unit)
+        return future.result() if future.done() else await asyncio.wrap_future(future)
 
 
 def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verdict:

@@ -2,12 +2,10 @@
 
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
 
+from jurygraph.agents.maths.comparison import Status
 from jurygraph.agents.worker_pool import Reply, Work, WorkerPool
 from jurygraph.errors import JurygraphError
-
-Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference", "error"]
 
 TEXT_LIMIT = 10_000  # characters of an answer or a reference
 

@@ -6,7 +6,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import closing, redirect_stdout
 from importlib.metadata import Distribution, distribution, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.exit_codes import ExitCode
-from jurygraph.cli.jury_loading import disable_tracing, jury_notes, locate_config_errors, open_jury
+from jurygraph.cli.jury_loading import jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import AsJson, option
 from jurygraph.cli.render.text import escape_line, print_report
 from jurygraph.errors import JurygraphError
-from jurygraph.schema import Constraint, Criterion, Response, Rubric, Stakeholder, Task, TaskDefaults
+from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task, TaskDefaults
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -93,18 +93,16 @@ def _check_extras() -> Iterator[Check]:
 
 def _check_maths_worker() -> Check:
     """Run one comparison in the worker process that compares answers."""
-    disable_tracing()
-    from jurygraph.jury import Jury
+    from jurygraph.agents.maths.pool import EquivalencePool
 
-    task = Task(id="doctor", query="What is one half?", reference="1/2")
     try:
-        with Jury.from_config({"evaluators": ["maths.accuracy"]}) as jury:
-            verdict = jury.score(task, [Response(id="doctor", text=r"\boxed{\frac{2}{4}}")])[0].verdicts[0]
+        with closing(EquivalencePool()) as pool:
+            status = pool.compare(r"\frac{2}{4}", "1/2").result().status
     except JurygraphError as error:
         return Check("maths worker", False, str(error))
-    if verdict.score == 1.0:
+    if status == "equal":
         return Check("maths worker", True, "compared 1/2 with 2/4")
-    return Check("maths worker", False, verdict.reason or f"compared 1/2 with 2/4: different ({verdict.status})")
+    return Check("maths worker", False, f"compared 1/2 with 2/4: {status}")
 
 
 def _check_config(path: Path) -> Iterator[Check]:
