@@ -4,7 +4,7 @@ Each group of the batch has its own waves, verdicts, failures and calls; they sh
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
