@@ -31,7 +31,7 @@ def measure() -> list[Figure]:
 
 async def _scored(jury: Jury) -> tuple[float, float, int]:
     work = read_tasks(TASKS)
-    await jury.ascore(*work[0])  # the worker process is up, as it is in a long run
+    await jury.ascore(*work[0])  # what is loaded once is loaded, as it is in a long run
     start, cpu, count = perf_counter(), process_time(), 0
     groups = [Group(task, responses, await jury.aprepare(task)) for task, responses in work]
     gc.freeze()  # as the command does

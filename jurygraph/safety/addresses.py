@@ -73,9 +73,9 @@ def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
     options.longest_match = True
     options.max_mem = _MEMORY
     options.log_errors = False
+    languages = _load("addressing").values()
     word_patterns = (
-        [_expand(word, spaced) for words in _load("addressing").values() for word in words[sign]]
-        for sign in get_args(WordSign)
+        [_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign)
     )
     patterns = ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
     sign_set = re2.Set.FullMatchSet(options)
