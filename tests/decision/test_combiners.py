@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph import Combiner, GraphCycleError, PlanError, ScoreMatrix
 from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
+from jurygraph.decision.combiners import input_means
 from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 
@@ -384,3 +385,26 @@ def _row_of(cells: ScoreMatrix, row: int) -> ScoreMatrix:
     return ScoreMatrix(
         cells.value[rows], cells.met[rows], cells.judged[rows], cells.applicable[rows], cells.weight, cells.input_weight
     )
+
+
+@settings(max_examples=at_most(100), deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.floats(-0.0, 1.0), min_size=3, max_size=3),
+            st.lists(st.booleans(), min_size=3, max_size=3),
+            st.sampled_from([1.0, -0.3, 0.0, 1e-9, 1 / 3]),
+        ),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_inputs_of_one_column_have_the_means_of_each_input_to_the_bit(drawn: Any) -> None:
+    inputs = {
+        f"i{place}": matrix(np.array([values]).T, weight, applicable=np.array([applicable]).T)
+        for place, (values, applicable, weight) in enumerate(drawn)
+    }
+    values, present = zip(*(one.mean() for one in inputs.values()), strict=True)
+    found, applies = input_means(inputs)
+    assert found.tobytes() == np.stack(values, axis=1).tobytes()
+    assert applies.tolist() == np.stack(present, axis=1).tolist()

@@ -1,8 +1,12 @@
 """Traces: complete records of a reward that survive a round trip through JSON."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from jurygraph.arrays import total
 from jurygraph.errors import TraceMismatch
+from jurygraph.graphs.tracing import group_statistics
 from jurygraph.schema import Response, Trace
 from tests.graphs.scripted import evaluator_use, response, score_responses, task
 
@@ -49,6 +53,12 @@ def test_every_trace_has_the_statistics_of_its_group() -> None:
 def test_an_unanswered_question_has_empty_statistics() -> None:
     (trace,) = score_responses({"evaluators": [evaluator_use("tone")]}, task(), response("a", tone="abstained"))
     assert trace.statistics == {"questions": {"tone": {"judged": 0, "mean": None, "low": None, "high": None}}}
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))
+def test_the_mean_of_statistics_adds_as_rewards_do(scores: list[float]) -> None:
+    found = group_statistics([], (("q", score) for score in scores))["questions"]["q"]["mean"]
+    assert found == float(total(sorted(scores))) / len(scores)
 
 
 def test_the_group_digest_depends_only_on_the_ids_and_contents_of_its_members() -> None:

@@ -194,10 +194,12 @@ def _pack_verdict(
     defaults = {**verdict_defaults, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    body |= {name: fields[name] for name in defaults if name not in _PACKED and fields[name] != defaults[name]}
+    lists = ("examples", "calls", "steps")
+    packed = {"reason", "evidence", "failure", "shrinkage", "swap", *lists}  # below, each in its own way
+    body |= {name: fields[name] for name in defaults if name not in packed and fields[name] != defaults[name]}
     if verdict.responses in shared_lists:
         body["responses"] = shared_lists[verdict.responses]
-    body |= {name: [item.model_dump() for item in fields[name]] for name in _LISTS if fields[name]}
+    body |= {name: [item.model_dump() for item in fields[name]] for name in lists if fields[name]}
     if verdict.shrinkage is not None:
         body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.swap is not None:
@@ -214,11 +216,6 @@ def _pack_verdict(
     if text:
         body["text"] = texts.place(_to_json(text))
     return body
-
-
-_LISTS = ("examples", "calls", "steps")
-_PACKED = {"reason", "evidence", "failure", "shrinkage", "swap", *_LISTS}
-"""Fields of a verdict that are packed each in its own way."""
 
 
 def _written_text(verdict: RecordedVerdict) -> Body:
@@ -296,8 +293,5 @@ def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
     return {"labels": {}, "data": None, "metadata": {}, **({} if text is None else json.loads(text))}
 
 
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
-
-
 def _to_json(value: Any) -> bytes:
-    return _encode(value).encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

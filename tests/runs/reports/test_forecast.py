@@ -141,7 +141,9 @@ class TestCalls:
         self, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         decided: list[str] = []
-        monkeypatch.setattr("jurygraph.graphs.score_graph.compute_rewards", lambda *_: decided.append("a reward"))
+        monkeypatch.setattr(
+            "jurygraph.graphs.score_graph.compute_rewards_of_each", lambda *_: decided.append("a reward")
+        )
         tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
         assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url))) == (4, 4, 8)
         assert not decided
