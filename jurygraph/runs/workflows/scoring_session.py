@@ -44,7 +44,7 @@ from jurygraph.sources.profiles import ProfilesFile
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
 _MAX_KEPT_QUESTIONS = 4096
-"""Number of questions in the plans that a session keeps in memory until their tasks are scored; others are read again."""
+"""Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
 _CUT_OFF = {"budget": BudgetExceeded, "outage": ModelError}
 """By kind of failure: the error for a session that cannot go on now."""
 _StartedGroup = tuple[Group, Plan, Canary | None]
