@@ -275,8 +275,7 @@ class Run(Displayed):
     def plan_of(self, task_id: str, known: Task | None = None) -> Plan:
         """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased.
 
-        If the caller has the `known` task, the stored one is only read where it differs, and the stored digest of the
-        plan is that of the plan.
+        If the `known` task is the stored one, it is not read again, and the digest of the plan is the stored one.
         """
         ledger = self.source.ledger
         record = self._task_record(ledger, task_id)

@@ -41,6 +41,16 @@ def test_plans_and_tasks_equal_those_of_the_jury(rich: Path, tasks: Path) -> Non
             assert run.plan_of(task.id).digest == jury.prepare(task).digest
 
 
+def test_a_known_task_saves_reading_only_the_task_that_is_stored(rich: Path, tasks: Path) -> None:
+    run = Run.open(rich)
+    for task, _ in read_tasks(tasks):
+        plan = run.plan_of(task.id)
+        same = run.plan_of(task.id, known=task)
+        assert (same, same.digest) == (plan, plan.digest)
+        for other in (task.model_copy(update={"query": "q"}), task.model_copy(update={"metadata": {"n": 1.0}})):
+            assert run.plan_of(task.id, known=other).task_digest == task.content_digest != other.content_digest
+
+
 def test_responses_are_stored_as_shown(plain: Path, tasks: Path) -> None:
     kept = [one.response for one in Run.open(plain).scored_responses()]
     given = [response for _, responses in read_tasks(tasks) for response in responses]

@@ -44,6 +44,8 @@ from jurygraph.sources.profiles import ProfilesFile
 
 _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
+_MAX_KEPT_QUESTIONS = 4096
+"""Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
 _CUT_OFF = {"budget": BudgetExceeded, "outage": ModelError}
 """By kind of failure: the error for a session that cannot go on now."""
 _StartedGroup = tuple[Group, Plan, Canary | None]
@@ -83,6 +85,7 @@ class ScoringSession:
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self.plan_notes: list[tuple[float, str, str]] = []
+        self._kept_plans: dict[str, Plan] = {}
         self._source = source
         self._is_stopping = self._is_cut_short = False
         self._branch = branch
@@ -247,10 +250,14 @@ class ScoringSession:
 
     async def _plan_tasks(self, run: WritableRun, sink: CallSink | None, report: ProgressCallback) -> None:
         started: deque[Task] = deque()
+        room = _MAX_KEPT_QUESTIONS
         with self._locate_errors(started):
             async for plan in self.jury.aprepare_many(self._start_tasks(run, started), sink):
                 task = started.popleft()
                 run.add_plan(task, plan)
+                room -= len(plan.survey.questions)
+                if room >= 0 and not plan.calls:  # which are no part of the stored plan
+                    self._kept_plans[plan.task_id] = plan
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
                 self.plan_notes += ((plan.checked_share, plan.task_id, note) for note in plan.notes)
@@ -353,7 +360,7 @@ class ScoringSession:
     def _start_groups(self, run: WritableRun, started: deque[_StartedGroup]) -> Iterator[Group]:
         """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
         for task, responses in self._pairs_until_stopped(self.tasks_done):
-            plan = run.plan_of(task.id, known=task)
+            plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
             canary = self._canaries.next_for(task, plan) if self._canaries else None
             # the canary comes first: a resumed session skips tasks that are scored
             groups: list[tuple[Sequence[Response], Canary | None]] = [(responses, None)]
