@@ -98,8 +98,10 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> V
     It abstains where the judge cannot tell, and is not applicable where the measurement has no score.
     """
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
-    reason, evidence = finding.reason, tuple(Evidence(quote=quote) for quote in quotes)
-    if text is not None:
+    reason = finding.reason
+    if text is None:
+        evidence = tuple(Evidence(quote=quote) for quote in quotes)
+    else:
         evidence, rejected = verify_quotes(quotes, text)
         if rejected:
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
