@@ -1,6 +1,6 @@
-"""The same questions by autorubric, run by a Python that has it: prints its seconds of CPU a question.
+"""The same questions by autorubric, run by a Python that has it: prints its seconds of CPU a question of each file.
 
-python autorubric_peer.py URL TASKS IN_FLIGHT ROUNDS
+python autorubric_peer.py URL IN_FLIGHT ROUNDS TASKS...
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from autorubric.graders import CriterionGrader
 
 
 async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int) -> float:
-    """Return the seconds of CPU per question, for every response of every task, with a new cache."""
+    """Return the seconds of CPU a question, of each criterion about each response, with a new cache."""
     model = LLMConfig(
         model="hosted_vllm/tiny",
         api_base=url,
@@ -30,7 +30,7 @@ async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int)
         cache_dir=tempfile.mkdtemp(dir=Path(sys.executable).parent),
     )
     grader = CriterionGrader(judge_model_config=model)
-    questions = [
+    gradings = [
         (
             Rubric.from_dict([{"weight": c["weight"], "requirement": c["text"]} for c in task["rubric"]["criteria"]]),
             task,
@@ -39,7 +39,7 @@ async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int)
         for task in tasks
         for one in task["responses"]
     ]
-    remaining = iter(questions)
+    remaining = iter(gradings)
 
     async def grade_remaining() -> None:
         for rubric, task, one in remaining:
@@ -48,10 +48,13 @@ async def measure_grading(url: str, tasks: list[dict[str, Any]], in_flight: int)
 
     start = process_time()
     await asyncio.gather(*(grade_remaining() for _ in range(in_flight)))
-    return (process_time() - start) / len(questions)
+    return (process_time() - start) / sum(len(task["rubric"]["criteria"]) for _, task, _ in gradings)
 
 
 if __name__ == "__main__":
-    url, path, in_flight, rounds = sys.argv[1:]
-    tasks = [json.loads(line) for line in Path(path).read_text().splitlines()]
-    print(min(asyncio.run(measure_grading(url, tasks, int(in_flight))) for _ in range(int(rounds))))
+    url, in_flight, rounds, *files = sys.argv[1:]
+    best = []
+    for file in files:
+        tasks = [json.loads(line) for line in Path(file).read_text().splitlines()]
+        best.append(min(asyncio.run(measure_grading(url, tasks, int(in_flight))) for _ in range(int(rounds))))
+    print(*best)

@@ -1,6 +1,7 @@
 """A server that answers every question at once, or after some seconds: `python -m benchmarks.judging_server SECONDS`.
 
-What it says has the form of the schema that it was sent. It prints its URL, and serves until its input is closed.
+What it says has the form of the schema that it was sent; GET gives the body of the last request. It prints its URL, and
+serves until its input is closed.
 """
 
 import asyncio
@@ -31,8 +32,14 @@ def run_judging_server(seconds: float, logprobs: bool = False) -> Iterator[str]:
 
 
 async def _serve(seconds: float, logprobs: bool) -> None:
+    last = b""
+
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        body = json.loads(await request.read())
+        nonlocal last
+        if request.method == "GET":
+            return web.Response(body=last, content_type=JSON)
+        last = await request.read()
+        body = json.loads(last)
         schema = json.dumps(body["response_format"]["json_schema"]["schema"], separators=(",", ":"))
         if seconds:
             await asyncio.sleep(seconds)

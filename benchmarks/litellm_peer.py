@@ -14,7 +14,8 @@ from time import process_time
 from typing import Any
 from unittest.mock import patch
 
-from benchmarks.models import IN_FLIGHT, score_tasks
+from benchmarks.models import score_tasks
+from benchmarks.shapes import IN_FLIGHT
 from jurygraph import Jury, Planner
 from jurygraph.models.request import Request
 from jurygraph.sources import open_tasks

@@ -376,15 +376,18 @@ class TestKilledRun:
         assert project.check_killed("run", moments) == 3
 
     @pytest.mark.slow
-    def test_a_run_killed_at_a_hundred_moments_repeats_no_stored_call(self, server: Server, tmp_path: Path):
+    @pytest.mark.parametrize(("tasks", "size"), [(30, 8), (240, 1)], ids=["groups of 8", "one response a task"])
+    def test_a_run_killed_at_fifty_moments_repeats_no_stored_call(
+        self, server: Server, tmp_path: Path, tasks: int, size: int
+    ):
         draw = random.Random(6)
-        project = Project(tmp_path, server, tasks=30, size=8)
+        project = Project(tmp_path, server, tasks, size)
         kills = runs = 0
-        while kills < 100:
-            moments = ((draw.randrange(60), draw.uniform(0.0, 0.05)) for _ in range(100 - kills))
+        while kills < 50:
+            moments = ((draw.randrange(60), draw.uniform(0.0, 0.05)) for _ in range(50 - kills))
             kills += project.check_killed(f"run-{runs}", moments)
             runs += 1
-        assert kills == 100
+        assert kills == 50
 
     def test_a_torn_log_is_recovered(self, server: Server, tmp_path: Path):
         project = Project(tmp_path, server, tasks=5, size=4)
