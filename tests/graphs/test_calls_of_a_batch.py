@@ -136,7 +136,7 @@ def test_an_error_in_one_group_leaves_the_others_of_its_batch_alone(monkeypatch:
 
 
 def test_a_secret_that_one_group_plants_is_redacted_in_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PLANTED_API_KEY", "")  # what the evaluator sets is undone at the end
+    monkeypatch.setenv("PLANTED_API_KEY", "")  # so that it is removed afterwards
     with jg.Jury.from_config({"evaluators": [f"{HERE}:Plants"]}) as jury:
         traces = [trace for traces in jury.score_many(GROUPS) for trace in traces]
     assert {verdict.reason for trace in traces for verdict in trace.verdicts} == {"[redacted]"}
