@@ -1,6 +1,6 @@
 """Tasks of one jury share the outlines and decisions of their plans, which stay the same as those made alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -58,38 +58,53 @@ def settings_of_jury() -> dict[str, Any]:
 
 
 numbers = st.sampled_from([0, 0.0, -0.0, 1, 1.0, True])
-metadata = st.fixed_dictionaries({"subjects": st.lists(st.sampled_from("ab"), min_size=1, unique=True), "n": numbers})
+parts: dict[str, st.SearchStrategy[Any]] = {
+    "id": st.sampled_from("tu"),
+    "query": st.sampled_from(["q", "r"]),
+    "names": st.permutations("xyz"),
+    "text": st.sampled_from("uv"),
+    "weights": st.tuples(*[st.sampled_from([0.5, 1.0])] * 2, st.sampled_from([0.5, -0.5])),
+    "edge": st.none() | st.fixed_dictionaries({"kind": st.sampled_from(["weak", "strong"])}),
+    "retention": st.sampled_from([None, 0.0, -0.0, 0.3]),
+    "kinds": st.tuples(*[st.sampled_from(["hard", "soft"])] * 2),
+    "restrictiveness": st.sampled_from([0.0, 0.5, 1.0]),
+    "subjects": st.lists(st.sampled_from("ab"), min_size=1, unique=True),
+    "n": numbers,
+}
 
 
-@st.composite
-def tasks(draw: st.DrawFn) -> Task:
-    """A task that often has the same shape as another, or one that differs in a single number."""
-    weights = st.sampled_from([0.5, 1.0, -1.0])
-    names = draw(st.permutations("xyz"))[: draw(st.integers(2, 3))]
-    criteria = [{"id": name, "text": draw(st.sampled_from("uv")), "weight": abs(draw(weights))} for name in names]
-    criteria[-1]["weight"] = draw(weights)
-    kind, retention = draw(st.sampled_from(["weak", "strong"])), draw(st.sampled_from([None, 0.0, -0.0, 0.3]))
-    edge = {"parent": names[0], "child": names[1], "kind": kind, "retention": retention}
-    people = [
-        {
-            "id": name,
-            "constraints": [{"id": "c", "kind": draw(st.sampled_from(["hard", "soft"])), "restrictiveness": r}],
-        }
-        for name, r in (("ann", draw(st.sampled_from([0.0, 1.0]))), ("bo", 1.0))
+def make_task(drawn: Mapping[str, Any]) -> Task:
+    names, edge = drawn["names"], drawn["edge"]
+    criteria = [
+        {"id": name, "text": drawn["text"], "weight": weight}
+        for name, weight in zip(names, drawn["weights"], strict=True)
     ]
+    edges = [] if edge is None else [{"parent": "x", "child": "y", "retention": drawn["retention"], **edge}]
+    constraints = zip(("ann", "bo"), drawn["kinds"], (drawn["restrictiveness"], 1.0), strict=True)
     return Task.model_validate(
         {
-            "id": draw(st.sampled_from("tu")),
-            "query": draw(st.sampled_from(["q", "r"])),
-            "rubric": {"criteria": criteria, "edges": [edge] if draw(st.booleans()) else []},
-            "stakeholders": people,
-            "metadata": draw(metadata),
+            "id": drawn["id"],
+            "query": drawn["query"],
+            "rubric": {"criteria": criteria, "edges": edges},
+            "stakeholders": [
+                {"id": name, "constraints": [{"id": "c", "kind": kind, "restrictiveness": alpha}]}
+                for name, kind, alpha in constraints
+            ],
+            "metadata": {"subjects": drawn["subjects"], "n": drawn["n"]},
         }
     )
 
 
-@settings(max_examples=at_most(40, quick=10), deadline=None)
-@given(st.lists(tasks(), min_size=2, max_size=8), st.sampled_from([1, 2, 512]))
+@st.composite
+def similar_tasks(draw: st.DrawFn) -> list[Task]:
+    """Tasks of which each differs from the first in one part at most."""
+    first = draw(st.fixed_dictionaries(parts))
+    changed = draw(st.lists(st.sampled_from(sorted(parts)), min_size=3, max_size=8, unique=True))
+    return [make_task(first), *(make_task({**first, name: draw(parts[name])}) for name in changed)]
+
+
+@settings(max_examples=at_most(60, quick=20), deadline=None)
+@given(similar_tasks(), st.sampled_from([1, 2, 512]))
 def test_a_plan_does_not_depend_on_the_tasks_planned_before(several: list[Task], most_shared: int) -> None:
     with pytest.MonkeyPatch.context() as patched, jg.Jury(**settings_of_jury()) as one:
         patched.setattr(state, "_MAX_SHARED", most_shared)
