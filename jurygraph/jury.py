@@ -48,11 +48,12 @@ log = logging.getLogger(__name__)
 
 MAX_CONCURRENT_GROUPS = 32
 """Number of tasks for which a model is asked concurrently, other than to score; more if the config allows it."""
-RESPONSES_AT_ONCE = 256
-"""Number of responses scored concurrently; four times the config's concurrent calls if that is more."""
-CONCURRENT_BATCHES = 8
-"""Number of batches that share these responses: while the others wait for slow questions, one is enough for all calls
-that the config allows."""
+LARGEST_BATCH = 64
+"""Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
+RESPONSES_PER_CALL = 8
+"""Number of responses in work for each concurrent call. Finished ones wait for the slowest of their batch, so that
+there must be many more than calls: with 8, the calls are always busy while a batch of 64 has two that take five times
+as long as the others."""
 MAX_WAITING_BATCHES = 8
 """Number of finished batches that may wait for an earlier one, for each batch that is scored concurrently.
 
@@ -176,7 +177,7 @@ class Jury(Displayed):
         self._require_open()
         batches = batched(tasks, lambda _: 1, self._batch_size)
         work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
-        at_once = 1 if self.gateway is None else CONCURRENT_BATCHES
+        at_once = 1 if self.gateway is None else self._concurrent_batches
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING_BATCHES)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
@@ -236,7 +237,7 @@ class Jury(Displayed):
             raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
         batches = batched(read_groups("items", items), lambda group: len(group.responses), self._batch_size)
         tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
-        results = gather_in_order(tasks, CONCURRENT_BATCHES, MAX_WAITING_BATCHES)
+        results = gather_in_order(tasks, self._concurrent_batches, MAX_WAITING_BATCHES)
         done, total = 0, len(items) if isinstance(items, Sized) else None
         async with aclosing(results):
             async for outcomes in results:
@@ -339,10 +340,17 @@ class Jury(Displayed):
         return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
 
     @property
+    def _concurrent_calls(self) -> int:
+        return MAX_CONCURRENT_GROUPS if self.gateway is None else self.config.calls.concurrency
+
+    @property
     def _batch_size(self) -> int:
         """The number of responses of a batch, which has whole groups."""
-        calls = 0 if self.gateway is None else self.config.calls.concurrency
-        return max(RESPONSES_AT_ONCE, 4 * calls) // CONCURRENT_BATCHES
+        return min(LARGEST_BATCH, self._concurrent_calls)
+
+    @property
+    def _concurrent_batches(self) -> int:
+        return RESPONSES_PER_CALL * self._concurrent_calls // self._batch_size
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""

@@ -17,7 +17,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import MAX_WAITING_BATCHES, RESPONSES_AT_ONCE
+from jurygraph.jury import LARGEST_BATCH, MAX_CONCURRENT_GROUPS, MAX_WAITING_BATCHES, RESPONSES_PER_CALL
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
 from tests.models import judge_scripts
@@ -25,6 +25,7 @@ from tests.models.server import Answer, run_server, status
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [evaluator_use("tone")]}
+RESPONSES_AT_ONCE = RESPONSES_PER_CALL * MAX_CONCURRENT_GROUPS  # without a model
 
 
 def make_groups(n: int) -> jg.Group:
@@ -412,7 +413,7 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
 
 
 def test_small_groups_reach_the_configured_call_concurrency() -> None:
-    at_once = RESPONSES_AT_ONCE + 8
+    at_once = 2 * LARGEST_BATCH + 8
     everyone, here = asyncio.Event(), 0
 
     def together(body: dict[str, Any], number: int) -> Answer:
