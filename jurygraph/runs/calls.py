@@ -10,10 +10,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pydantic_core import to_json
-
 from jurygraph.graphs.routing import required_material
-from jurygraph.models.request import AnsweredCall, Reply, Request
+from jurygraph.models.request import AnsweredCall, Reply, Request, encode_json
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, PLANNING, discard_planning
@@ -64,7 +62,7 @@ class CallStore:
 
 
 def _draft(request: Request, call: Call, *reply: Reply) -> Draft:
-    texts = [to_json(request.to_dict()), *(one.model_dump_json().encode() for one in reply)]
+    texts = [encode_json(request.to_dict()), *(one.model_dump_json().encode() for one in reply)]
     return Draft("call", call.id, {"call": call.model_dump(mode="json")}, texts)
 
 

@@ -1,14 +1,15 @@
 """A request: its identity is its whole content, written as pydantic writes it."""
 
+import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from jurygraph.errors import InputError
-from jurygraph.models.request import Request
+from jurygraph.models.request import Request, encode_json
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Message
 from jurygraph.schema.frozen_model import digest_of
@@ -69,6 +70,17 @@ def make_request(*texts: str, key: bytes = b"", task: str = "Write a letter.") -
     shown = [fence.enclose(task, "task"), *(fence.enclose(text, "response") for text in texts)]
     messages = (Message(role="system", content="You judge."), Message(role="user", content="\n".join(shown)))
     return Request(provider="p", model="m", messages=messages, marks=tuple(fence.marks))
+
+
+@given(values)
+def test_any_value_is_encoded_as_pydantic_does(value: Any) -> None:
+    assert json.loads(encode_json(value)) == json.loads(to_json(value)) == value
+
+
+def test_an_integer_of_more_than_64_bits_is_encoded_and_an_unpaired_surrogate_is_refused() -> None:
+    assert encode_json({"seed": 2**70}) == f'{{"seed":{2**70}}}'.encode()
+    with pytest.raises(PydanticSerializationError):
+        encode_json("\ud800")
 
 
 @given(st.lists(st.text(max_size=20), max_size=3), st.binary(max_size=8), st.binary(max_size=8))

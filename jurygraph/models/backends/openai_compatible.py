@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, to_json
+from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
@@ -17,7 +17,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import MAX_REPLY_BYTES
 from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, Fault, ServerError, error_kind, parse_error
 from jurygraph.models.probability import read_tokens
-from jurygraph.models.request import Reply, Request, SchemaMode
+from jurygraph.models.request import Reply, Request, SchemaMode, encode_json
 
 T = TypeVar("T")
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
@@ -101,7 +101,7 @@ class OpenAICompatible(Backend):
         """Send a request to a path below the URL, and return the reply if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
-                http_reply = await self._exchange(URL(f"{self.endpoint}/{path}"), to_json(body))
+                http_reply = await self._exchange(URL(f"{self.endpoint}/{path}"), encode_json(body))
         except PydanticSerializationError as error:
             raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
         except TimeoutError:
