@@ -9,7 +9,6 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import iscoroutinefunction
-from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
@@ -21,7 +20,7 @@ from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.registry import load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.agents.user_modules import allow_modules_in_folder
-from jurygraph.concurrency import LoopThread, gather_in_order
+from jurygraph.concurrency import LoopThread, batched, gather_as_finished, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
@@ -201,7 +200,7 @@ class Jury(Displayed):
         raised in the place of its plan.
         """
         self._require_open()
-        batches = batched(iter(tasks), self._batch_size)
+        batches = batched(tasks, self._batch_size)
         work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
         at_once = 1 if self.gateway is None else CONCURRENT_BATCHES
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING_GROUPS)) as results:
@@ -273,6 +272,23 @@ class Jury(Displayed):
                     if progress is not None:
                         progress(done, total)
                     yield traces
+
+    async def ascore_as_finished(
+        self, items: Iterable[tuple[T, Group]], sink: "CallSink | None" = None
+    ) -> AsyncGenerator[list[tuple[T, list[Trace]]], None]:
+        """Yield batches of traces as they finish, each with its group's value; then raise a batch's first error."""
+
+        async def score(batch: Sequence[tuple[T, Group]]) -> "list[tuple[T, Outcome]]":
+            values, groups = zip(*batch, strict=True)
+            return list(zip(values, await self._score_batch(groups, sink), strict=True))
+
+        batches = batched(items, self._batch_size)
+        tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
+        async with aclosing(gather_as_finished(tasks, CONCURRENT_BATCHES)) as results:
+            async for outcomes in results:
+                yield [(value, traces) for value, traces in outcomes if not isinstance(traces, BaseException)]
+                for _, outcome in outcomes:
+                    self._take(outcome)
 
     def score_many(self, items: Iterable[GroupLike], progress: Progress | None = None) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""
@@ -456,11 +472,6 @@ class Jury(Displayed):
 
 Outcome = list[Trace] | BaseException
 """A group's traces, or the error because of which it has none."""
-
-
-def batched(items: Iterator[T], size: int) -> Iterator[list[T]]:
-    """Yield the items in lists of this size; the last one may be shorter."""
-    return iter(lambda: list(islice(items, size)), [])
 
 
 TASK_HINT = 'write jg.Task(id="a", query="…")'
