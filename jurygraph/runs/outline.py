@@ -91,15 +91,23 @@ def read_groups(run: Run) -> Iterator[StoredGroup]:
     if run.base is not None:  # the run refers to the verdicts of another one
         own_records = (item for item in run.ledger.verified_records(1, run.ledger.count) if item.kind == "trace")
     chain = _Chain(run)
-    for record, *members in chain.groups():
+    for record, body, members in chain.groups():
         plan = chain.plans.pop(record.key, None)
         if plan is None:
             raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
-        names, body = [spec.name for spec in run.decision(plan[1]).specs], _read_body(run, record)
+        names = [spec.name for spec in run.decision(plan[1]).specs]
         traces = [_build_outline(run, member, own_records, names) for member in members]
         yield StoredGroup(record, body, *plan, traces)
     if own_records is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
+
+
+class _GroupRecords(NamedTuple):
+    """The record of a group, its body, and the records of its traces."""
+
+    record: Record
+    body: Body
+    members: Sequence[Record]
 
 
 class _Chain:
@@ -115,28 +123,29 @@ class _Chain:
         self._ledger = run.source.ledger
         self._last = self._ledger.count if run.last_base_record is None else run.last_base_record
 
-    def groups(self) -> Iterator[Sequence[Record]]:
-        """Yield the record of each group, followed by those of its traces."""
+    def groups(self) -> Iterator[_GroupRecords]:
+        """Yield the records of each group."""
         passing = self._pass_groups()
-        kept: dict[int, Sequence[Record]] = {}
+        kept: dict[int, _GroupRecords] = {}
         passed = kept_records = 0
         ordered = self._ledger.ordered_numbers("group", "task", self._last)
         for number in array("q", (number for number, _ in ordered)):
             while passed < number and (group := next(passing, None)) is not None:
-                passed = group[0].seq
-                if passed == number or kept_records + len(group) <= _MAX_KEPT:
+                passed = group.record.seq
+                if passed == number or kept_records + len(group.members) < _MAX_KEPT:
                     kept[passed] = group
-                    kept_records += len(group)
+                    kept_records += 1 + len(group.members)
             if number in kept:
-                kept_records -= len(kept[number])
+                kept_records -= 1 + len(kept[number].members)
                 yield kept.pop(number)
             else:
-                size = _read_body(self._run, self._ledger.record_at(number))["size"]
-                yield list(self._ledger.verified_records(number, number + size))
+                body = _read_body(self._run, self._ledger.record_at(number))
+                record, *members = self._ledger.verified_records(number, number + body["size"])
+                yield _GroupRecords(record, body, members)
         deque(passing, maxlen=0)  # checks the links of the records after the last group
 
-    def _pass_groups(self) -> Iterator[Sequence[Record]]:
-        """Yield groups in the order of their records."""
+    def _pass_groups(self) -> Iterator[_GroupRecords]:
+        """Yield the records of each group in the order of the chain."""
         run, own_decisions = self._run, None
         if run.base is not None:
             own_decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
@@ -148,7 +157,8 @@ class _Chain:
                 if decision is not None:  # interned, because many tasks have the same digests
                     self.plans[record.key] = intern(body["survey"]), intern(decision)
             elif record.kind == "group":
-                yield [record, *islice(records, _read_body(run, record)["size"])]
+                body = _read_body(run, record)
+                yield _GroupRecords(record, body, list(islice(records, body["size"])))
 
 
 def read_components(run: Run) -> dict[str, bool]:
