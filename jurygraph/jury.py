@@ -280,7 +280,7 @@ class Jury(Displayed):
 
         async def score(batch: Sequence[tuple[T, Group]]) -> "list[tuple[T, Outcome]]":
             values, groups = zip(*batch, strict=True)
-            return list(zip(values, await self._score_batch(groups, sink), strict=True))
+            return list(zip(values, await self._score_batch(groups, sink), strict=False))
 
         batches = batched(items, self._batch_size)
         tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)

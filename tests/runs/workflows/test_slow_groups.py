@@ -47,9 +47,8 @@ from tests.runs.sample_runs import (
 )
 from tests.runs.test_calls import SCORE, judge_config, request_text, sent_requests, stored_calls, tasks_with_rubrics
 
-TASKS, BATCH = 12, 4
-LATER = [f"t{number}" for number in range(BATCH, TASKS)]
-"""Tasks that are scored in other batches than the first task."""
+TASKS, SLOW = 12, {"t0", "t5"}
+ALL = [f"t{number}" for number in range(TASKS)]
 
 
 def never(response: str, message: str) -> bool:
@@ -63,7 +62,9 @@ class SlowJudge:
     """
 
     def __init__(self) -> None:
-        self.holds: Callable[[str, str], bool] = lambda response, message: "letter 0," in response
+        self.holds: Callable[[str, str], bool] = lambda response, message: any(
+            f"letter {name[1:]}," in response for name in SLOW
+        )
         self.refuses: Callable[[str, str], bool] = never
 
     def __call__(self, body: dict[str, Any], number: int) -> Answer:
@@ -78,6 +79,12 @@ class SlowJudge:
             return await answer(request)
 
         return wait
+
+
+@pytest.fixture(autouse=True)
+def _single_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of a batch end together, so a batch has one here; killed processes have larger ones."""
+    monkeypatch.setattr(jg.Jury, "_batch_size", 1)
 
 
 @pytest.fixture
@@ -131,11 +138,16 @@ def check_complete(folder: Path, whole: Path) -> None:
         assert verify_deep(run, lambda count: None) == verify_deep(other, lambda count: None)
 
 
-def stop_after_later_groups(folder: Path, *given: Any, **more: Any) -> None:
+def stop_after_quick_groups(folder: Path, *given: Any, **more: Any) -> None:
     with pytest.raises(KeyboardInterrupt):
-        score(folder, *given, stop_after=len(LATER), **more)
-    assert sorted(scored_tasks(folder)) == sorted(LATER)
+        score(folder, *given, stop_after=TASKS - len(SLOW), **more)
+    assert set(scored_tasks(folder)) == set(ALL) - SLOW
     verify_run(folder)
+
+
+def requested_tasks() -> set[str]:
+    """Return the tasks about which the evaluator without a model was asked in the last session."""
+    return {responses[0].split("/")[0] for _, responses, _ in REQUESTED}
 
 
 def test_a_kill_costs_no_finished_group(
@@ -148,20 +160,21 @@ def test_a_kill_costs_no_finished_group(
     process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stderr=subprocess.PIPE)
     try:
         until = time.monotonic() + 60
-        while not (tmp_path / "run" / "run.sqlite").exists() or count_groups(tmp_path / "run") < len(LATER):
+        while not (tmp_path / "run" / "run.sqlite").exists() or count_groups(tmp_path / "run") < 4:
             assert process.poll() is None, process.communicate()
             assert time.monotonic() < until
             time.sleep(0.01)
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    assert sorted(scored_tasks(tmp_path / "run")) == sorted(LATER)
+    kept = set(scored_tasks(tmp_path / "run"))
+    assert not kept & SLOW
     verify_run(tmp_path / "run")
     durable, killed = {request_text(request) for request, _ in stored_calls(tmp_path / "run")}, server.count
     judge.holds = never
     resumed = score(tmp_path / "run", tasks, settings(server))
     assert durable.isdisjoint(sent_requests(server, killed))
-    assert {names[0][:2] for _, names, _ in REQUESTED} == {"t0", "t1", "t2", "t3"}
+    assert requested_tasks() == set(ALL) - kept
     assert server.count - before == before + (killed - before - len(durable)), "only calls in flight are repeated"
     assert resumed.summary.responses == 2 * TASKS
     check_complete(tmp_path / "run", whole)
@@ -177,20 +190,17 @@ def count_groups(folder: Path) -> int:
 def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
     judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
 ) -> None:
-    stop_after_later_groups(tmp_path / "run", tasks, settings(server))
+    stop_after_quick_groups(tmp_path / "run", tasks, settings(server))
     with jg.Jury.from_config(settings(server)) as jury, open_tasks(tasks) as work:
-        for limit, missing in ((None, BATCH), (TASKS - 1, BATCH), (2, 2)):
+        for limit, missing in ((None, 2), (TASKS - 1, 2), (6, 2), (5, 1)):
             with closing(ScoringSession(tmp_path / "run", jury, work, limit)) as session:
-                assert (session.tasks_done, session.remaining.tasks, session.remaining.responses) == (
-                    *(len(LATER), missing),
-                    2 * missing,
-                )
+                remaining = session.remaining
+                assert (session.tasks_done, remaining.tasks, remaining.responses) == (TASKS - 2, missing, 2 * missing)
                 assert asyncio.run(session.forecast(lambda count: None)).tasks == missing
     judge.holds = never
-    limited = score(tmp_path / "run", tasks, settings(server), limit=2)
-    assert limited.summary.tasks == len(LATER) + 2
-    assert {names[0][:2] for _, names, _ in REQUESTED} == {"t0", "t1"}
-    assert score(tmp_path / "run", tasks, settings(server), limit=2).is_finished
+    limited = score(tmp_path / "run", tasks, settings(server), limit=3)
+    assert (limited.summary.tasks, requested_tasks()) == (TASKS - 1, {"t0"})
+    assert score(tmp_path / "run", tasks, settings(server), limit=3).is_finished
     session = score(tmp_path / "run", tasks, settings(server))
     assert session.summary.to_json() == score(whole, tasks, settings(server)).summary.to_json()
     check_complete(tmp_path / "run", whole)
@@ -199,7 +209,7 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
 def test_a_run_is_watched_in_the_order_of_its_tasks(
     judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path
 ) -> None:
-    stop_after_later_groups(tmp_path / "run", tasks, settings(server))
+    stop_after_quick_groups(tmp_path / "run", tasks, settings(server))
     seen: list[str] = []
 
     def finish() -> None:
@@ -209,18 +219,15 @@ def test_a_run_is_watched_in_the_order_of_its_tasks(
 
     for group in monitor.read_groups(tmp_path / "run", finish):
         seen.append(group[0].trace.task_id)
-    assert seen == [f"t{number}" for number in range(TASKS)]
+    assert seen == ALL
 
 
-def test_a_group_is_stored_after_its_canary(
-    judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(jg.Jury, "_batch_size", 1)
+def test_a_group_is_stored_after_its_canary(judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path) -> None:
     with_canaries = settings(server, canary={"rate": 1.0})
     judge.holds = lambda response, message: "letter 1," not in response and "letter number 1." in message
     with pytest.raises(KeyboardInterrupt):
         score(tmp_path / "run", tasks, with_canaries, stop_after=TASKS - 1)
-    assert set(scored_tasks(tmp_path / "run")) == {f"t{number}" for number in range(TASKS)} - {"t1"}
+    assert set(scored_tasks(tmp_path / "run")) == set(ALL) - {"t1"}
     before, judge.holds = server.count, never
     resumed = score(tmp_path / "run", tasks, with_canaries)
     assert all("letter number 1." in request for request in sent_requests(server, before))
@@ -245,7 +252,7 @@ def test_what_a_budget_cuts_off_is_completed_and_nothing_else(
     kept = set(scored_tasks(tmp_path / "run"))
     verify_run(tmp_path / "run")
     score(tmp_path / "run", tasks, settings(server))
-    assert not {names[0].split("/")[0] for _, names, _ in REQUESTED} & kept
+    assert requested_tasks().isdisjoint(kept)
     assert server.count == 2 * before, "each request was sent once in each run"
     check_complete(tmp_path / "run", whole)
 
@@ -257,10 +264,10 @@ def test_an_error_of_a_group_loses_none_that_is_finished(
     with pytest.raises(ModelAccessError, match="finished groups are kept"):
         score(tmp_path / "run", tasks, settings(server))
     kept = scored_tasks(tmp_path / "run")
-    assert "t0" not in kept
+    assert SLOW.isdisjoint(kept)
     judge.refuses = judge.holds = never
     score(tmp_path / "run", tasks, settings(server))
-    assert not {names[0].split("/")[0] for _, names, _ in REQUESTED} & set(kept)
+    assert requested_tasks().isdisjoint(kept)
     check_complete(tmp_path / "run", whole)
 
 
