@@ -20,7 +20,7 @@ from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.registry import load_combiners, load_derivers, load_evaluators
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.agents.user_modules import allow_modules_in_folder
-from jurygraph.concurrency import LoopThread, gather_in_order
+from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_order
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
@@ -247,6 +247,23 @@ class Jury(Displayed):
                     if progress is not None:
                         progress(done, total)
                     yield traces
+
+    async def ascore_as_finished(
+        self, items: Iterable[tuple[T, Group]], sink: "CallSink | None" = None
+    ) -> AsyncGenerator[list[tuple[T, list[Trace]]], None]:
+        """Yield batches of traces as they finish, each with its group's value; then raise a batch's first error."""
+
+        async def score(batch: Sequence[tuple[T, Group]]) -> "list[tuple[T, Outcome]]":
+            values, groups = zip(*batch, strict=True)
+            return list(zip(values, await self._score_batch(groups, sink), strict=False))
+
+        batches = batched(items, lambda item: len(item[1].responses), self._batch_size)
+        tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
+        async with aclosing(gather_as_finished(tasks, self._concurrent_batches)) as results:
+            async for outcomes in results:
+                yield [(value, traces) for value, traces in outcomes if not isinstance(traces, BaseException)]
+                for _, outcome in outcomes:
+                    self._take(outcome)
 
     def score_many(self, items: Iterable[GroupLike], progress: Progress | None = None) -> Iterator[list[Trace]]:
         """Run `ascore_many` for callers without an event loop; `items` and `progress` are used in another thread."""

@@ -66,7 +66,8 @@ class CanaryTally:
 
         The verdicts on a canary belong together: they are about one text.
         """
-        return share_interval([one.fooled for one in self.results], [one.judged for one in self.results])
+        ordered = sorted(self.results)  # sums must not depend on the order in which the canaries were judged
+        return share_interval([one.fooled for one in ordered], [one.judged for one in ordered])
 
     @property
     def is_alarming(self) -> bool:

@@ -2,6 +2,7 @@
 
 import json
 import os
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import cached_property, lru_cache, partial
@@ -326,9 +327,15 @@ class Run(Displayed):
         surveys = map(self.source.survey_outline, self.source.ledger.keys("survey"))
         return list(dict.fromkeys(one.id for survey in surveys for one in survey.questions if one.scope != "pair"))
 
+    def group_records(self) -> Iterator[Record]:
+        """Yield the record of every group in the order of the tasks; groups are stored in the order of their ends."""
+        ledger = self.source.ledger
+        numbers = array("q", (number for number, _ in ledger.ordered_numbers("group", "task", self.last_base_record)))
+        return map(ledger.record_at, numbers)
+
     def scored_responses(self) -> Iterator[ScoredResponse]:
         """Yield every trace with its response, in the order of the tasks."""
-        for group in self.source.ledger.records("group", up_to=self.last_base_record):
+        for group in self.group_records():
             yield from self.group(group)
 
     def traces(self) -> Iterator[Trace]:

@@ -78,11 +78,15 @@ class TaskIndex:
         row: tuple[str, int] | None = self._db.execute(query).fetchone()
         return row
 
-    def count(self, start: int, stop: int | None) -> tuple[int, int]:
-        """Count the tasks from number `start` up to `stop`, and the responses to them."""
+    def count(self, start: int, stop: int | None, skipped: Collection[int] = ()) -> tuple[int, int]:
+        """Count the tasks from number `start` up to `stop` without those skipped, and the responses to them."""
         bounds = (start, sys.maxsize if stop is None else stop)
         (tasks,) = self._db.execute("SELECT count(*) FROM task WHERE n >= ? AND n < ?", bounds).fetchone()
         (responses,) = self._db.execute("SELECT count(*) FROM response WHERE task >= ? AND task < ?", bounds).fetchone()
+        for number in skipped:
+            if bounds[0] <= number < bounds[1]:
+                (left_out,) = self._db.execute("SELECT count(*) FROM response WHERE task = ?", (number,)).fetchone()
+                tasks, responses = tasks - 1, responses - left_out
         return tasks, responses
 
     def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
@@ -215,22 +219,27 @@ class TaskSource:
         with require_temporary_space():
             self._index  # noqa: B018 - builds the index, which validates the lines
 
-    def extent(self, start: int = 0, stop: int | None = None) -> tuple[int, int]:
-        """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them."""
+    def extent(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> tuple[int, int]:
+        """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them.
+
+        Tasks whose numbers are `skipped` do not count.
+        """
         if self._extent is not None and (start, stop) == (0, None):
             return self._extent
         if self._extent is not None and start >= self._extent[0]:
             return 0, 0
         self.check()
-        return self._index.count(start, stop)
+        return self._index.count(start, stop, skipped)
 
-    def pairs(self, start: int = 0, stop: int | None = None) -> Iterator[Pair]:
+    def pairs(self, start: int = 0, stop: int | None = None, skipped: Collection[int] = ()) -> Iterator[Pair]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
 
         Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
         self.check()
         for number, place in self._index.tasks(start, stop):
+            if number in skipped:
+                continue
             task, responses = reread_line(self._tasks, place, TaskLine).split()
             if self._responses is not None:
                 lines = (reread_line(self._responses, place, ResponseLine) for place in self._index.responses(number))

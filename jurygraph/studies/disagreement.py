@@ -208,7 +208,7 @@ def read_samples(
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
     samples: list[tuple[Trace, list[float], float | None]] = []
-    for index, group in enumerate(run.source.ledger.records("group", up_to=run.last_base_record)):
+    for index, group in enumerate(run.group_records()):
         for trace, _ in run.group(group):
             step = cut.step_of(trace, index)
             missing = next((name for name in chosen if trace.reward.components.get(name) is None), None)

@@ -122,13 +122,17 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
 
     The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
     """
-    last_seq, closed = 0, False
+    last_task, closed = 0, False
     while not closed:
         with closing(_open_run(folder, wait)) as run:
-            closed = run.is_closed or wait is None
-            for record in run.source.ledger.records("group", last_seq, run.last_base_record):
-                yield run.group(record)
-                last_seq = record.seq
+            closed, last = run.is_closed or wait is None, run.last_base_record
+            for task in run.source.ledger.records("task", last_task):
+                group = run.source.ledger.find("group", task.key)
+                if group is None and not closed:
+                    break  # later tasks may be scored already
+                if group is not None and (last is None or group.seq <= last):
+                    yield run.group(group)
+                last_task = task.seq
         if not closed and wait is not None:
             wait()
 

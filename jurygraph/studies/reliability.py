@@ -141,7 +141,7 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
     """
     rewards, questions = Scores("reward"), {name: Scores(name) for name in run.questions()}
     left_out: Counter[str] = Counter()
-    for group in run.source.ledger.records("group", up_to=run.last_base_record):
+    for group in run.group_records():
         for trace, _ in run.group(group):
             if trace.reward.value is None:
                 left_out["responses whose reward failed"] += 1

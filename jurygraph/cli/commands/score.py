@@ -251,9 +251,8 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
     """Plan and score the remaining tasks. On Ctrl-C, print what is kept, and the requests sent so far, and exit."""
     if session.is_finished:
         session.close_if_complete()
-        state = (
-            "is complete" if session.tasks_done == session.task_count else f"has the first {session.tasks_done} tasks"
-        )
+        is_complete = session.tasks_done == session.task_count
+        state = "is complete" if is_complete else f"has {session.tasks_done} of {session.task_count} tasks"
         repeats = any(row.is_transient for row in session.summary.failures)
         print_message(f"{session.folder} {state}; {'only failures are left to repeat' if repeats else 'nothing to do'}")
         return

@@ -72,7 +72,7 @@ async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification
     async with AsyncExitStack() as stack:
         jury = await stack.enter_async_context(aclosing(_offline_jury(run.source)))
         verifier = _Verifier(run.source, jury, [stack.enter_context(one) for one in _open_origins(run.source)])
-        for group in run.source.ledger.records("group", up_to=run.last_base_record):
+        for group in run.group_records():
             scored = run.source.group(group)
             total.update(await verifier.verify_group(group, scored))
             report(len(scored))

@@ -1,8 +1,10 @@
 """Summarize a run: rewards by agent, and the outcomes of all verdicts."""
 
+from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from math import fsum
 from typing import Any
 
 from jurygraph.runs.canary import CanaryTally
@@ -13,46 +15,53 @@ from jurygraph.schema import Cause, Failure, Question
 
 @dataclass
 class AgentRow:
-    """The rewards of one agent's responses; the mean leaves out failed rewards."""
+    """The rewards of one agent's responses; the mean leaves out failed rewards.
+
+    Both means are rounded once, so that they do not depend on the order in which groups end.
+    """
 
     agent: str | None
     responses: int = 0
-    scored: int = 0
-    total: float = 0.0
-    coverage_sum: float = 0.0
     ok: int = 0
     degraded: int = 0
     failed: int = 0
+    _values: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
+    _coverages: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
     def add(self, value: float | None, status: str, coverage: float) -> None:
         """Count one response and its reward."""
         self.responses += 1
-        self.coverage_sum += coverage
+        self._coverages.append(coverage)
         setattr(self, status, getattr(self, status) + 1)
         if value is not None:
-            self.scored += 1
-            self.total += value
+            self._values.append(value)
+
+    @property
+    def scored(self) -> int:
+        """Return the number of rewards that did not fail."""
+        return len(self._values)
 
     @property
     def mean(self) -> float | None:
         """Return the mean reward; None where all rewards failed."""
-        return self.total / self.scored if self.scored else None
+        return fsum(self._values) / self.scored if self.scored else None
 
     @property
     def coverage(self) -> float:
         """Return the mean judged share of the weight, in [0, 1]."""
-        return self.coverage_sum / self.responses
+        return fsum(self._coverages) / self.responses
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
-        row = asdict(self)
-        del row["total"], row["coverage_sum"]
-        return {**row, "mean": self.mean, "coverage": self.coverage}
+        names = ("agent", "responses", "scored", "ok", "degraded", "failed", "mean", "coverage")
+        return {name: getattr(self, name) for name in names}
 
 
 Content = Mapping[str, Any]
 ReadTexts = Callable[[], Mapping[int, bytes]]
 """A function that returns the texts of a record by place."""
+_Position = tuple[int, int]
+"""The place of a trace in the order of the tasks: the number of its task, and of the trace among those so far."""
 
 
 @dataclass
@@ -73,15 +82,15 @@ class FailureRow:
 
 @dataclass
 class Summary:
-    """Sums over the traces of a run, in their order. A verdict on an unordered pair is in two traces and counts once.
+    """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
     A score without a judgement is `gated`, by the response gate that set it, and not `judged`.
 
-    `discarded` are the judged verdicts that components discarded for low confidence, by component. `lowest` is the id
-    of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the `canaries` are
-    filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
+    Groups may be added in any order: agents, failures and evaluators are listed in the order in which they first occur
+    in the tasks, so `task_number` is to be set to the number of a group's task before its traces are added.
+    `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the
+    `canaries` are filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
     """
 
-    agents: dict[str | None, AgentRow] = field(default_factory=dict)
     tasks: int = 0
     responses: int = 0
     failed: int = 0
@@ -91,13 +100,16 @@ class Summary:
     failed_verdicts: int = 0
     not_applicable: int = 0
     infrastructure_failures: int = 0
-    discarded: Counter[str] = field(default_factory=Counter)
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
     canaries: CanaryTally | None = None
+    task_number: int = field(default=0, compare=False, repr=False)
+    _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
+    _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
-    _last_task: str | None = field(default=None, repr=False)
-    _lowest_value: float = field(default=float("inf"), repr=False)
+    _last_task: str | None = field(default=None, compare=False, repr=False)
+    _lowest: tuple[float, _Position] = field(default=(float("inf"), (0, 0)), compare=False, repr=False)
+    _firsts: dict[object, _Position] = field(default_factory=dict, compare=False, repr=False)
 
     def add(
         self,
@@ -113,19 +125,30 @@ class Summary:
         `questions` are those of its survey, in order; `read_texts` returns its texts, with the messages of failures.
         """
         agent, value, status = body.get("agent"), reward["value"], reward.get("status", "ok")
-        self.agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
+        position = self.task_number, self.responses
+        self._is_first(agent, position)
+        self._agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
         self.tasks += task_id != self._last_task
         self._last_task = task_id
         self.responses += 1
         self.failed += status == "failed"
-        lowest_value = value if value is not None else float("-inf")
-        if lowest_value < self._lowest_value:
-            self._lowest_value, self.lowest = lowest_value, response_id
-        self.discarded.update(count_discarded(reward))
+        lowest = (value if value is not None else float("-inf")), position
+        if lowest < self._lowest:
+            self._lowest, self.lowest = lowest, response_id
+        for component, number in count_discarded(reward).items():
+            self._is_first(("discarded", component), position)
+            self._discarded[component] += number
         for verdict in body["verdicts"]:
-            self._count_verdict(verdict, questions[verdict["question"]].evaluator, read_texts)
+            self._count_verdict(verdict, questions[verdict["question"]].evaluator, position, read_texts)
 
-    def _count_verdict(self, verdict: Content, evaluator: str, read_texts: ReadTexts) -> None:
+    def _is_first(self, item: object, position: _Position) -> bool:
+        """Return whether an item occurs earlier in the tasks than so far, and remember where."""
+        is_first = item not in self._firsts or position < self._firsts[item]
+        if is_first:
+            self._firsts[item] = position
+        return is_first
+
+    def _count_verdict(self, verdict: Content, evaluator: str, position: _Position, read_texts: ReadTexts) -> None:
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
         self.judged += status == "ok" and not is_gated
@@ -136,16 +159,33 @@ class Summary:
         if status == "failed" and "failure" in verdict:
             cause, kind = verdict["failure"]
             self.infrastructure_failures += cause == "infrastructure"
-            if (cause, kind) not in self._failures:
-                self._failures[cause, kind] = FailureRow(cause, kind, unpack_message(verdict, read_texts()))
-            row = self._failures[cause, kind]
+            row = self._failures.setdefault((cause, kind), FailureRow(cause, kind, ""))
+            if self._is_first((cause, kind), position):
+                row.message = unpack_message(verdict, read_texts())
+            self._is_first((cause, kind, evaluator), position)
             row.verdicts += 1
             row.evaluators[evaluator] = row.evaluators.get(evaluator, 0) + 1
 
     @property
+    def agents(self) -> dict[str | None, AgentRow]:
+        """Return the row of each agent."""
+        return {agent: self._agents[agent] for agent in sorted(self._agents, key=self._firsts.__getitem__)}
+
+    @property
+    def discarded(self) -> dict[str, int]:
+        """Return the number of judged verdicts that each component discarded for low confidence."""
+        names = sorted(self._discarded, key=lambda name: self._firsts["discarded", name])
+        return {name: self._discarded[name] for name in names}
+
+    @property
     def failures(self) -> list[FailureRow]:
         """Return the failure rows, the most frequent first."""
-        return sorted(self._failures.values(), key=lambda row: -row.verdicts)
+        rows = sorted(self._failures.values(), key=lambda row: (-row.verdicts, self._firsts[row.cause, row.kind]))
+        return [replace(row, evaluators=self._in_order(row)) for row in rows]
+
+    def _in_order(self, row: FailureRow) -> dict[str, int]:
+        names = sorted(row.evaluators, key=lambda name: self._firsts[row.cause, row.kind, name])
+        return {name: row.evaluators[name] for name in names}
 
     @property
     def verdicts(self) -> int:
@@ -174,7 +214,7 @@ class Summary:
             "agents": [row.to_json() for row in self.agents.values()],
             "verdicts": counts,
             "gated_by": dict(sorted(self.gated.items())),
-            "discarded": dict(self.discarded),
+            "discarded": self.discarded,
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],
             "calls": self.bill.to_json(),

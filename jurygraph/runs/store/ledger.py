@@ -47,6 +47,10 @@ _SELECT_LAST = "SELECT * FROM records WHERE kind = ? AND key = ? AND seq <= ? OR
 _SELECT_LAST_LINKED = _SELECT_LAST.replace(
     "*", "*, (SELECT link FROM records AS before WHERE before.seq = records.seq - 1)", 1
 )
+_SELECT_ORDERED = """
+    SELECT seq, (SELECT max(leading.seq) FROM records AS leading
+                 WHERE leading.kind = ? AND leading.key = records.key AND leading.seq <= records.seq) AS place
+    FROM records WHERE kind = ? AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
 
@@ -201,6 +205,15 @@ class Ledger:
             if len(rows) < _PAGE_ROWS:
                 return
             after = rows[-1][0]
+
+    def ordered_numbers(self, kind: str, leading: str, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
+        """Yield the numbers of the records of a kind in the order of the `leading` records with the same keys.
+
+        Each comes with the number of that record, which precedes it; first come those that have none.
+        """
+        last = self.count if up_to is None else up_to
+        with _translate_errors(self.path):
+            yield from self._connection.execute(_SELECT_ORDERED, (leading, kind, last))
 
     def verified_records(self, first: int, last: int) -> Iterator[Record]:
         """Yield the records from the first to the last.

@@ -74,8 +74,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     try:
         with pause_garbage_collection():
             decision_for = task_decisions(run, config, combiners)
-            groups = run.source.ledger.records("group", up_to=run.last_base_record)
-            by_task = {group.key: decision_for(group.key) for group in groups}
+            by_task = {group.key: decision_for(group.key) for group in run.group_records()}
             _refuse_new_names(run.config, config, by_task.values())
             rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
             values: list[tuple[float | None, float | None]] = []

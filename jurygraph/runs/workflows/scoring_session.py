@@ -4,14 +4,14 @@ import asyncio
 import gc
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import aclosing, contextmanager
 from functools import cached_property, partial
-from itertools import islice
+from itertools import count, islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, JurygraphError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.group import Group
 from jurygraph.jury import Jury
@@ -50,6 +50,7 @@ _CUT_OFF = {"budget": BudgetExceeded, "outage": ModelError}
 """By kind of failure: the error for a session that cannot go on now."""
 _StartedGroup = tuple[Group, Plan, Canary | None]
 """A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
+_FinishedGroup = tuple[_StartedGroup, list[Trace]]
 
 
 class ScoringSession:
@@ -91,12 +92,18 @@ class ScoringSession:
         self._branch = branch
         self._profiles = profiles
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
+        self._first_unscored, self._scored_later = 0, frozenset[int]()
+        self._awaited_canaries: set[int] = set()
+        self._waiting_groups: dict[int, _FinishedGroup] = {}
         if self._run is not None:
             self._load_run(self._run)
-        self.tasks_done = self._run.tasks_scored if self._run else 0
-        tasks, responses = source.extent(self.tasks_done, limit)
-        self.remaining = Extent(tasks=tasks, responses=responses)
-        self.is_finished = self._run is not None and not tasks
+        self.tasks_done = self._first_unscored + len(self._scored_later)
+        self.remaining = self._count_remaining()
+        self.is_finished = self._run is not None and not self.remaining.tasks
+
+    def _count_remaining(self) -> Extent:
+        tasks, responses = self._source.extent(self._first_unscored, self.limit, self._scored_later)
+        return Extent(tasks=tasks, responses=responses)
 
     def _load_run(self, run: Run) -> None:
         try:
@@ -108,7 +115,11 @@ class ScoringSession:
                 hint = "use another --out, or --branch to request only what changed"
                 raise InputError(f"{self.folder}: was started with other settings: {'; '.join(found)}; {hint}")
             self._add_to_bill(run, run.planning_calls())
-            for group in read_groups(run):
+            scored = _scored_numbers(run)
+            self._first_unscored = next((n for n, number in enumerate(scored) if n != number), len(scored))
+            self._scored_later = frozenset(scored[self._first_unscored :])
+            for number, group in zip(scored, read_groups(run), strict=True):
+                self.summary.task_number = number
                 questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
                     name, read_texts = trace.response_id, partial(run.source.ledger.texts_of, trace.record)
@@ -116,7 +127,7 @@ class ScoringSession:
                     self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
                 self._add_to_bill(run, self._canaries.load(run.ledger))
-            if run.is_closed and self._source.extent(run.tasks_scored, self.limit)[0]:
+            if run.is_closed and self._count_remaining().tasks:
                 problem = f"was closed when {run.tasks_scored} of {self.task_count} tasks were scored"
                 hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
@@ -159,7 +170,7 @@ class ScoringSession:
         estimator = None if gateway is None else Estimator(gateway, self._known_calls)
         try:
             with _rare_garbage_collection():
-                for task, group in self._source.pairs(self.tasks_done, self.limit):
+                for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
                     plan = await self._dry_run_plan(task, estimator)
                     reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
                     questions = () if plan is None else plan.survey.questions
@@ -281,8 +292,10 @@ class ScoringSession:
         if self._is_stopping and isinstance(error, BudgetExceeded):
             raise asyncio.CancelledError from None
 
-    def _pairs_until_stopped(self, start: int) -> Iterator[tuple[Task, tuple[Response, ...]]]:
-        for pair in self._source.pairs(start, self.limit):
+    def _pairs_until_stopped(
+        self, start: int, skipped: Collection[int] = ()
+    ) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        for pair in self._source.pairs(start, self.limit, skipped):
             if self._is_stopping:
                 self._is_cut_short = True
                 return
@@ -335,12 +348,11 @@ class ScoringSession:
         writer, gateway = Writer(run.ledger), self.jury.gateway
         reusable = self._branch.reusable_ledgers if self._branch else ()
         sink = CallStore(run.ledger, *reusable, writer=writer)
-        started: deque[_StartedGroup] = deque()
         try:
             with _rare_garbage_collection():
-                async for traces in self.jury.ascore_many(self._start_groups(run, started), sink=sink):
-                    _refuse_incomplete(traces)
-                    self._store_group(run, writer, started.popleft(), traces, report)
+                async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
+                    async for finished in batches:
+                        self._store_batch(run, writer, finished, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
         except (BudgetExceeded, ModelError) as error:
@@ -357,19 +369,53 @@ class ScoringSession:
             writer.close()
         self.close_if_complete()
 
-    def _start_groups(self, run: WritableRun, started: deque[_StartedGroup]) -> Iterator[Group]:
-        """Yield the groups that are left to score, each preceded by its canary, and append them to `started`."""
-        for task, responses in self._pairs_until_stopped(self.tasks_done):
+    def _start_groups(self, run: WritableRun) -> Iterator[tuple[tuple[int, _StartedGroup], Group]]:
+        """Yield the groups that are left to score, each preceded by its canary, with the numbers of their tasks."""
+        start, skipped = self._first_unscored, self._scored_later
+        numbers = (number for number in count(start) if number not in skipped)
+        for number, (task, responses) in zip(numbers, self._pairs_until_stopped(start, skipped), strict=False):
             plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
             canary = self._canaries.next_for(task, plan) if self._canaries else None
-            # the canary comes first: a resumed session skips tasks that are scored
             groups: list[tuple[Sequence[Response], Canary | None]] = [(responses, None)]
             if canary is not None:
                 groups.insert(0, ((canary.response,), canary))
+                self._awaited_canaries.add(number)
             for members, drawn in groups:
                 group = Group(task, members, plan, self._find_reusable_results(task, members, plan))
-                started.append((group, plan, drawn))
-                yield group
+                yield (number, (group, plan, drawn)), group
+
+    def _store_batch(
+        self,
+        run: WritableRun,
+        writer: Writer,
+        finished: Iterable[tuple[tuple[int, _StartedGroup], list[Trace]]],
+        report: ProgressCallback,
+    ) -> None:
+        """Store finished groups, except those that were cut off; raise the error of the first of these."""
+        errors: list[JurygraphError] = []
+        for (number, started), traces in finished:
+            if (error := _cut_off_error(traces)) is not None:
+                errors.append(error)
+                continue
+            for one, its_traces in self._release(number, started, traces):
+                self.summary.task_number = number
+                self._store_group(run, writer, one, its_traces, report)
+        if errors:
+            raise errors[0]
+
+    def _release(self, number: int, started: _StartedGroup, traces: list[Trace]) -> list[_FinishedGroup]:
+        """Return what can be stored now: a task's own group waits for its canary.
+
+        A resumed session skips tasks whose group is stored, and would not judge their canaries.
+        """
+        if started[-1] is not None:
+            self._awaited_canaries.discard(number)
+            own = self._waiting_groups.pop(number, None)
+            return [(started, traces), *([] if own is None else [own])]
+        if number in self._awaited_canaries:
+            self._waiting_groups[number] = started, traces
+            return []
+        return [(started, traces)]
 
     def _store_group(
         self, run: WritableRun, writer: Writer, started: _StartedGroup, traces: list[Trace], report: ProgressCallback
@@ -435,12 +481,21 @@ def _rare_garbage_collection() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _refuse_incomplete(traces: Sequence[Trace]) -> None:
-    """Raise the error for a limit or an outage that cut a group off, so that it is not stored but completed later."""
+def _scored_numbers(run: Run) -> list[int]:
+    """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
+    ledger, last = run.source.ledger, run.last_base_record
+    scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
+    planned = ledger.ordered_numbers("task", "task", last)
+    return [number for number, (task, _) in enumerate(planned) if task in scored]
+
+
+def _cut_off_error(traces: Sequence[Trace]) -> JurygraphError | None:
+    """Return the error for a limit or an outage that cut a group off: it is not stored but completed later."""
     for trace in traces:
         for failure in (*(one.failure for one in trace.material), *(one.failure for one in trace.verdicts)):
             if failure is not None and failure.kind in _CUT_OFF:
-                raise _CUT_OFF[failure.kind](failure.message)
+                return _CUT_OFF[failure.kind](failure.message)
+    return None
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:
@@ -459,23 +514,23 @@ def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator
 
 
 def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
-    scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.extent.tasks
+    planned, expected = [record.key for record in run.ledger.records("task")], run.header.extent.tasks
     for number, (task, responses) in enumerate(source.pairs()):
-        if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
+        if number >= expected or (number < len(planned) and task.id != planned[number]):
             yield f"task {task.id!r} is new, or at another position"
-        elif number < planned:
+        elif number < len(planned):
             stored = run.task(task.id)
             if stored is not None:
-                yield from _compare_task(stored, task, responses, run, number < scored)
+                yield from _compare_task(stored, task, responses, run)
     for name in run.ledger.keys("task"):
         if source.place(name) is None:
             yield f"task {name!r} is gone"
 
 
-def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run, scored: bool) -> Iterator[str]:
+def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run) -> Iterator[str]:
     for field, before, after in changes(stored.model_dump(mode="json"), task.model_dump(mode="json")):
         yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
-    if not scored:
+    if run.source.ledger.find("group", task.id) is None:
         return
     given_by_id = {response.id: response for response in responses}
     stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task.id)}

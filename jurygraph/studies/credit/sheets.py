@@ -121,7 +121,7 @@ def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """
     sheets = Sheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
-    for group in run.source.ledger.records("group", up_to=run.last_base_record):
+    for group in run.group_records():
         scored = sorted(run.group(group), key=lambda one: one.trace.response_id)
         sheets.responses += len(scored)
         found = _find_rubric(run, group.key)

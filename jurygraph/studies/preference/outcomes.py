@@ -74,7 +74,7 @@ def read_comparisons(
     decided_by = _choose_judge(run, decided_by)
     left_out: Counter[str] = Counter()
     outcomes = []
-    for group in run.source.ledger.records("group", up_to=run.last_base_record):
+    for group in run.group_records():
         traces, task = [trace for trace, _ in run.group(group)], run.task(group.key)
         chosen, rejected = _split_by_label(traces)
         if task is None:

@@ -1,0 +1,330 @@
+"""With a slow group, later ones are stored when they end, are not repeated, and are read in the order of the tasks."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from itertools import permutations
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from aiohttp import web
+
+import jurygraph as jg
+from jurygraph.errors import BudgetExceeded, ModelAccessError
+from jurygraph.runs import outline
+from jurygraph.runs.export import export_jsonl, table_to_csv
+from jurygraph.runs.integrity.deep_verification import verify_deep
+from jurygraph.runs.outline import read_groups
+from jurygraph.runs.reports.comparison.responses import read_responses
+from jurygraph.runs.run import Run
+from jurygraph.runs.tables import TableName
+from jurygraph.runs.workflows.rescoring import rescore
+from jurygraph.runs.workflows.scoring_session import ScoringSession
+from jurygraph.runs.writable_run import WritableRun
+from jurygraph.sources import open_tasks
+from jurygraph.studies import monitor
+from jurygraph.studies.reliability import read_scores, report
+from tests.models.judge_scripts import response_in
+from tests.models.server import Answer, Server, run_server, status
+from tests.runs.judge import judge_by_request
+from tests.runs.sample_runs import (
+    FULL_CONFIG,
+    REQUESTED,
+    evaluator_config,
+    make_tasks,
+    score,
+    scored_session,
+    trace_contents,
+    verify_run,
+    write_tasks,
+)
+from tests.runs.test_calls import SCORE, judge_config, request_text, sent_requests, stored_calls, tasks_with_rubrics
+
+TASKS, SLOW = 12, {"t0", "t5"}
+ALL = [f"t{number}" for number in range(TASKS)]
+
+
+def never(response: str, message: str) -> bool:
+    return False
+
+
+class SlowJudge:
+    """A judge that waits before it answers some requests, and refuses others; all the rest it answers at once.
+
+    Both are chosen by the response and the last message of a request.
+    """
+
+    def __init__(self) -> None:
+        self.holds: Callable[[str, str], bool] = lambda response, message: any(
+            f"letter {name[1:]}," in response for name in SLOW
+        )
+        self.refuses: Callable[[str, str], bool] = never
+
+    def __call__(self, body: dict[str, Any], number: int) -> Answer:
+        shown = response_in(body), body["messages"][-1]["content"]
+        if self.refuses(*shown):
+            return status(401)
+        answer = judge_by_request(body, number)
+
+        async def wait(request: web.BaseRequest) -> web.StreamResponse:
+            while self.holds(*shown):
+                await asyncio.sleep(0.005)
+            return await answer(request)
+
+        return wait
+
+
+@pytest.fixture(autouse=True)
+def _single_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups of a batch end together, so a batch has one here; killed processes have larger ones."""
+    monkeypatch.setattr(jg.Jury, "_batch_size", 1)
+
+
+@pytest.fixture
+def judge() -> SlowJudge:
+    return SlowJudge()
+
+
+@pytest.fixture
+def server(judge: SlowJudge) -> Iterator[Server]:
+    with run_server(judge) as running:
+        yield running
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    return write_tasks(tmp_path, tasks_with_rubrics(TASKS))
+
+
+def settings(server: Server, **more: Any) -> dict[str, Any]:
+    """A config with two calls a response, and an evaluator without a model that records its requests."""
+    config = judge_config(server, concurrency=16)
+    return {
+        **config,
+        "evaluators": [*config["evaluators"], evaluator_config("same")],
+        "reward": {"rubric": 1.0, "same": 0.5},
+        **more,
+    }
+
+
+@pytest.fixture
+def whole(judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path) -> Path:
+    """A run in which no group was slow."""
+    judge.holds, holds = never, judge.holds
+    score(tmp_path / "whole", tasks, settings(server))
+    judge.holds = holds
+    return tmp_path / "whole"
+
+
+def scored_tasks(folder: Path) -> list[str]:
+    """Return the tasks in the order in which their groups were stored."""
+    with closing(Run.open(folder)) as run:
+        return [record.key for record in run.ledger.records("group")]
+
+
+def check_complete(folder: Path, whole: Path) -> None:
+    """Check that a run equals another one, also to every reader, and that it verifies."""
+    assert verify_run(folder).closed
+    with closing(Run.open(folder)) as run, closing(Run.open(whole)) as other:
+        found, expected = ([(trace.response_id, trace.digest) for trace in one.traces()] for one in (run, other))
+        assert found == expected
+        assert verify_deep(run, lambda count: None) == verify_deep(other, lambda count: None)
+
+
+def stop_after_quick_groups(folder: Path, *given: Any, **more: Any) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        score(folder, *given, stop_after=TASKS - len(SLOW), **more)
+    assert set(scored_tasks(folder)) == set(ALL) - SLOW
+    verify_run(folder)
+
+
+def requested_tasks() -> set[str]:
+    """Return the tasks about which the evaluator without a model was asked in the last session."""
+    return {responses[0].split("/")[0] for _, responses, _ in REQUESTED}
+
+
+def test_a_kill_costs_no_finished_group(
+    judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "jury.yaml").write_text(json.dumps(settings(server)))
+    before = server.count
+    command = [sys.executable, "-c", SCORE, "score", str(tasks), "--out", str(tmp_path / "run")]
+    root = Path(jg.__file__).parents[1]
+    process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stderr=subprocess.PIPE)
+    try:
+        until = time.monotonic() + 60
+        while not (tmp_path / "run" / "run.sqlite").exists() or count_groups(tmp_path / "run") < 4:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    kept = set(scored_tasks(tmp_path / "run"))
+    assert not kept & SLOW
+    verify_run(tmp_path / "run")
+    durable, killed = {request_text(request) for request, _ in stored_calls(tmp_path / "run")}, server.count
+    judge.holds = never
+    resumed = score(tmp_path / "run", tasks, settings(server))
+    assert durable.isdisjoint(sent_requests(server, killed))
+    assert requested_tasks() == set(ALL) - kept
+    assert server.count - before == before + (killed - before - len(durable)), "only calls in flight are repeated"
+    assert resumed.summary.responses == 2 * TASKS
+    check_complete(tmp_path / "run", whole)
+
+
+def count_groups(folder: Path) -> int:
+    try:
+        return len(scored_tasks(folder))
+    except jg.JurygraphError:
+        return 0  # it is being planned
+
+
+def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
+    judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
+) -> None:
+    stop_after_quick_groups(tmp_path / "run", tasks, settings(server))
+    with jg.Jury.from_config(settings(server)) as jury, open_tasks(tasks) as work:
+        for limit, missing in ((None, 2), (TASKS - 1, 2), (6, 2), (5, 1)):
+            with closing(ScoringSession(tmp_path / "run", jury, work, limit)) as session:
+                remaining = session.remaining
+                assert (session.tasks_done, remaining.tasks, remaining.responses) == (TASKS - 2, missing, 2 * missing)
+                assert asyncio.run(session.forecast(lambda count: None)).tasks == missing
+    judge.holds = never
+    limited = score(tmp_path / "run", tasks, settings(server), limit=3)
+    assert (limited.summary.tasks, requested_tasks()) == (TASKS - 1, {"t0"})
+    assert score(tmp_path / "run", tasks, settings(server), limit=3).is_finished
+    session = score(tmp_path / "run", tasks, settings(server))
+    assert session.summary.to_json() == score(whole, tasks, settings(server)).summary.to_json()
+    check_complete(tmp_path / "run", whole)
+
+
+def test_a_run_is_watched_in_the_order_of_its_tasks(
+    judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path
+) -> None:
+    stop_after_quick_groups(tmp_path / "run", tasks, settings(server))
+    seen: list[str] = []
+
+    def finish() -> None:
+        assert seen == [], "the first task is not scored yet"
+        judge.holds = never
+        score(tmp_path / "run", tasks, settings(server))
+
+    for group in monitor.read_groups(tmp_path / "run", finish):
+        seen.append(group[0].trace.task_id)
+    assert seen == ALL
+
+
+def test_a_group_is_stored_after_its_canary(judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path) -> None:
+    with_canaries = settings(server, canary={"rate": 1.0})
+    judge.holds = lambda response, message: "letter 1," not in response and "letter number 1." in message
+    with pytest.raises(KeyboardInterrupt):
+        score(tmp_path / "run", tasks, with_canaries, stop_after=TASKS - 1)
+    assert set(scored_tasks(tmp_path / "run")) == set(ALL) - {"t1"}
+    before, judge.holds = server.count, never
+    resumed = score(tmp_path / "run", tasks, with_canaries)
+    assert all("letter number 1." in request for request in sent_requests(server, before))
+    whole = score(tmp_path / "whole", tasks, with_canaries)
+    assert resumed.summary.to_json()["canaries"] == whole.summary.to_json()["canaries"]
+    with closing(Run.open(tmp_path / "run")) as run:
+        stored = {kind: [*run.ledger.records(kind)] for kind in ("canary", "group")}
+    groups = {record.key: record.seq for record in stored["group"]}
+    assert [record.seq < groups[record.key] for record in stored["canary"]] == [True] * TASKS
+    check_complete(tmp_path / "run", tmp_path / "whole")
+
+
+def test_what_a_budget_cuts_off_is_completed_and_nothing_else(
+    judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
+) -> None:
+    judge.holds, before = never, server.count
+    with (
+        pytest.raises(BudgetExceeded, match="finished groups are kept"),
+        scored_session(tmp_path / "run", tasks, settings(server), max_calls=30),
+    ):
+        pass
+    kept = set(scored_tasks(tmp_path / "run"))
+    verify_run(tmp_path / "run")
+    score(tmp_path / "run", tasks, settings(server))
+    assert requested_tasks().isdisjoint(kept)
+    assert server.count == 2 * before, "each request was sent once in each run"
+    check_complete(tmp_path / "run", whole)
+
+
+def test_an_error_of_a_group_loses_none_that_is_finished(
+    judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
+) -> None:
+    judge.refuses = judge.holds
+    with pytest.raises(ModelAccessError, match="finished groups are kept"):
+        score(tmp_path / "run", tasks, settings(server))
+    kept = scored_tasks(tmp_path / "run")
+    assert SLOW.isdisjoint(kept)
+    judge.refuses = judge.holds = never
+    score(tmp_path / "run", tasks, settings(server))
+    assert requested_tasks().isdisjoint(kept)
+    check_complete(tmp_path / "run", whole)
+
+
+def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
+    """Copy a run; the groups are stored in another order."""
+    with closing(Run.open(source)) as run, closing(WritableRun.create(folder, run.header, run.id)) as copy:
+        names = [record.key for record in run.ledger.records("task")]
+        for name in names:
+            task = run.task(name)
+            assert task is not None
+            copy.add_plan(task, run.plan_of(name))
+        for number in order:
+            scored = run.group_of(names[number])
+            responses = [one.response for one in scored if one.response is not None]
+            copy.ledger.append(*copy.group_drafts(run.plan_of(names[number]), [one.trace for one in scored], responses))
+        copy.ledger.commit()
+    return folder
+
+
+@pytest.mark.parametrize("kept", [0, 5, 4096])
+def test_readers_see_no_order_of_storing(tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Groups are read from the pass over the chain, or again if only few records are kept."""
+    monkeypatch.setattr(outline, "_MAX_KEPT", kept)
+    tasks = write_tasks(tmp_path, make_tasks())
+    score(tmp_path / "whole", tasks, FULL_CONFIG)
+    expected = read_everything(tmp_path / "whole")
+    for number, order in enumerate(permutations(range(4))):
+        folder = copy_in_order(tmp_path / "whole", tmp_path / f"copy-{number}", order)
+        assert scored_tasks(folder) == [f"t{task}" for task in order]
+        verify_run(folder)
+        assert read_everything(folder) == expected
+        if number % 8 == 1:
+            session = score(folder, tasks, FULL_CONFIG)
+            assert session.summary == score(tmp_path / "whole", tasks, FULL_CONFIG).summary
+            with closing(Run.open(folder)) as run:
+                rescore(run, tmp_path / f"new-{number}", run.config, lambda count: None)
+            verify_run(tmp_path / f"new-{number}")
+            assert trace_contents(tmp_path / f"new-{number}") == trace_contents(folder)
+
+
+def read_everything(folder: Path) -> list[Any]:
+    """Return what each way of reading a run gives, without places in the chain."""
+    with closing(Run.open(folder)) as run:
+        exported = [{**json.loads(line), "previous": None} for line in export_jsonl(run)]
+        tables = []
+        for name in get_args(TableName):
+            with closing(run.read_table(name)) as table:
+                tables.append(list(table_to_csv(table)))
+        outlines = [
+            (one.survey, one.body["statistics"], [t.body["reward"] for t in one.traces]) for one in read_groups(run)
+        ]
+        watched = [[one.trace.response_id for one in group] for group in monitor.read_groups(folder)]
+        return [
+            exported,
+            tables,
+            outlines,
+            watched,
+            list(read_responses(run)),
+            report(read_scores(run)).model_copy(update={"run": ""}),
+        ]
