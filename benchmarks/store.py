@@ -79,9 +79,9 @@ async def _written(folder: Path) -> tuple[float, float]:
         for chunk in range(0, len(plans), 500):
             groups = [(plan, *_group(plan, jury)) for plan in plans[chunk : chunk + 500]]
             start = perf_counter()
-            for plan, traces, responses in groups:
-                last = writer.append(run.group_drafts(plan, traces, responses))
-            last.result()
+            for plan, traces, responses in groups[:-1]:
+                writer.append(run.group_drafts(plan, traces, responses))
+            await writer.append_durably(run.group_drafts(*groups[-1]))
             seconds += perf_counter() - start
             start = perf_counter()
             with (folder.parent / "plain.jsonl").open("a") as lines:

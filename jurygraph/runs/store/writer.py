@@ -1,115 +1,136 @@
-"""Group commits: one thread makes appended records durable, in batches of what arrives within a few milliseconds."""
+"""Group commits: records are appended in the event loop, and one thread makes those of a few milliseconds durable.
+
+Python's lock lets threads that compute take turns, which costs more than the records: the thread only waits for the
+disk.
+"""
 
 import asyncio
 import threading
-from collections import defaultdict
 from collections.abc import Sequence
-from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple
+from queue import SimpleQueue
 
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
 
 _MAX_WAIT = 0.005
-_MAX_WAITING = 1024
+_MAX_WAITING = 4096
+"""Number of records that wait for a commit before the event loop waits for it, too."""
 
 
-class _Batch(NamedTuple):
-    """Drafts to be appended together, and who waits until they are durable: a thread, or a task of an event loop."""
+class _Commit:
+    """A commit under way, and who waits for it."""
 
-    drafts: Sequence[Draft]
-    durable: "Future[None] | asyncio.Future[None]"
+    def __init__(self, waiting: Sequence["asyncio.Future[None]"]) -> None:
+        self.waiting = waiting
+        self.is_done = threading.Event()
+        self.error: BaseException | None = None
 
 
 class Writer:
-    """Appends batches of records to a ledger, each batch completely or not at all.
+    """Appends batches of records to a ledger, each batch completely or not at all. Used in one event loop.
 
     A batch is durable once it would survive a power failure. If it could not be written, whoever waits for it gets the
     error; after an error nothing more is written.
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        ledger.make_durable()  # before the thread starts: planning reads the ledger at the same time
+        ledger.make_durable()
         self._ledger = ledger
-        self._waiting: list[_Batch] = []
-        self._changed = threading.Condition()
-        self._is_closing = False
+        self._drafts: list[Draft] = []
+        self._waiting: list[asyncio.Future[None]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._commit: _Commit | None = None
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._write, name="jurygraph-ledger", daemon=True)
+        self._commits: SimpleQueue[tuple[asyncio.AbstractEventLoop, _Commit] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._commit_each, name="jurygraph-ledger", daemon=True)
         self._thread.start()
 
-    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
-        """Enqueue a batch, and return a future that is done once it is durable.
-
-        Blocks while the queue is full. Raises the error that stopped the writing.
-        """
-        durable: Future[None] = Future()
-        self._enqueue(_Batch(drafts, durable))
-        return durable
+    def append(self, drafts: Sequence[Draft]) -> None:
+        """Append a batch with the next commit. Raises the error that stopped the writing."""
+        if self._error is not None:
+            raise self._error
+        self._drafts += drafts
+        if len(self._drafts) > _MAX_WAITING:
+            self._write_now()
+        elif self._timer is None and self._commit is None:
+            self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
 
     async def append_durably(self, drafts: Sequence[Draft]) -> None:
-        """Enqueue a batch as `append` does, and wait until it is durable."""
+        """Append a batch, and wait until it is durable."""
         durable = asyncio.get_running_loop().create_future()
-        self._enqueue(_Batch(drafts, durable))
+        self._waiting.append(durable)
+        self.append(drafts)
         await durable
 
-    def _enqueue(self, batch: _Batch) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or len(self._waiting) < _MAX_WAITING)
-            if self._error is not None:
-                raise self._error
-            self._waiting.append(batch)
-            if len(self._waiting) == 1:
-                self._changed.notify_all()
-
     def close(self) -> None:
-        """Write the enqueued batches and stop the thread. Raises the error that stopped the writing."""
-        with self._changed:
-            self._is_closing = True
-            self._changed.notify_all()
+        """Write what is left and stop the thread. Raises the error that stopped the writing."""
+        self._write_now()
+        self._commits.put(None)
         self._thread.join()
         if self._error is not None:
             raise self._error
 
-    def _write(self) -> None:
-        while batches := self._gather():
-            self._commit(batches)
+    def _start_commit(self) -> None:
+        """Append the waiting batches, and have the thread commit them."""
+        self._timer = None
+        commit = self._append_waiting()
+        if commit.error is None:
+            self._commit = commit
+            self._commits.put((asyncio.get_running_loop(), commit))
+        else:
+            self._settle(commit)
 
-    def _gather(self) -> list[_Batch]:
-        """Return the batches that arrive within `_MAX_WAIT` seconds after the first; none at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_closing)
-            self._changed.wait_for(lambda: self._is_closing or len(self._waiting) >= _MAX_WAITING, timeout=_MAX_WAIT)
-            batches, self._waiting = self._waiting, []
-            self._changed.notify_all()
-        return batches
-
-    def _commit(self, batches: Sequence[_Batch]) -> None:
+    def _append_waiting(self) -> _Commit:
+        drafts, commit = self._drafts, _Commit(self._waiting)
+        self._drafts, self._waiting = [], []
         try:
             if self._error is None:
-                self._ledger.append(*(draft for batch in batches for draft in batch.drafts))
-                self._ledger.commit()
+                self._ledger.append(*drafts)
         except BaseException as error:  # noqa: BLE001 - it is raised by the next append
-            self._error = error
+            commit.error = error
+        return commit
+
+    def _commit_each(self) -> None:
+        while (next_commit := self._commits.get()) is not None:
+            loop, commit = next_commit
+            self._make_durable(commit)
+            with suppress(RuntimeError):  # a closed loop has no one who waits
+                loop.call_soon_threadsafe(self._end_commit, commit)
+
+    def _make_durable(self, commit: _Commit) -> None:
+        try:
+            self._ledger.commit()
+        except BaseException as error:  # noqa: BLE001 - as above
+            commit.error = error
+        commit.is_done.set()
+
+    def _end_commit(self, commit: _Commit) -> None:
+        if commit is self._commit:  # else `_write_now` ended it
+            self._commit = None
+            self._settle(commit)
+            if self._drafts and self._timer is None:
+                self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
+
+    def _write_now(self) -> None:
+        """Wait for the commit under way, then write all that waits."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (under_way := self._commit) is not None:
+            under_way.is_done.wait()
+            self._commit = None
+            self._settle(under_way)
+        commit = self._append_waiting()
+        if commit.error is None:
+            self._make_durable(commit)
+        self._settle(commit)
+
+    def _settle(self, commit: _Commit) -> None:
+        """Tell those who wait for a commit how it ended."""
+        if commit.error is not None and self._error is None:
+            self._error = commit.error
             self._ledger.rollback()
-        _settle([batch.durable for batch in batches], self._error)
-
-
-def _settle(waiting: "Sequence[Future[None] | asyncio.Future[None]]", error: BaseException | None) -> None:
-    """Settle the futures; those of an event loop all at once, because waking a loop is slow."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Any]] = defaultdict(list)
-    for future in waiting:
-        if isinstance(future, asyncio.Future):
-            by_loop[future.get_loop()].append(future)
-        else:
-            _settle_each([future], error)
-    for loop, futures in by_loop.items():
-        with suppress(RuntimeError):  # a closed loop has no one who waits
-            loop.call_soon_threadsafe(_settle_each, futures, error)
-
-
-def _settle_each(futures: "Sequence[Future[None] | asyncio.Future[None]]", error: BaseException | None) -> None:
-    for future in futures:
-        if not future.done():  # whoever waits may have been cancelled
-            future.set_exception(error) if error else future.set_result(None)
+        for future in commit.waiting:
+            if not future.done():  # whoever waits may have been cancelled
+                future.set_exception(self._error) if self._error else future.set_result(None)
