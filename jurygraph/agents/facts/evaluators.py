@@ -151,10 +151,17 @@ def _verdict_on_kind(claims: IdentityKey[Material], kind: str) -> Verdict:
     )
 
 
-def claim_evidence(finding: Finding) -> list[Evidence]:
+def claim_evidence(finding: Finding) -> Sequence[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
+    return _claim_evidence(IdentityKey(finding))
+
+
+@lru_cache(maxsize=1024)
+def _claim_evidence(key: IdentityKey[Finding]) -> tuple[Evidence, ...]:
+    """Return the evidence of a claim. Cached, since every verdict that depends on a claim has it."""
+    finding = key.value
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:
-        return [claim]
+        return (claim,)
     row = to_text({column: value for column, value in finding["values"].items() if column not in finding["own"]})
-    return [claim, Evidence(quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True)]
+    return claim, Evidence(quote=row, source=f"{finding['table']}, row {finding['row']}", verified=True)
