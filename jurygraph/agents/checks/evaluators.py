@@ -16,12 +16,13 @@ from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts, require_known
+from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
-from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
+from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
 
 
 class Constraints(Evaluator):
@@ -147,14 +148,12 @@ def _is_empty(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[Item]]:
-    """Return the items of each source of a check."""
-    items = {path: _matches(path, inputs.response.data) for path in check.paths}
+def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[Item]]:
+    """Return the looked-up claims of each kind that a check names."""
     if not check.claimed_kinds:
-        return items
-    claim_findings(inputs)  # raises if the table files are not those of the plan
-    claimed = _looked_up_items(IdentityKey(inputs.material[0][CLAIMS]), IdentityKey(load_facts(inputs.task)))
-    return {**claimed, **items} if items else claimed
+        return {}
+    findings, facts = claim_findings(inputs), IdentityKey(load_facts(inputs.task))
+    return {kind: _looked_up_items(IdentityKey(findings[kind]), facts) for kind in check.claimed_kinds}
 
 
 def _matches(path: str, data: JsonValue) -> Sequence[Item]:
@@ -166,18 +165,13 @@ def _matches(path: str, data: JsonValue) -> Sequence[Item]:
     ]
 
 
-@lru_cache(maxsize=256)
-def _looked_up_items(claims: IdentityKey[Material], facts: IdentityKey[Facts]) -> Mapping[str, Sequence[Item]]:
-    """Return the claims of each kind as items."""
-    material_data: Any = claims.value.data
+@lru_cache(maxsize=1024)
+def _looked_up_items(findings: IdentityKey[Sequence[Finding]], facts: IdentityKey[Facts]) -> Sequence[Item]:
     lists = {name: table.spec.lists for name, table in facts.value.tables.items()}
-    return {
-        kind: [
-            Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
-            for finding in findings
-        ]
-        for kind, findings in material_data.items()
-    }
+    return [
+        Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
+        for finding in findings.value
+    ]
 
 
 def _match_text(label: str, pattern: str, response: Response) -> Verdict:
@@ -192,12 +186,20 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
-    decided = decide_check(check, _items(check, inputs))
-    if not decided.holds or check.paths:
-        return decided
-    if not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind):
+    claimed = _claimed_items(check, inputs)
+    if check.paths:
+        return decide_check(check, {**claimed, **{path: _matches(path, inputs.response.data) for path in check.paths}})
+    decided = _decide_claims(IdentityKey(check), *map(IdentityKey, claimed.values()))
+    if decided.holds and not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind):
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
+
+
+@lru_cache(maxsize=1024)
+def _decide_claims(check: IdentityKey[Check], *items: IdentityKey[Sequence[Item]]) -> CheckResult:
+    """Decide a check of claims, by the items of each kind. Cached, since the responses of a group share claims."""
+    kinds = zip(check.value.claimed_kinds, items, strict=True)
+    return decide_check(check.value, {kind: its_items.value for kind, its_items in kinds})
 
 
 def _evidence(item: Item) -> Sequence[Evidence]:

@@ -188,14 +188,14 @@ class Check(FrozenModel):
         return ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
 
     @cached_property
-    def claimed_kinds(self) -> frozenset[str]:
+    def claimed_kinds(self) -> tuple[str, ...]:
         """Return the kinds of claims among the sources of items."""
-        return frozenset(source for source, _ in self.items if not source.startswith("$"))
+        return tuple(dict.fromkeys(source for source, _ in self.items if not source.startswith("$")))
 
     @cached_property
-    def paths(self) -> frozenset[str]:
+    def paths(self) -> tuple[str, ...]:
         """Return the JSONPaths among the sources of items."""
-        return frozenset(source for source, _ in self.items) - self.claimed_kinds
+        return tuple(dict.fromkeys(source for source, _ in self.items if source.startswith("$")))
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
