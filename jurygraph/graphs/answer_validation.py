@@ -46,21 +46,40 @@ class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
+ReadVerdicts = dict[tuple[int, str, tuple[str, ...]], tuple[Verdict, Verdict]]
+"""Answers that were read, with their verdicts, by the identity of the answer, the text it is about and all texts shown.
+
+The answer itself is kept so that no other one gets its identity.
+"""
+
+
 def validate_answer(
-    evaluator_task: EvaluatorTask, answer: Any, stamp: Stamp, redactor: Redactor
+    evaluator_task: EvaluatorTask, answer: Any, stamp: Stamp, redactor: Redactor, read: ReadVerdicts
 ) -> list[RecordedVerdict]:
-    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped."""
+    """Return the verdicts of an answer, one for each response that the task is about, redacted and stamped.
+
+    A verdict that answers several questions about the same texts is read once; `read` has those read before.
+    """
     about, shown = evaluator_task.about, tuple(r.id for r in evaluator_task.responses)
-    texts = [response.text for response in evaluator_task.responses]
+    texts = tuple(response.text for response in evaluator_task.responses)
     items: Any = [answer] * len(about)
     if evaluator_task.question.scope == "group":
         items = catch_errors(partial(_split_answer, answer, len(about)))
     if isinstance(items, BaseException):
         items = [items] * len(about)
     return [
-        stamp(_read_verdict(item, text, texts, redactor), name, shown, evaluator_task.sample)
+        stamp(_read_once(item, text, texts, redactor, read), name, shown, evaluator_task.sample)
         for item, name, text in zip(items, about, texts, strict=False)
     ]
+
+
+def _read_once(item: Any, text: str, shown: tuple[str, ...], redactor: Redactor, read: ReadVerdicts) -> Verdict:
+    if type(item) is not Verdict:
+        return _read_verdict(item, text, shown, redactor)
+    key = id(item), text, shown
+    if key not in read:
+        read[key] = item, _read_verdict(item, text, shown, redactor)
+    return read[key][1]
 
 
 def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor) -> Verdict:

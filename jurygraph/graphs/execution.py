@@ -19,6 +19,7 @@ from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorIn
 from jurygraph.graphs.answer_validation import (
     NO_MODEL_FAILURE,
     NO_MODEL_VERDICT,
+    ReadVerdicts,
     catch_errors,
     validate_answer,
     validate_material,
@@ -193,11 +194,12 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
         questions = {evaluator_task.question.id: evaluator_task.question for evaluator_task in evaluator_tasks}
         stamps = {name: make_stamp(question, survey.views[question.view]) for name, question in questions.items()}
         known = context.calls
+        read: ReadVerdicts = {}
         return [
             each.call_log.add_to(verdict, known, each.steps)
             for part in zip(tasks_by_evaluator.values(), inputs, answers, strict=True)
             for evaluator_task, each, answer in zip(*part, strict=True)
-            for verdict in validate_answer(evaluator_task, answer, stamps[evaluator_task.question.id], redactor)
+            for verdict in validate_answer(evaluator_task, answer, stamps[evaluator_task.question.id], redactor, read)
         ]
 
     calls = [_calls_of(name, part, context) for name, part in zip(tasks_by_evaluator, inputs, strict=True)]
@@ -235,12 +237,14 @@ def _derivation(task: DerivationTask, log: CallLog, survey: Survey, context: Run
 def _make_inputs(
     name: str, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[EvaluatorInput]:
-    """Return an evaluator's input for each of its tasks, with a log of its own."""
+    """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
     uses_model, model, undeclared = context.evaluators[name].uses_model, context.judge_client, UndeclaredClient(name)
-    inputs = []
+    log, inputs = CallLog(), []
     for task in evaluator_tasks:
-        log = CallLog()
-        client: Any = (model and model.logging_to(log)) if uses_model else undeclared
+        client: Any = undeclared
+        if uses_model:
+            log = CallLog()
+            client = model and model.logging_to(log)
         view = survey.views[task.question.view]
         inputs.append(EvaluatorInput(task.question, view, task.responses, task.material, task.sample, client, log))
     return inputs

@@ -394,3 +394,22 @@ def test_a_quotation_is_searched_up_to_the_maximum_length(letters: int, verified
 )
 def test_a_failure_message_can_always_be_encoded(error: Exception, message: str) -> None:
     assert to_failure(error, Redactor(())).message == message
+
+
+class Constant(Evaluator):
+    name = "constant"
+    verdict = Verdict(score=1.0, evidence=(Evidence(quote="yes"),))
+
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return self.verdict
+
+
+def test_one_verdict_on_two_responses_is_verified_against_each() -> None:
+    responses = [Response(id=name, text=text) for name, text in (("a", "yes"), ("b", "no"), ("c", "no yes"))]
+    traces = score_responses({"evaluators": [f"{HERE}:Constant"]}, task(), *responses)
+    evidence = {verdict.about: verdict.evidence[0] for trace in traces for verdict in trace.verdicts}
+    assert {name: (each.verified, each.start) for name, each in evidence.items()} == {
+        "a": (True, 0),
+        "b": (False, None),
+        "c": (True, 3),
+    }

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jurygraph.agents.checks.items import Item, Open, Truth, run_tests
+from jurygraph.agents.checks.items import Item, Open, Truth, lacking_columns, truth_without
 from jurygraph.agents.checks.spec import Check, Scalar, Term, Tests
-from jurygraph.agents.facts.values import Amount, equality_key, is_one_of, parse_amount, split_list, to_text
+from jurygraph.agents.facts.values import Amount, are_equal, equality_key, is_one_of, parse_amount, split_list, to_text
 from jurygraph.messages import shorten
 
 
@@ -33,11 +33,19 @@ class Unknowns:
     def __init__(self) -> None:
         self._unknown: list[tuple[Item, str]] = []
 
-    def run_tests(self, tests: Tests, item: Item, columns: Sequence[str] = ()) -> Truth:
-        """Return the truth of tests that depends on these columns too, and record the values that the item lacks."""
-        truth, missing_columns = run_tests(tests, item, columns)
-        self._unknown += ((item, column) for column in missing_columns)
-        return truth
+    def __bool__(self) -> bool:
+        return bool(self._unknown)
+
+    def run_tests(self, tests: Tests, item: Item) -> Truth:
+        """Return the truth of tests, and record the values that the item lacks."""
+        lacking = lacking_columns(tests, item)
+        return "no" if lacking is None else self.record(item, lacking)
+
+    def record(self, item: Item, lacking: Sequence[str]) -> Truth:
+        """Record the columns that the item lacks; return the truth of what depends on them alone."""
+        if lacking:
+            self._unknown += ((item, column) for column in lacking)
+        return truth_without(lacking, item)
 
     def describe(self, why: Open) -> list[str]:
         """Return what is unknown for this reason, in words."""
@@ -118,9 +126,10 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
     addends = []
     for term in terms:
         for item in items[term.of]:
-            price, lacking = _price(term, item)
-            truth = unknown.run_tests(term.where, item, lacking)
-            if truth != "no":
+            lacking = lacking_columns(term.where, item)
+            if lacking is not None:
+                price, unpriced = _price(term, item)
+                truth = unknown.record(item, [*lacking, *unpriced])
                 addends.append(_Addend(item, truth, price, is_own=item.reason_unknown(term.column) == "unshown"))
     priced = [addend for addend in addends if addend.price is not None and addend.price.currency]
     currencies = sorted({addend.price.currency for addend in priced if addend.price})
@@ -151,25 +160,32 @@ class _Addend(NamedTuple):
 
 def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:
     """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
-    operands = (term.column, term.times or 1.0, term.places)
-    price, times, places = amounts = [_number(operand, item) for operand in operands]
+    price = _amount(term.column, item)
+    times, places = _number(term.times or 1.0, item), _number(term.places, item)
     if price is None or times is None or places is None:
-        return None, [str(operand) for operand, amount in zip(operands, amounts, strict=True) if amount is None]
-    number = price.number * times.number
+        operands = {term.column: price, term.times: times, term.places: places}
+        return None, [str(operand) for operand, amount in operands.items() if amount is None]
+    number = price.number * times
     if term.people is not None:
-        units = term.people / places.number if places.number > 0 else math.inf
+        units = term.people / places if places > 0 else math.inf
         if not math.isfinite(units):
             return None, [str(term.places)]
         number *= float(math.ceil(units))
     return Amount(number, price.currency), ()
 
 
-def _number(operand: str | float, item: Item) -> Amount | None:
+def _amount(column: str, item: Item) -> Amount | None:
+    """Return the amount in a column; None if there is none, or if it is negative."""
+    result = parse_amount(item.value(column))
+    return result if result is not None and result.number >= 0 else None
+
+
+def _number(operand: str | float, item: Item) -> float | None:
     """Return a constant, or the number in a column; None if there is none, or if it is negative."""
     if not isinstance(operand, str):
-        return Amount(float(operand), "")
-    result = parse_amount(item.value(operand))
-    return result if result is not None and result.number >= 0 else None
+        return float(operand)
+    amount = _amount(operand, item)
+    return None if amount is None else amount.number
 
 
 _ROUNDING = 1e-9
@@ -185,10 +201,13 @@ _Interval = tuple[float, float]
 def _decide_bound(check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[Item]) -> CheckResult:
     """Decide a bound on a measure. Unshown values count as the worst case."""
     bound = low, high = check.bound
-    worlds = [
-        [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
-        for unshown in (False, True)
-    ]
+    if unknown:
+        worlds = [
+            [measure({"yes": True, "no": False, "unshown": unshown, "untold": untold}) for untold in (False, True)]
+            for unshown in (False, True)
+        ]
+    else:
+        worlds = [[measure({"yes": True, "no": False})] * 2] * 2
     values = [value for world in worlds for value in world if value is not None]
     span = min(values), max(values)
     result = f"{label} is {_describe_range(span, 6)}"
@@ -252,10 +271,12 @@ def _decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
     unknown, column = Unknowns(), check.column or ""
     values: list[_Value] = []
     for item in items:
-        value = item.value(column)
-        truth = unknown.run_tests(check.where, item, [column] if value is None else [])
-        parts = [_ANYTHING] if value is None else split_list(value, item.lists.get(column))
-        values += (_Value(item, truth, part) for part in parts if truth != "no")
+        lacking = lacking_columns(check.where, item)
+        if lacking is not None:
+            value = item.value(column)
+            truth = unknown.record(item, lacking if value is not None else [*lacking, column])
+            parts = [_ANYTHING] if value is None else split_list(value, item.lists.get(column))
+            values += [_Value(item, truth, part) for part in parts]
     label = f"{column} of {check.values}"
     if check.includes is not None:
         return _decide_includes(label, check.includes, values, unknown)
@@ -264,23 +285,25 @@ def _decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
     return _decide_distinct(label, values, unknown)
 
 
-def _among(values: Sequence[_Value], wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
-    """Return the known values that are among the wanted ones and have one of the truths."""
-    return [
-        entry
-        for entry in values
-        if entry.value is not _ANYTHING and entry.truth in truths and is_one_of(entry.value, wanted)
-    ]
+def _among(values: Sequence[_Value], wanted: Sequence[Scalar]) -> list[_Value]:
+    """Return the known values that are among the wanted ones."""
+    return [entry for entry in values if entry.value is not _ANYTHING and is_one_of(entry.value, wanted)]
+
+
+def _includes(values: Sequence[_Value], wanted: Scalar, truth: Truth) -> bool:
+    """Return true if one of the values that have this truth is the wanted one."""
+    return any(entry.truth == truth and are_equal(entry.value, wanted) for entry in values)
 
 
 def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
-    absent = [value for value in wanted if not _among(values, [value], "yes")]
-    at = [entry.item for entry in _among(values, wanted, "yes")]
+    among = _among(values, wanted)
+    absent = [value for value in wanted if not _includes(among, value, "yes")]
+    at = [entry.item for entry in among if entry.truth == "yes"]
     if not absent:
         return CheckResult(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
     share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
     has_untold = any(entry.value is _ANYTHING and entry.truth == "untold" for entry in values)
-    if has_untold or all(_among(values, [value], "untold") for value in absent):
+    if has_untold or all(_includes(among, value, "untold") for value in absent):
         return unknown.undecided_result(reason)
     if unknown.describe("unshown"):
         return unknown.unproven_result(reason, share)
@@ -288,8 +311,10 @@ def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Val
 
 
 def _decide_excludes(label: str, barred: Sequence[Scalar], values: Sequence[_Value], unknown: Unknowns) -> CheckResult:
-    violations = _among(values, barred, "yes")
-    perhaps = [*_among(values, barred, "unshown", "untold"), *(entry for entry in values if entry.value is _ANYTHING)]
+    among = _among(values, barred)
+    violations = [entry for entry in among if entry.truth == "yes"]
+    perhaps = [entry for entry in among if entry.truth != "yes"]
+    perhaps += [entry for entry in values if entry.value is _ANYTHING]
     if not violations:
         reason = f"{label} includes none of {_quote_values(barred)}"
         return _decide_unless_open(reason, [entry.truth for entry in perhaps], unknown)

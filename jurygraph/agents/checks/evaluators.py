@@ -16,12 +16,13 @@ from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts, require_known
+from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.facts.values import to_text
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
-from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
+from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
 
 
 class Constraints(Evaluator):
@@ -91,7 +92,7 @@ class Constraints(Evaluator):
         constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         if constraint.check is None:
             return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
-        check = _parse_check(f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True))
+        check = _check_of(IdentityKey(constraint))
         if check.function is not None:
             return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
@@ -105,6 +106,13 @@ class Constraints(Evaluator):
         at = [] if decided.holds else decided.items[:10]
         evidence = tuple(part for item in at for part in _evidence(item))
         return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
+
+
+@lru_cache(maxsize=4096)
+def _check_of(constraint: IdentityKey[Constraint]) -> Check:
+    """Return the check of a constraint that has one. Cached, since the responses of a group share the constraint."""
+    text = json.dumps(constraint.value.check, sort_keys=True)
+    return _parse_check(f"constraint {constraint.value.id!r}", text)
 
 
 @lru_cache(maxsize=4096)
@@ -140,25 +148,29 @@ def _is_empty(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _items(source: str, inputs: EvaluatorInput) -> Sequence[Item]:
-    """Return the items of a source: looked-up claims, or the matches of a JSONPath in the order of their paths."""
-    if source.startswith("$"):
-        nodes = notation.compile_jsonpath(source).find(inputs.response.data)
-        return [
-            Item(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
-            for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
-        ]
-    claim_findings(inputs)  # raises if the table files are not those of the plan
-    return _looked_up_items(IdentityKey(inputs.material[0][CLAIMS]), source, IdentityKey(load_facts(inputs.task)))
+def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[Item]]:
+    """Return the looked-up claims of each kind that a check names."""
+    if not check.claimed_kinds:
+        return {}
+    findings, facts = claim_findings(inputs), IdentityKey(load_facts(inputs.task))
+    return {kind: _looked_up_items(IdentityKey(findings[kind]), facts) for kind in check.claimed_kinds}
+
+
+def _matches(path: str, data: JsonValue) -> Sequence[Item]:
+    """Return the matches of a JSONPath, in the order of their paths."""
+    nodes = notation.compile_jsonpath(path).find(data)
+    return [
+        Item(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
+        for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
+    ]
 
 
 @lru_cache(maxsize=1024)
-def _looked_up_items(claims: IdentityKey[Material], kind: str, facts: IdentityKey[Facts]) -> Sequence[Item]:
-    material_data: Any = claims.value.data
+def _looked_up_items(findings: IdentityKey[Sequence[Finding]], facts: IdentityKey[Facts]) -> Sequence[Item]:
     lists = {name: table.spec.lists for name, table in facts.value.tables.items()}
     return [
         Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
-        for finding in material_data[kind]
+        for finding in findings.value
     ]
 
 
@@ -174,15 +186,23 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
-    decided = decide_check(check, {source: _items(source, inputs) for source, _ in check.items})
-    if not decided.holds or any(source.startswith("$") for source, _ in check.items):
-        return decided
-    if not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind):
+    claimed = _claimed_items(check, inputs)
+    if check.paths:
+        return decide_check(check, {**claimed, **{path: _matches(path, inputs.response.data) for path in check.paths}})
+    decided = _decide_claims(IdentityKey(check), *map(IdentityKey, claimed.values()))
+    if decided.holds and not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind):
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
 
 
-def _evidence(item: Item) -> list[Evidence]:
+@lru_cache(maxsize=1024)
+def _decide_claims(check: IdentityKey[Check], *items: IdentityKey[Sequence[Item]]) -> CheckResult:
+    """Decide a check of claims, by the items of each kind. Cached, since the responses of a group share claims."""
+    kinds = zip(check.value.claimed_kinds, items, strict=True)
+    return decide_check(check.value, {kind: its_items.value for kind, its_items in kinds})
+
+
+def _evidence(item: Item) -> Sequence[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
     return [Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)]

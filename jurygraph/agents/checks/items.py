@@ -39,9 +39,11 @@ class Item(NamedTuple):
 
     def value(self, column: str) -> Any:
         """Return the known value of the column, or None."""
-        is_known = self.finding is None or self.has_row or column in self.response_columns
         value = self.values.get(column)
-        return value if is_known and not is_missing(value) else None
+        if is_missing(value):
+            return None
+        is_known = self.finding is None or self.finding["row"] is not None or column in self.response_columns
+        return value if is_known else None
 
     def reason_unknown(self, column: str) -> Open:
         """Return why the column has no usable value."""
@@ -65,33 +67,45 @@ def run_tests(tests: Tests, item: Item, columns: Sequence[str] = ()) -> tuple[Tr
 
     A single failed test decides, whatever is unknown. `columns` are others that the item lacks and the truth needs.
     """
+    lacking = lacking_columns(tests, item)
+    if lacking is None:
+        return "no", ()
+    lacking += columns
+    return truth_without(lacking, item), lacking
+
+
+def lacking_columns(tests: Tests, item: Item) -> list[str] | None:
+    """Return the columns without which it is unknown if an item exists and passes; None if it fails regardless."""
     lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
-        test_lacking = _lacking_columns(column, test, item)
+        test_lacking = _columns_lacking_for(column, test, item)
         if test_lacking is None:
-            return "no", ()
+            return None
         lacking += test_lacking
-    lacking += columns
-    if not lacking:
-        return "yes", ()
-    is_unshown = any(item.reason_unknown(column) == "unshown" for column in lacking)
-    return "unshown" if is_unshown else "untold", lacking
+    return lacking
 
 
-def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
+def truth_without(columns: Sequence[str], item: Item) -> Truth:
+    """Return the truth of what an item fulfils unless one of these columns, which it lacks, is in the way."""
+    if not columns:
+        return "yes"
+    return "unshown" if any(item.reason_unknown(column) == "unshown" for column in columns) else "untold"
+
+
+def _columns_lacking_for(column: str, test: Test, item: Item) -> list[str] | None:
     """Return the columns without which a test cannot be decided; None if the test fails regardless of them."""
     lacking: list[str] = []
-    for name, expected in test:
-        if expected is None:
-            continue
-        needed = [column, expected.column] if isinstance(expected, Column) else [column]
-        unknown = [each for each in needed if item.value(each) is None]
+    value = item.value(column)
+    for name, expected in test.requirements:
+        needed, other = {column: value}, expected
+        if isinstance(expected, Column):
+            needed[expected.column] = other = item.value(expected.column)
+        unknown = [each for each, known in needed.items() if known is None]
         if not unknown:
-            other = item.value(expected.column) if isinstance(expected, Column) else expected
-            passes = _TEST_FUNCTIONS[name](item.value(column), other, item.lists.get(column))
+            passes = _TEST_FUNCTIONS[name](value, other, item.lists.get(column))
             if passes is False:
                 return None
-            unknown = needed if passes is None else []
+            unknown = [] if passes else [*needed]
         lacking += unknown
     return lacking
 

@@ -16,7 +16,7 @@ object, or {"value": ...} for anything else. A bound is `at_least`, `at_most`, `
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, JsonValue, model_validator
 
@@ -78,6 +78,11 @@ class Test(FrozenModel):
         if (compare(self.at_least, self.at_most) or 0) > 0:
             raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
+
+    @cached_property
+    def requirements(self) -> tuple[tuple[str, Any], ...]:
+        """Return the given requirements, each with what it expects."""
+        return tuple((name, expected) for name, expected in self if expected is not None)
 
 
 Tests = dict[Id, Test]
@@ -181,6 +186,16 @@ class Check(FrozenModel):
             return tuple((term.of, _columns(term.where, term.column, term.times, term.places)) for term in self.sum)
         source = self.count or self.share or self.values
         return ((source, _columns(self.where, self.column) | _columns(self.among)),) if source else ()
+
+    @cached_property
+    def claimed_kinds(self) -> tuple[str, ...]:
+        """Return the kinds of claims among the sources of items."""
+        return tuple(dict.fromkeys(source for source, _ in self.items if not source.startswith("$")))
+
+    @cached_property
+    def paths(self) -> tuple[str, ...]:
+        """Return the JSONPaths among the sources of items."""
+        return tuple(dict.fromkeys(source for source, _ in self.items if source.startswith("$")))
 
 
 _ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {

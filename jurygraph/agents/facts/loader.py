@@ -53,9 +53,10 @@ def load_facts(view: TaskView) -> Facts:
         )
 
     def open_facts() -> Facts:
-        return _open_cached(_FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view))
+        with name_part("facts"):
+            return _open_cached(_FACTS_CACHE, digest_of(view.facts), lambda: _open_facts(view))
 
-    with _LOCK, name_part("facts"):
+    with _LOCK:
         return _open_cached(_FACTS_CACHE, view.digest, open_facts)
 
 

@@ -184,9 +184,19 @@ def _missing_finding(
 
 
 def _build_finding(claim: Claim, found: Found, **known: Any) -> Finding:
-    empty: dict[str, Any] = {"claimed": {}, "differs": [], "places": [], "nearly": None, "alternatives": []}
-    base = {"at": [claim.at], "text": claim.text, "found": found, "table": None, "row": None}
-    return Finding(**{**base, **empty, **known})  # type: ignore[typeddict-item]
+    return {
+        "at": [claim.at],
+        "text": claim.text,
+        "found": found,
+        "table": None,
+        "row": None,
+        "claimed": {},
+        "differs": [],
+        "places": [],
+        "nearly": None,
+        "alternatives": [],
+        **known,  # type: ignore[typeddict-item]
+    }
 
 
 def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list[Finding]:

@@ -50,11 +50,13 @@ def _normalise_short(text: str) -> str:
 
 def to_text(value: Any) -> str:
     """Return a value as text: whole numbers without a fraction, lists and objects as JSON."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple | dict):
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return value if isinstance(value, str) else "" if value is None else str(value)
+    return "" if value is None else str(value)
 
 
 def is_missing(value: Any) -> bool:

@@ -3,15 +3,19 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.facts import loader
-from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence
+from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import load_facts
+from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.graphs.routing import ReusedResults
@@ -71,10 +75,10 @@ def verdict_without_jury(*texts: str, facts: Any = None) -> Verdict:
     ],
 )
 def test_the_score_is_the_share_that_is_confirmed(texts: Sequence[str], score: float) -> None:
-    for given in (verdict(*texts), verdict_without_jury(*texts)):
+    for each in (verdict(*texts), verdict_without_jury(*texts)):
         different = len(set(texts))
-        assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, different))
-        assert given.native == pytest.approx(score * different)
+        assert (each.score, each.met, each.scale) == (pytest.approx(score), score == 1.0, (0, different))
+        assert each.native == pytest.approx(score * different)
 
 
 def test_a_kind_without_claims_is_not_judged_if_another_kind_has_some() -> None:
@@ -131,6 +135,31 @@ def test_evidence_does_not_depend_on_the_order_of_columns() -> None:
     turned = [dict(reversed(row.items())) for row in PLACES]
     (one,), (other,) = (look_up_claims(make_facts(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
     assert claim_evidence(one) == claim_evidence(other)  # type: ignore[arg-type]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text("\ud800a"),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+def findings_of(data: Any) -> Mapping[str, Sequence[Finding]]:
+    seen = view(make_facts())
+    (question,) = Confirmed().questions(seen)
+    material = {"claims": Material(name="claims", data=deepcopy(data))}
+    return claim_findings(EvaluatorInput(question, seen, (response(),), (material,)))
+
+
+@given(st.dictionaries(st.text(), st.lists(JSON), max_size=3))
+def test_evaluators_see_the_claims_of_the_material(data: Any) -> None:
+    assert repr(findings_of(data)) == repr(data)  # True is not 1, and -0.0 not 0.0
+
+
+def test_equal_claims_of_two_responses_are_one_object() -> None:
+    one, other = findings_of({"meals": [1, "a"], "stays": [True]}), findings_of({"meals": [1, "a"], "stays": [1]})
+    assert one["meals"] is other["meals"]
+    assert one["stays"] == other["stays"]
+    assert one["stays"] is not other["stays"]
 
 
 # Audience and kinds
