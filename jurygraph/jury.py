@@ -306,7 +306,8 @@ class Jury(Displayed):
         errors: list[BaseException] = []
         for group in groups:
             try:
-                group = replace(group, task=self.config.task_defaults.complete(group.task))
+                if (task := self.config.task_defaults.complete(group.task)) is not group.task:
+                    group = replace(group, task=task)
                 check_group(group, self.context)
             except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
                 errors.append(error)
