@@ -1,4 +1,4 @@
-"""Group commits: records are appended in the event loop, and one thread makes those of a few milliseconds durable.
+"""Group commits: records are appended in the event loop, and one thread makes those of two milliseconds durable.
 
 Python's lock lets threads that compute take turns, which costs more than the records: the thread only waits for the
 disk.
@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
 
-_MAX_WAIT = 0.005
+_MAX_WAIT = 0.002
 _MAX_WAITING = 4096
 """Number of records that wait for a commit before the event loop waits for it, too."""
 
