@@ -293,7 +293,7 @@ def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[A
 
 
 async def _await_result(result: Awaitable[Any]) -> Any:
-    """Return the result or the exception; a stray cancellation is left to the gather in `_call_each`."""
+    """Return the result or the exception; a stray cancellation is left to the gather in `_await_all`."""
     try:
         return await result
     except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):

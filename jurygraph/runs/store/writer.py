@@ -48,20 +48,28 @@ class Writer:
 
     def append(self, drafts: Sequence[Draft]) -> None:
         """Append a batch with the next commit. Raises the error that stopped the writing."""
+        self._enqueue(drafts)
+
+    async def append_durably(self, drafts: Sequence[Draft]) -> None:
+        """Append a batch as `append` does, and wait until it is durable."""
+        durable = asyncio.get_running_loop().create_future()
+        self._enqueue(drafts, durable)
+        await durable
+
+    def _enqueue(self, drafts: Sequence[Draft], *waiting: "asyncio.Future[None]") -> None:
         if self._error is not None:
             raise self._error
         self._drafts += drafts
+        self._waiting += waiting
         if len(self._drafts) > _MAX_WAITING:
             self._write_now()
-        elif self._timer is None and self._commit is None:
-            self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
+        else:
+            self._schedule_commit()
 
-    async def append_durably(self, drafts: Sequence[Draft]) -> None:
-        """Append a batch, and wait until it is durable."""
-        durable = asyncio.get_running_loop().create_future()
-        self._waiting.append(durable)
-        self.append(drafts)
-        await durable
+    def _schedule_commit(self) -> None:
+        """Commit what waits soon, unless a commit is planned or under way: its end schedules the next."""
+        if self._drafts and self._timer is None and self._commit is None:
+            self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
 
     def close(self) -> None:
         """Write what is left and stop the thread. Raises the error that stopped the writing."""
@@ -109,8 +117,7 @@ class Writer:
         if commit is self._commit:  # else `_write_now` ended it
             self._commit = None
             self._settle(commit)
-            if self._drafts and self._timer is None:
-                self._timer = asyncio.get_running_loop().call_later(_MAX_WAIT, self._start_commit)
+            self._schedule_commit()
 
     def _write_now(self) -> None:
         """Wait for the commit under way, then write all that waits."""

@@ -92,6 +92,9 @@ async def test_an_error_stops_the_writing_and_is_raised(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="disk is full"):
         writer.append(make_batch(2))
     with pytest.raises(InputError, match="disk is full"):
+        await writer.append_durably(make_batch(3))
+    assert not writer._waiting, "nobody is left waiting for a commit that never comes"
+    with pytest.raises(InputError, match="disk is full"):
         writer.close()
     ledger.close()
     assert open_ledger(tmp_path).count == 2, "what was durable stays, and nothing is half-written"
