@@ -355,7 +355,7 @@ class Jury(Displayed):
     @property
     def max_concurrent_groups(self) -> int:
         """Return the number of tasks for which a model is asked concurrently, other than to score."""
-        return max(MAX_CONCURRENT_GROUPS, 0 if self.gateway is None else self.config.calls.concurrency)
+        return max(MAX_CONCURRENT_GROUPS, self._concurrent_calls)
 
     @property
     def _concurrent_calls(self) -> int:
