@@ -67,7 +67,7 @@ def _read_group(where: str, item: Any) -> Group:
         raise InputError(f"{where}.{error}") from None
 
 
-def batched(items: Iterable[T], count: Callable[[T], int], size: int) -> Iterator[list[T]]:
+def split_into_batches(items: Iterable[T], count: Callable[[T], int], size: int) -> Iterator[list[T]]:
     """Yield the items in lists whose counts sum up to this size or just above; the last list may have less."""
     batch: list[T] = []
     filled = 0

@@ -30,7 +30,7 @@ from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit
-from jurygraph.group import TASK_HINT, Group, GroupLike, batched, read_groups
+from jurygraph.group import TASK_HINT, Group, GroupLike, read_groups, split_into_batches
 from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
@@ -175,7 +175,7 @@ class Jury(Displayed):
         raised in the place of its plan.
         """
         self._require_open()
-        batches = batched(tasks, lambda _: 1, self._batch_size)
+        batches = split_into_batches(tasks, lambda _: 1, self._batch_size)
         work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
         at_once = 1 if self.gateway is None else self._concurrent_batches
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING_BATCHES)) as results:
@@ -235,7 +235,7 @@ class Jury(Displayed):
         require_type("progress", progress, Callable | None, "give a function of (done, total)")
         if iscoroutinefunction(progress):
             raise InputError("progress: is an async function, which nothing awaits; give a plain one of (done, total)")
-        batches = batched(read_groups("items", items), lambda group: len(group.responses), self._batch_size)
+        batches = split_into_batches(read_groups("items", items), lambda group: len(group.responses), self._batch_size)
         tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
         results = gather_in_order(tasks, self._concurrent_batches, MAX_WAITING_BATCHES)
         done, total = 0, len(items) if isinstance(items, Sized) else None
@@ -257,7 +257,7 @@ class Jury(Displayed):
             values, groups = zip(*batch, strict=True)
             return list(zip(values, await self._score_batch(groups, sink), strict=False))
 
-        batches = batched(items, lambda item: len(item[1].responses), self._batch_size)
+        batches = split_into_batches(items, lambda item: len(item[1].responses), self._batch_size)
         tasks = (start_isolated(partial(score, batch), self.config.langsmith) for batch in batches)
         async with aclosing(gather_as_finished(tasks, self._concurrent_batches)) as results:
             async for outcomes in results:

@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
 from jurygraph.graphs.state import RunContext
-from jurygraph.group import Group, batched
+from jurygraph.group import Group, split_into_batches
 from jurygraph.jury import check_group
 from jurygraph.schema import Plan, Question, Response, Task
 from tests.graphs.scripted import DATA_READER, Measure, ScriptedEvaluator, evaluator_use, jury, make_plan, task
@@ -123,6 +123,6 @@ def test_an_evaluator_decides_if_its_inputs_are_unchanged(plan: Plan, context: R
 
 def test_batches_fill_up_to_their_size_and_read_no_further() -> None:
     items = iter("a bb ccc d e".split())
-    batches = batched(items, len, 3)
+    batches = split_into_batches(items, len, 3)
     assert (next(batches), next(items)) == (["a", "bb"], "ccc")
     assert list(batches) == [["d", "e"]]

@@ -57,8 +57,8 @@ def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("size", [1, 2, 7, 64])
 @pytest.mark.parametrize("name", ["maths by specialists", "group trip", "rubric", "panel"])
 def test_the_size_of_batches_changes_no_bit(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = group.batched
-    monkeypatch.setattr(jury, "batched", lambda items, _count, _size: whole(items, lambda _: 1, size))
+    whole = group.split_into_batches
+    monkeypatch.setattr(jury, "split_into_batches", lambda items, _count, _size: whole(items, lambda _: 1, size))
     test_an_example_has_the_recorded_bits(name, monkeypatch)
 
 
