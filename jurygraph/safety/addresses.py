@@ -30,7 +30,10 @@ SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
 _GAP, _WORD_LETTER = r"(?:[\s*_>|`~,:-]+)", r"[^\s!-/:-@\[-`{-~]"
 _EDGE = r"(?:\b|_)"
 _BEGINS_WITH_WORD, _ENDS_WITH_WORD = re.compile(r"\(*[a-z0-9]"), re.compile(r"[a-z0-9)?~@]\Z")
-_MEMORY = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
+_OPTIONS = re2.Options()
+_OPTIONS.longest_match = True
+_OPTIONS.max_mem = 1 << 26  # bytes; with less, RE2's searches are slow
+_OPTIONS.log_errors = False
 _SPACED = {
     " .. ": f"{_GAP}(?:{_WORD_LETTER}+{_GAP}){{0,2}}",
     " ": _GAP,
@@ -56,33 +59,39 @@ def find_signs(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
 
     `spaced` is False if the words of the text have no spaces between them.
     """
-    pattern, sign_set = _sign_patterns(spaced)
-    for match in pattern.finditer(read):
-        indices = sign_set.Match(match[0])  # none if it is a sign only in its context
+    for match in _any_sign(spaced).finditer(read):
+        indices = _sign_set(spaced).Match(match[0])  # none if it is a sign only in its context
         if indices and (sign := SIGNS[min(indices)]) != "kept":
             yield Signal(sign, match.start(), match.end())
 
 
 @cache
-def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
-    """Return one pattern that finds all signs, and a set of one pattern for each sign that identifies them.
+def _any_sign(spaced: bool) -> Any:
+    """Return a pattern that finds all signs; of signs that begin at the same place the longest.
 
-    Groups in so large a pattern would be slower. Of signs that begin at the same place the longest is found.
+    Groups in so large a pattern would be slower, so that `_sign_set` tells which sign it is.
     """
-    options = re2.Options()
-    options.longest_match = True
-    options.max_mem = _MEMORY
-    options.log_errors = False
+    return re2.compile("|".join(_sign_patterns(spaced)), _OPTIONS)
+
+
+@cache
+def _sign_set(spaced: bool) -> Any:
+    """Return a set of one pattern for each sign; it is made when the first sign is found, which most texts lack."""
+    sign_set = re2.Set.FullMatchSet(_OPTIONS)
+    for pattern in _sign_patterns(spaced):
+        sign_set.Add(pattern)
+    sign_set.Compile()
+    return sign_set
+
+
+@cache
+def _sign_patterns(spaced: bool) -> list[str]:
+    """Return a pattern for each sign, in the order of `SIGNS`."""
     languages = _load("addressing").values()
     word_patterns = (
         [_expand(word, spaced) for words in languages for word in words[sign]] for sign in get_args(WordSign)
     )
-    patterns = ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
-    sign_set = re2.Set.FullMatchSet(options)
-    for pattern in patterns:
-        sign_set.Add(pattern)
-    sign_set.Compile()
-    return re2.compile("|".join(patterns), options), sign_set
+    return ["|".join(alternatives) for alternatives in (_SIGNS["marks"], _SIGNS["tokens"], *word_patterns)]
 
 
 def _load(name: str) -> dict[str, Any]:

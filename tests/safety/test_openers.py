@@ -27,12 +27,14 @@ def test_openers_fillers_and_a_repeated_word_are_empty_talk(text: str, nothing: 
 
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module, patterns in ((openers, openers._patterns), (addresses, addresses._sign_patterns)):
-        monkeypatch.setattr(module, "_MEMORY", 1 << 23)
+    monkeypatch.setattr(openers, "_MEMORY", 1 << 23)
+    monkeypatch.setattr(addresses._OPTIONS, "max_mem", 1 << 23)
+    compiled = (openers._patterns, addresses._any_sign, addresses._sign_set)
+    for patterns in compiled:
         patterns.cache_clear()
     yield
-    openers._patterns.cache_clear()
-    addresses._sign_patterns.cache_clear()
+    for patterns in compiled:
+        patterns.cache_clear()
 
 
 @pytest.mark.usefixtures("little_memory")
