@@ -6,6 +6,7 @@ sink → cache → limiter → circuit breaker → budget → backend, retried a
 import asyncio
 from collections.abc import Awaitable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from time import monotonic
 from typing import Any, Literal, TypeVar
 
@@ -208,7 +209,7 @@ class Gateway:
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
         texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        if not self._has_secret_in((*texts.values(), *_texts_of_tokens(reply))):
+        if not self._has_secret_in(chain(texts.values(), _texts_of_tokens(reply))):
             return reply
         clean = {name: self.redactor.redact_text(text) for name, text in texts.items()}
         changed = {name: text for name, text in clean.items() if text != texts[name]}

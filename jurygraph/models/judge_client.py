@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
@@ -65,7 +65,6 @@ class JudgeClient:
         self._parameters = parameters
         self._deadline_time: float | None = None
         self._group = self  # its deadline counts for the clients of all inputs
-        self.fence = Fence(key, safety.fence)
         self.loop: asyncio.AbstractEventLoop | None = None
         self._logs: tuple[CallLog, ...] = ()
         self._purpose = JUDGE
@@ -75,8 +74,13 @@ class JudgeClient:
         client = object.__new__(JudgeClient)
         client.__dict__.update(self.__dict__)
         client._logs, client._purpose, client.loop = logs, purpose, asyncio.get_running_loop()
-        client.fence = Fence(self.fence.key, self.fence.is_enabled)
+        client.__dict__.pop("fence", None)
         return client
+
+    @cached_property
+    def fence(self) -> Fence:
+        """The fence for text by others in your own messages (see `chat_request`)."""
+        return Fence(self._render_options.key, self._render_options.fence)
 
     @property
     def chat_model(self) -> "JudgeChatModel":

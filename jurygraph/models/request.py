@@ -90,7 +90,9 @@ def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
         for index in range(len(pieces) - 1, -1, -2) if mark in text else ():  # every other piece is a number
             parts = pieces[index].split(mark)
             if len(parts) > 1:
-                pieces[index : index + 1] = [piece for part in parts for piece in (number, part)][1:]
+                numbered: list[Any] = [number] * (2 * len(parts) - 1)
+                numbered[::2] = parts
+                pieces[index : index + 1] = numbered
     return pieces
 
 

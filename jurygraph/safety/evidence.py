@@ -166,11 +166,11 @@ class SearchableText:
 
         A passage begins and ends at whole letters with their accents, and is never blank.
         """
-        return next(self._passages(quotation), None)
+        return next(self._passages(_fold_quotation(quotation)), None)
 
     def find_between_words(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
-        return self._passages(quotation, in_words=True)
+        return self._passages(_fold_quotation(quotation), in_words=True)
 
     def find_support(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, because it is too long to occur by chance; else None.
@@ -180,9 +180,10 @@ class SearchableText:
         Announcements of an answer, filler lines and parts of such lines support nothing.
         """
         if quotation not in self._support_cache:
-            candidates = dict.fromkeys((quotation, _DOTS.sub("", quotation.strip())))
-            passages = (passage for candidate in candidates if (passage := self._find_candidate(candidate)) is not None)
-            self._support_cache[quotation] = next(passages, None)
+            found = self._find_candidate(quotation)
+            if found is None and (inner := _DOTS.sub("", quotation.strip())) != quotation:
+                found = self._find_candidate(inner)
+            self._support_cache[quotation] = found
         return self._support_cache[quotation]
 
     def has_nothing_but_filler(self, quotation: str) -> bool:
@@ -192,11 +193,11 @@ class SearchableText:
 
     def _find_candidate(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, or a line if the quotation has few letters."""
-        folded_quotation = _fold_with_offsets(quotation)[0].strip()
+        folded_quotation = _fold_quotation(quotation)
         letters = filter(str.isalnum, folded_quotation)
         weights = (4 if unicodedata.east_asian_width(letter) == "W" else 1 for letter in letters)
         if any(weight >= _MIN_WEIGHT for weight in accumulate(weights)):
-            return next(self._passages(quotation, in_words=True, meaningful=True), None)
+            return next(self._passages(folded_quotation, in_words=True, meaningful=True), None)
         line = self._short_lines.get(folded_quotation) if any(map(str.isalnum, folded_quotation)) else None
         return None if line is None or self._is_filler(line) else line
 
@@ -213,9 +214,10 @@ class SearchableText:
             start += len(line)
         return lines
 
-    def _passages(self, quotation: str, *, in_words: bool = False, meaningful: bool = False) -> Iterator[Passage]:
+    def _passages(
+        self, folded_quotation: str, *, in_words: bool = False, meaningful: bool = False
+    ) -> Iterator[Passage]:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
-        folded_quotation = _fold_with_offsets(quotation)[0].strip()
         rejected = 0
         for place in self._places(folded_quotation, in_words) if folded_quotation else ():
             end = place + len(folded_quotation)
@@ -338,9 +340,15 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     return "".join(letters), starts
 
 
+def _fold_quotation(quotation: str) -> str:
+    return _fold_with_offsets(quotation)[0].strip()
+
+
 def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
     if not text.isascii():
         text = text.translate(_PLAIN_PUNCTUATION)
+    elif (line := text.replace("\n", " ")).isprintable() and "  " not in line:  # faster than the patterns
+        return line, range(len(line))
     if _STEADY_TEXT.fullmatch(text):
         return _fold_spaces(text)
     letters: list[str] = []

@@ -34,9 +34,11 @@ class Fence:
         """Return the text between two lines that show where it begins and ends."""
         if not self.is_enabled:
             return text
-        texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
-        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK_LENGTH] for content in texts)
-        mark = next(mark for mark in marks if mark not in text)
+        for turn in count():
+            content = f"{turn} {name} {text}".encode("utf-8", "backslashreplace")
+            mark = hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK_LENGTH]
+            if mark not in text:
+                break
         if mark not in self.marks:
             self.marks.append(mark)
         before, behind = fence_parts(text, name)

@@ -209,6 +209,33 @@ def test_a_boolean_is_not_accepted_as_a_number() -> None:
         assert str(fault(text, Rated)).startswith("field score: ")
 
 
+class Graded(FrozenModel):
+    grade: Literal[0, 1] | float = 1
+    parts: tuple["Graded | bool", ...] = ()
+
+
+GRADES = st.sampled_from((0, 1, True, False, 0.5, 1.0))
+
+
+@given(
+    st.recursive(
+        st.fixed_dictionaries({}, optional={"grade": GRADES, "parts": st.just([])}),
+        lambda graded: st.fixed_dictionaries({"grade": GRADES, "parts": st.lists(graded | GRADES, max_size=2)}),
+    )
+)
+def test_a_reply_that_is_as_its_model_writes_it_needs_no_search_for_flaws(data: Any) -> None:
+    def parse() -> Graded | str:
+        try:
+            return parse_reply(Reply(text=json.dumps(data)), Graded)
+        except Fault as found:
+            return str(found)
+
+    at_once = parse()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jurygraph.models.structured.encode_json", lambda _: b"")
+        assert parse() == at_once
+
+
 @pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\ud800\\ud800", "x\\udfffy"])
 def test_half_a_surrogate_pair_is_malformed(half: str) -> None:
     assert fault(TEXT.replace("It says", half)).kind == "malformed"

@@ -13,7 +13,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.safety.attacks import load_attacks
-from jurygraph.safety.evidence import Passage, RecentTexts, SearchableText, aread_text, read_text, search_off_loop
+from jurygraph.safety.evidence import (
+    Passage,
+    RecentTexts,
+    SearchableText,
+    _fold_with_offsets,
+    aread_text,
+    read_text,
+    search_off_loop,
+)
 from jurygraph.safety.text_folding import remove_invisible
 from tests.examples import at_most
 
@@ -81,6 +89,15 @@ def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) 
         assert is_at_its_offsets(found, text)
         assert fold_simply(found.text) == fold_simply(quotation)
         assert fold_simply(quotation) in fold_simply(text)
+
+
+@given(st.text("ab \n", max_size=12) | st.text("a \n\t\x1f\x7f", max_size=8))
+@example("a \nb")
+@example("a\nb")
+def test_an_ascii_text_is_folded_as_it_is_among_other_letters(text: str) -> None:
+    folded, starts = _fold_with_offsets(text)
+    longer, more_starts = _fold_with_offsets(f"{text}\u4e2d")
+    assert (f"{folded}\u4e2d", [*starts, len(text)]) == (longer, list(more_starts))
 
 
 @given(TEXTS, TEXTS)
