@@ -191,10 +191,11 @@ class Jury(Displayed):
         defaults = self.config.task_defaults
         completed = [(defaults.complete(task), profiles) for task, profiles in batch]
         context = BatchContext([self.context.with_model(self.gateway, sink) for _ in completed])
-        state = await self._prepare.ainvoke(prepare_graph.initial_state(completed), context=context)
+        start = prepare_graph.initial_state(completed)
+        output = await self._prepare.ainvoke(start, context=context, version="v2")
         return [
             planning.get("plan") or prepare_graph.locate_error(planning["error"], task, defaults)
-            for planning, (task, _) in zip(state["tasks"], completed, strict=True)
+            for planning, (task, _) in zip(output.value["tasks"], completed, strict=True)
         ]
 
     def _take(self, outcome: T | BaseException) -> T:
