@@ -94,10 +94,10 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
     outcomes: dict[int, tuple[Trace, ...] | BaseException] = dict(errors)
     for number, its_rewards in zip(decided, rewards, strict=True):
-        try:
+        if isinstance(its_rewards, Exception):
+            outcomes[number] = its_rewards
+        else:
             outcomes[number] = _trace_group(number, state, contexts[number], its_rewards)
-        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-            outcomes[number] = error
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
@@ -106,11 +106,7 @@ def _decision_input(group: PlannedGroup, verdicts: Sequence[RecordedVerdict]) ->
     return GroupVerdicts(group.plan.decision, group.plan.survey.questions, names, verdicts)
 
 
-def _trace_group(
-    number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward] | Exception
-) -> tuple[Trace, ...]:
-    if isinstance(rewards, Exception):
-        raise rewards
+def _trace_group(number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward]) -> tuple[Trace, ...]:
     group, verdicts, material = state["groups"][number], state["verdicts"][number], state["material"][number]
     questions = group.plan.survey.questions
     statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in verdicts))
