@@ -203,7 +203,7 @@ class Jury(Displayed):
 
     @property
     def _plans_by_model(self) -> bool:
-        """Whether a plan may need the model: to read profiles in text, or to annotate a rubric's graph."""
+        """True if a plan may need the model: to read profiles in text, or to annotate a rubric's graph."""
         has_profiles = any(evaluator.audience == "stakeholder" for evaluator in self.evaluators.values())
         return self.gateway is not None and (has_profiles or self.config.annotation is not None)
 
