@@ -29,7 +29,7 @@ class DirectGraph:
         while names != [END]:
             results = await asyncio.gather(*(self._nodes[name](state, runtime) for name in names))
             commands = [result for result in results if isinstance(result, Command)]
-            goto = [name for command in commands for name in _as_list(command.goto)]
+            goto = sorted({name for command in commands for name in _as_list(command.goto)})
             for result in results:
                 self._update(state, result.update if isinstance(result, Command) else result)
             names = goto or self._after(names)

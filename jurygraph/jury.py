@@ -54,6 +54,8 @@ RESPONSES_PER_CALL = 8
 """Number of responses in work for each concurrent call. Finished ones wait for the slowest of their batch, so that
 there must be many more than calls: with 8, the calls are always busy while a batch of 64 has two that take five times
 as long as the others."""
+PLANNED_TOGETHER = 256
+"""Number of tasks of a batch that is planned without the model."""
 MAX_WAITING_BATCHES = 8
 """Number of finished batches that may wait for an earlier one, for each batch that is scored concurrently.
 
@@ -171,13 +173,13 @@ class Jury(Displayed):
     ) -> AsyncGenerator[Plan, None]:
         """Yield the plans of many tasks, each with its profiles or None, in their order; see `aprepare`.
 
-        Without a model one batch of tasks is planned after the other, else several at once. The error of a task is
-        raised in the place of its plan.
+        Where no plan needs the model one batch of tasks is planned after the other, else several at once. The error of
+        a task is raised in the place of its plan.
         """
         self._require_open()
-        batches = split_into_batches(tasks, lambda _: 1, self._batch_size)
+        size, at_once = (self._batch_size, self._concurrent_batches) if self._plans_by_model else (PLANNED_TOGETHER, 1)
+        batches = split_into_batches(tasks, lambda _: 1, size)
         work = (start_isolated(partial(self._prepare_batch, batch, sink), self.config.langsmith) for batch in batches)
-        at_once = 1 if self.gateway is None else self._concurrent_batches
         async with aclosing(gather_in_order(work, at_once, MAX_WAITING_BATCHES)) as results:
             async for outcomes in results:
                 for outcome in outcomes:
@@ -190,12 +192,20 @@ class Jury(Displayed):
         self._start_use()
         defaults = self.config.task_defaults
         completed = [(defaults.complete(task), profiles) for task, profiles in batch]
-        context = BatchContext([self.context.with_model(self.gateway, sink) for _ in completed])
-        state = await self._prepare.ainvoke(prepare_graph.initial_state(completed), context=context)
+        gateway = self.gateway if self._plans_by_model else None
+        context = BatchContext([self.context.with_model(gateway, sink) for _ in completed])
+        start = prepare_graph.initial_state(completed)
+        output = await self._prepare.ainvoke(start, context=context, version="v2")
         return [
             planning.get("plan") or prepare_graph.locate_error(planning["error"], task, defaults)
-            for planning, (task, _) in zip(state["tasks"], completed, strict=True)
+            for planning, (task, _) in zip(output.value["tasks"], completed, strict=True)
         ]
+
+    @property
+    def _plans_by_model(self) -> bool:
+        """True if a plan may need the model: to read profiles in text, or to annotate a rubric's graph."""
+        has_profiles = any(evaluator.audience == "stakeholder" for evaluator in self.evaluators.values())
+        return self.gateway is not None and (has_profiles or self.config.annotation is not None)
 
     def _take(self, outcome: T | BaseException) -> T:
         """Return a result, or raise the error that took its place."""

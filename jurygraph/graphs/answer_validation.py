@@ -9,6 +9,7 @@ import json
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import is_
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, TypeVar
@@ -246,8 +247,6 @@ def _redact(item: T, written: bytes, shown: Sequence[str], redactor: Redactor) -
 def _verify_quotes(item: T, text: str) -> T:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
-    if not any(evidence.source == "response" for evidence in item.evidence):
-        return item
     checked, searched = [], 0
     for evidence in item.evidence:
         update: dict[str, Any] = {}
@@ -260,5 +259,6 @@ def _verify_quotes(item: T, text: str) -> T:
             update = {"verified": found is not None}
             if found is not None:
                 update |= {"quote": found.text, "start": found.start, "end": found.end}
-        checked.append(evidence.model_copy(update=update))
-    return item.model_copy(update={"evidence": tuple(checked)})
+        is_unchanged = all(getattr(evidence, name) == value for name, value in update.items())
+        checked.append(evidence if is_unchanged else evidence.model_copy(update=update))
+    return item if all(map(is_, checked, item.evidence)) else item.model_copy(update={"evidence": tuple(checked)})

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -28,7 +29,7 @@ from jurygraph.graphs.time_limits import call_within_limit
 from jurygraph.messages import shorten
 from jurygraph.safety.known_secrets import may_hold_secret, refuse_secrets_in_plan
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Audience, Plan, Task, TaskDefaults
+from jurygraph.schema import Audience, Decision, Plan, Survey, Task, TaskDefaults
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.profile import ProfilesLine, is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
@@ -76,6 +77,12 @@ async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
 
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
+    """List the questions, and decide how their answers count."""
+    survey = _survey_of(planning, context)
+    return {"survey": survey, "decision": _decision_of(planning, survey, context), "step": "freeze"}
+
+
+def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
     views = planning["views"]
     derivations = list_derivations(context.derivers, next(view for view in views if view.audience == "task"))
     listed = ask_evaluators(context.evaluators, views)
@@ -91,11 +98,11 @@ def _question(planning: TaskPlanning, context: RunContext) -> Update:
     for question in survey.questions:
         evaluator = context.evaluators[question.evaluator]
         call_within_limit(evaluator, evaluator.check, question)
-    return {"survey": survey, "step": "recipe"}
+    return survey
 
 
-def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
-    """Refuse an incomplete graph, because missing edges would count as licensed."""
+def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) -> Decision:
+    """Return the decision. Raises ModelError for an incomplete graph, because missing edges would count as licensed."""
     rubric = planning["rubric"]
     record = None if rubric is None else rubric.annotation
     if record is not None and (record.unanswered or record.unassigned):
@@ -105,16 +112,16 @@ def _recipe(planning: TaskPlanning, context: RunContext) -> Update:
         problem = f"its rubric graph lacks {len(missing)} answers, such as: {shorten(missing[0], _MAX_SHOWN)}"
         raise ModelError(f"task {planning['task'].id!r}: {problem}; {how}")
     task = with_planning_results(planning["task"], rubric=rubric)
-    survey, weighed = planning["survey"], (planning["weights"], planning["difficulty"])
+    weighed = planning["weights"], planning["difficulty"]
     key = decision_key(task, survey, *weighed)
     if (decision := context.decisions.get(key)) is None:
         records = context.evaluator_records
         decision = build_decision(task, survey, context.config, records, context.combiners, *weighed)
         context.decisions.keep(key, decision)
-    return {"decision": decision, "step": "freeze"}
+    return decision
 
 
-def _freeze(planning: TaskPlanning, context: RunContext, redactor: Redactor) -> Update:
+def _freeze(redactor: Redactor, planning: TaskPlanning, context: RunContext) -> Update:
     client, rubric = context.judge_client, planning["rubric"]
     survey, decision = planning["survey"], planning["decision"]
     parts = survey.outline.digest, decision.digest, redactor
@@ -141,14 +148,15 @@ def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
 
 
-_STEPS: Mapping[str, Callable[..., Update | Awaitable[Update]]] = {
-    "read": _read,
-    "profiles": _profiles,
-    "weigh": _weigh,
-    "annotate": _annotate,
-    "question": _question,
-    "recipe": _recipe,
-    "freeze": _freeze,
+Step = Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]
+_STEPS: Mapping[str, Callable[[BatchContext], Step]] = {
+    "read": lambda _: _read,
+    "profiles": lambda _: _profiles,
+    "weigh": lambda _: _weigh,
+    "annotate": lambda _: _annotate,
+    "question": lambda _: _question,
+    # the environment, which user code may have changed, is read once for all tasks
+    "freeze": lambda batch: partial(_freeze, batch.redactor),
 }
 """In the order in which a task takes them; each names the next. `profiles` and `annotate` are left out where they are
 not needed."""
@@ -157,8 +165,7 @@ _AFTER = {
     "profiles": ("weigh",),
     "weigh": ("annotate", "question"),
     "annotate": ("question",),
-    "question": ("recipe",),
-    "recipe": ("freeze",),
+    "question": ("freeze",),
     "freeze": (END,),
 }
 """The nodes that may follow a node; of two, the first if any task of the batch needs it."""
@@ -187,9 +194,8 @@ async def _advance(step: str, state: PrepareState, context: BatchContext) -> Pre
     """Take a step with all tasks of which it is the next. An error is the result of its task; the others go on."""
     tasks = list(state["tasks"])
     places = [place for place, planning in enumerate(tasks) if planning["step"] == step]
-    # the environment, which user code may have changed, is read once for all tasks
-    redactor = [context.groups[0].redactor] if step == "freeze" else []
-    updates = {place: _start(step, tasks[place], context.groups[place], *redactor) for place in places}
+    take = _STEPS[step](context)
+    updates = {place: _start(take, tasks[place], context.groups[place]) for place in places}
     awaited = {place: _finish(update) for place, update in updates.items() if isinstance(update, Awaitable)}
     updates.update(zip(awaited, await asyncio.gather(*awaited.values()), strict=True))
     for place, update in updates.items():
@@ -197,9 +203,9 @@ async def _advance(step: str, state: PrepareState, context: BatchContext) -> Pre
     return {"tasks": tasks}
 
 
-def _start(step: str, planning: TaskPlanning, context: RunContext, *redactor: Redactor) -> Update | Awaitable[Update]:
+def _start(take: Step, planning: TaskPlanning, context: RunContext) -> Update | Awaitable[Update]:
     try:
-        return _STEPS[step](planning, context, *redactor)
+        return take(planning, context)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
         return {"error": error, "step": END}
 
@@ -221,7 +227,7 @@ async def prepare_directly(start: PrepareState, context: BatchContext) -> Prepar
 
 
 def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
-    """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
+    """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → freeze."""
     graph = StateGraph(PrepareState, context_schema=BatchContext)
     graph.add_edge(START, "read")
     for step, after in _AFTER.items():

@@ -21,6 +21,7 @@ from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch, RecordedVerdict, Reward, Trace
 
 Update = dict[str, Any]
+BranchNode = Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 _NO_WORK = WaveWork()
 
@@ -59,7 +60,7 @@ async def _derive(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     return await _collect("material", prepare, state, runtime.context)
 
 
-def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]:
+def _answer_node(branch: str) -> BranchNode:
     def prepare(group: PlannedGroup, work: WaveWork, context: RunContext) -> GroupCalls | None:
         tasks = work.evaluator_tasks.get(branch)
         return evaluator_calls(tasks, group.plan.survey, context) if tasks else None
@@ -93,10 +94,10 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
     outcomes: dict[int, tuple[Trace, ...] | BaseException] = dict(errors)
     for number, its_rewards in zip(decided, rewards, strict=True):
-        try:
+        if isinstance(its_rewards, Exception):
+            outcomes[number] = its_rewards
+        else:
             outcomes[number] = _trace_group(number, state, contexts[number], its_rewards)
-        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-            outcomes[number] = error
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
@@ -105,11 +106,7 @@ def _decision_input(group: PlannedGroup, verdicts: Sequence[RecordedVerdict]) ->
     return GroupVerdicts(group.plan.decision, group.plan.survey.questions, names, verdicts)
 
 
-def _trace_group(
-    number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward] | Exception
-) -> tuple[Trace, ...]:
-    if isinstance(rewards, Exception):
-        raise rewards
+def _trace_group(number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward]) -> tuple[Trace, ...]:
     group, verdicts, material = state["groups"][number], state["verdicts"][number], state["material"][number]
     questions = group.plan.survey.questions
     statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in verdicts))
@@ -117,7 +114,7 @@ def _trace_group(
     return build_traces(group.plan, group.responses, verdicts, material, statistics, rewards, calls)
 
 
-_NODES: Mapping[str, Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]] = {
+_BRANCH_NODES: Mapping[str, BranchNode] = {
     "derive": _derive,
     **{branch: _answer_node(branch) for branch in BRANCHES},
 }
@@ -138,7 +135,7 @@ async def answer_questions(start: ScoreState, context: BatchContext) -> None:
     state, runtime = start.copy(), Runtime(context=context)
     while True:
         _add(state, cast(Update, (await _route(state)).update))
-        steps = [node for name, node in _NODES.items() if any(name in one.branches for one in state["work"])]
+        steps = [node for name, node in _BRANCH_NODES.items() if any(name in one.branches for one in state["work"])]
         if not steps:
             break
         for update in await asyncio.gather(*(step(state, runtime) for step in steps)):
@@ -154,14 +151,24 @@ def _add(state: ScoreState, update: Update) -> None:
     state.update(cast(ScoreState, {**update, **added, "errors": errors}))
 
 
+def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Command[str]]]:
+    """Return a node that goes back to `route`, or on to `decide` if this was the last wave of every group."""
+
+    async def go_on(state: ScoreState, runtime: Runtime[BatchContext]) -> Command[str]:
+        each = zip(state["groups"], state["waves"], strict=True)
+        has_waves = any(wave < len(group.plan.survey.waves) for group, wave in each)
+        return Command(goto="route" if has_waves else "decide", update=await node(state, runtime))
+
+    return go_on
+
+
 def build() -> CompiledStateGraph[ScoreState, BatchContext, ScoreState, ScoreOutput]:
-    """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
+    """Return the compiled graph: every branch leads back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=BatchContext, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "decide"))
     graph.add_edge(START, "route")
-    for branch, node in _NODES.items():
-        graph.add_node(branch, node)  # type: ignore[arg-type]
-        graph.add_edge(branch, "route")
+    for branch, node in _BRANCH_NODES.items():
+        graph.add_node(branch, _then_go_on(node), destinations=("route", "decide"))  # type: ignore[arg-type]
     graph.add_node("decide", _decide)
     graph.add_edge("decide", END)
     return graph.compile(name="score")

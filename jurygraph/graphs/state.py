@@ -111,6 +111,11 @@ class BatchContext:
 
     groups: Sequence[RunContext]
 
+    @property
+    def redactor(self) -> Redactor:
+        """Return the redactor of the process for the current environment, which is the same for all groups."""
+        return self.groups[0].redactor
+
 
 class TaskPlanning(TypedDict, total=False):
     """The planning of one task. It has no field that could hold a response.

@@ -207,13 +207,17 @@ _MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
 
 _TAGS = re2.compile("[\U000e0020-\U000e007e]+")
 _SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
-_COMMENT = re2.compile(rb"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
-_CODE = re2.compile(rb"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
+_COMMENT = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
+_CODE = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
 _LETTER, _SEPARATOR = r"[^\s[:punct:]\d]", r"[\s[:punct:]]{1,3}"
 _SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
 _SEPARATORS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
-_BACKWARD_WORDS = re2.compile(rb"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
+_BACKWARD_WORDS = re2.compile(r"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
 _DIRECTION_CONTROLS = re2.compile("[\u202d\u202e\u2066\u2067]")
+_HIDING_IN_ASCII = re2.compile(
+    "|".join(["&#", *(e.pattern for e in (_COMMENT, _CODE, _SPACED_LETTERS, _BACKWARD_WORDS))])
+)
+"""Matches in every folded ASCII text that hides another one: most texts are searched for this only."""
 
 
 def find_views(text: str, read: str) -> Iterator[View]:
@@ -222,8 +226,10 @@ def find_views(text: str, read: str) -> Iterator[View]:
     Takes time proportional to the length of the text.
     """
     raw, content = text.encode("utf-8", "replace"), read.encode()
-    unusual = b"" if text.isascii() else raw  # what may have tags, selectors and direction controls
     yield View(content)
+    if text.isascii() and _HIDING_IN_ASCII.search(content) is None:
+        return
+    unusual = b"" if text.isascii() else raw  # what may have tags, selectors and direction controls
     if not read.isascii() and _MIXED.search(content) is not None:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:

@@ -146,15 +146,16 @@ class FrozenModel(Displayed, BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content.
 
-        A shallow copy is set as if from a pickle, in a third of the time of pydantic's.
+        A shallow copy without private attributes is made directly, in half of the time.
         """
-        if deep or self.__pydantic_extra__ is not None:
+        if deep or self.__pydantic_extra__ is not None or self.__pydantic_private__ is not None:
             copied = super().model_copy(update=update, deep=deep)
         else:
-            copied, state, new = object.__new__(type(self)), self.__getstate__(), update or {}
-            state["__dict__"] = {**state["__dict__"], **new}
-            state["__pydantic_fields_set__"] = {*state["__pydantic_fields_set__"], *new}
-            copied.__setstate__(state)
+            copied, new = object.__new__(type(self)), update or {}
+            object.__setattr__(copied, "__dict__", {**self.__dict__, **new})
+            object.__setattr__(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *new})
+            object.__setattr__(copied, "__pydantic_extra__", None)
+            object.__setattr__(copied, "__pydantic_private__", None)
         for name in ("digest", "content_digest", "outline"):
             copied.__dict__.pop(name, None)
         return copied

@@ -208,7 +208,7 @@ def test_a_deriver_sees_one_view_and_one_response() -> None:
     ("name", "nodes"),
     [
         ("annotate", ["roles", "candidates", "edges", "validate", "project"]),
-        ("prepare", ["read", "profiles", "weigh", "annotate", "question", "recipe", "freeze"]),
+        ("prepare", ["read", "profiles", "weigh", "annotate", "question", "freeze"]),
         (
             "score",
             ["route", "derive", "checks", "stakeholders", "criteria", "specialists", "judges", "decide"],

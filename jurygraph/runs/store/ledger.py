@@ -206,6 +206,13 @@ class Ledger:
                 return
             after = rows[-1][0]
 
+    def numbers(self, kind: str, up_to: int | None = None) -> Iterator[int]:
+        """Yield the numbers of the records of a kind, ascending."""
+        query = "SELECT seq FROM records WHERE kind = ? AND seq <= ? ORDER BY seq"
+        last = self.count if up_to is None else up_to
+        with _translate_errors(self.path):
+            yield from (number for (number,) in self._connection.execute(query, (kind, last)))
+
     def ordered_numbers(self, kind: str, leading: str, up_to: int | None = None) -> Iterator[tuple[int, int | None]]:
         """Yield the numbers of the records of a kind in the order of the `leading` records with the same keys.
 

@@ -485,8 +485,7 @@ def _scored_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
     ledger, last = run.source.ledger, run.last_base_record
     scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
-    planned = ledger.ordered_numbers("task", "task", last)
-    return [number for number, (task, _) in enumerate(planned) if task in scored]
+    return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
 
 
 def _cut_off_error(traces: Sequence[Trace]) -> JurygraphError | None:
