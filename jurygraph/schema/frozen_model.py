@@ -175,7 +175,7 @@ class FrozenModel(Displayed, BaseModel):
             state["__dict__"] = {**state["__dict__"], **new}
             state["__pydantic_fields_set__"] = {*state["__pydantic_fields_set__"], *new}
             copied.__setstate__(state)
-        for name in ("digest", "content_digest", "outline"):
+        for name in ("digest", "content_digest", "constant", "outline"):
             copied.__dict__.pop(name, None)
         return copied
 

@@ -6,7 +6,19 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
+from jurygraph.schema.frozen_model import (
+    ConstantObject,
+    Count,
+    Flag,
+    FrozenModel,
+    Id,
+    LongId,
+    Number,
+    Positive,
+    PositiveInt,
+    Unit,
+    digest_of,
+)
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.task import Audience, Task, TaskView
@@ -250,6 +262,11 @@ class Decision(FrozenModel):
     group_rule: GroupRule | None = None
     weights_fixed: Flag = True
 
+    @cached_property
+    def constant(self) -> ConstantObject:
+        """The decision as JSON, which is part of that of each plan that shares it."""
+        return ConstantObject(self.model_dump(mode="json"))
+
     @property
     def counting_specs(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
@@ -273,6 +290,11 @@ class Plan(FrozenModel):
     profiles: Profiles | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
     rubric: Rubric | None = Field(default=None, exclude_if=lambda rubric: rubric is None)
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of the plan."""
+        return digest_of({**self.model_dump(mode="json", exclude={"decision"}), "decision": self.decision.constant})
 
     @property
     def checked_share(self) -> float:
