@@ -163,6 +163,11 @@ class FrozenModel(Displayed, BaseModel):
         """SHA-256 of the canonical JSON of the whole model, in hexadecimal."""
         return digest_of(self.model_dump(mode="json"))
 
+    @cached_property
+    def constant(self) -> ConstantObject:
+        """The model as JSON, for one that is part of several others."""
+        return ConstantObject(self.model_dump(mode="json"))
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content.
 

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
 from jurygraph.schema.frozen_model import (
-    ConstantObject,
     Count,
     Flag,
     FrozenModel,
@@ -262,11 +261,6 @@ class Decision(FrozenModel):
     group_rule: GroupRule | None = None
     weights_fixed: Flag = True
 
-    @cached_property
-    def constant(self) -> ConstantObject:
-        """The decision as JSON, which is part of that of each plan that shares it."""
-        return ConstantObject(self.model_dump(mode="json"))
-
     @property
     def counting_specs(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
@@ -294,7 +288,10 @@ class Plan(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of the plan."""
-        return digest_of({**self.model_dump(mode="json", exclude={"decision"}), "decision": self.decision.constant})
+        content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
+        content["decision"] = self.decision.constant
+        content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
+        return digest_of(content)
 
     @property
     def checked_share(self) -> float:

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from jurygraph import schema
 from jurygraph.errors import InputError
-from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
+from jurygraph.schema import FrozenModel, Plan, TaskView, Trace, canonical_json, digest_of
 from jurygraph.schema.frozen_model import ConstantObject, ascii_json, compact_json
 from tests.examples import at_most
 from tests.schema.samples import digests
@@ -32,6 +32,16 @@ every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._
 def test_every_model_of_the_schema_is_tested_here() -> None:
     public = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, FrozenModel)]
     assert set(public) == {FrozenModel, *MODELS}
+
+
+@pytest.mark.parametrize("model", [Plan, TaskView])
+@few
+@given(data=st.data())
+def test_the_digest_of_a_model_with_constant_parts_is_that_of_its_json(
+    model: type[FrozenModel], data: st.DataObject
+) -> None:
+    made = data.draw(STRATEGIES[model])
+    assert made.digest == digest_of(made.model_dump(mode="json")) == made.model_copy().digest
 
 
 @every_model

@@ -42,7 +42,7 @@ def task_text(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
     views = [
-        view.model_dump(mode="json", exclude={name for name in _COMMON if getattr(view, name) == getattr(task, name)})
+        {k: value for k, value in view.constant.items() if k not in _COMMON or getattr(view, k) != getattr(task, k)}
         for view in plan.survey.views.values()
     ]
     results = {
