@@ -43,7 +43,7 @@ def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
 
 
 class KeptLines(Generic[N, T]):
-    """What `convert` makes of the lines of a file. Those of the first megabytes are kept in memory, others read again.
+    """Lines of a file as `convert` makes them. Those of the first megabytes are kept in memory, others read again.
 
     Raises `InputError` if the file has changed, for kept lines, too.
     """
@@ -60,7 +60,7 @@ class KeptLines(Generic[N, T]):
             self._kept[place.offset] = self._convert(entry)
 
     def read(self, place: ByteRange) -> T:
-        """Return what a line, which was read before, was converted to."""
+        """Return a line that was read before, converted."""
         if place.offset not in self._kept:
             return self._convert(reread_line(self._file, place, self._model))
         self._file.refuse_changed()
