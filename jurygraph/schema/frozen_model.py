@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
@@ -35,6 +35,8 @@ Count = Annotated[int, Field(strict=True, ge=0)]
 PositiveInt = Annotated[int, Field(strict=True, ge=1)]
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+_ASCII = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _ESCAPED = re.compile(r"[^\x00-\x7e]+")  # what `json` escapes and orjson does not
 
 
@@ -51,16 +53,34 @@ _PLAIN = frozenset((str, int, bool, type(None), ConstantObject))
 
 
 def canonical_json(value: Any) -> bytes:
-    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities.
+    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
+    text = _write_quickly(value, _insert_canonical, orjson.OPT_SORT_KEYS)
+    return _CANONICAL.encode(value).encode("ascii") if text is None else _escape(text)
 
-    Written by orjson, which takes a tenth of the time, wherever it writes the same as the standard library.
-    """
+
+def ascii_json(value: Any) -> bytes:
+    """Return JSON as `canonical_json` does, with the keys in the order of the value."""
+    text = _write_quickly(value)
+    return _ASCII.encode(value).encode("ascii") if text is None else _escape(text)
+
+
+def compact_json(value: Any) -> bytes:
+    """Return JSON in UTF-8 without spaces, with the keys in the order of the value."""
+    text = _write_quickly(value)
+    return _COMPACT.encode(value).encode() if text is None else text
+
+
+def _write_quickly(value: Any, write_other: Callable[[Any], Any] | None = None, options: int = 0) -> bytes | None:
+    """Return the JSON by orjson, in a tenth of the time, where the standard library writes the same but for escapes."""
     try:
-        text = orjson.dumps(value, _insert_canonical, orjson.OPT_SORT_KEYS | orjson.OPT_PASSTHROUGH_SUBCLASS)
+        text = orjson.dumps(value, write_other, options | orjson.OPT_PASSTHROUGH_SUBCLASS)
     except TypeError:  # integers of more than 64 bits, unpaired surrogates, keys that are no text, deep nesting
-        return _CANONICAL.encode(value).encode("ascii")
-    if not _has_plain_values(value):
-        return _CANONICAL.encode(value).encode("ascii")
+        return None
+    return text if _has_plain_values(value) else None
+
+
+def _escape(text: bytes) -> bytes:
+    """Return the JSON in ASCII."""
     if text.isascii() and b"\x7f" not in text:
         return text
     return _ESCAPED.sub(lambda match: encode_basestring_ascii(match[0])[1:-1], text.decode()).encode("ascii")
@@ -143,6 +163,11 @@ class FrozenModel(Displayed, BaseModel):
         """SHA-256 of the canonical JSON of the whole model, in hexadecimal."""
         return digest_of(self.model_dump(mode="json"))
 
+    @cached_property
+    def constant(self) -> ConstantObject:
+        """The model as JSON, for one that is part of several others."""
+        return ConstantObject(self.model_dump(mode="json"))
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content.
 
@@ -156,7 +181,7 @@ class FrozenModel(Displayed, BaseModel):
             object.__setattr__(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *new})
             object.__setattr__(copied, "__pydantic_extra__", None)
             object.__setattr__(copied, "__pydantic_private__", None)
-        for name in ("digest", "content_digest", "outline"):
+        for name in ("digest", "content_digest", "constant", "outline"):
             copied.__dict__.pop(name, None)
         return copied
 

@@ -6,7 +6,18 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
-from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Positive, PositiveInt, Unit
+from jurygraph.schema.frozen_model import (
+    Count,
+    Flag,
+    FrozenModel,
+    Id,
+    LongId,
+    Number,
+    Positive,
+    PositiveInt,
+    Unit,
+    digest_of,
+)
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.task import Audience, Task, TaskView
@@ -273,6 +284,14 @@ class Plan(FrozenModel):
     profiles: Profiles | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
     rubric: Rubric | None = Field(default=None, exclude_if=lambda rubric: rubric is None)
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of the plan."""
+        content = self.model_dump(mode="json", exclude={"decision": True, "survey": {"views"}})
+        content["decision"] = self.decision.constant
+        content["survey"]["views"] = {digest: view.constant for digest, view in self.survey.views.items()}
+        return digest_of(content)
 
     @property
     def checked_share(self) -> float:

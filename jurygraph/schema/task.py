@@ -213,6 +213,11 @@ class TaskView(FrozenModel):
             raise ValueError(f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}")
         return self
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, which the plan's digest needs, too."""
+        return digest_of(self.constant)
+
     @property
     def member(self) -> str | None:
         """Return the id of the stakeholder, criterion or reviewer; None for the view of the whole task."""

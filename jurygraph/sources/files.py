@@ -139,7 +139,7 @@ class TextFile:
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
             if offset >= next_check:  # about as often as the file's buffer is filled
-                self._refuse_changed()
+                self.refuse_changed()
                 next_check = offset + _CHUNK
             if len(content) > LONGEST_LINE:
                 self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
@@ -151,12 +151,12 @@ class TextFile:
             text = self._decode(content[mark:], number)
             yield Line(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
-        self._refuse_changed()
+        self.refuse_changed()
 
     def read(self, place: ByteRange) -> bytes:
         """Return the bytes at a place. Raises `InputError` if the file has changed."""
         content = os.pread(self._file.fileno(), place.length, place.offset)
-        self._refuse_changed()
+        self.refuse_changed()
         return content
 
     def read_whole(self, largest: int, too_large: str) -> bytearray:
@@ -179,7 +179,8 @@ class TextFile:
     def _refuse(self, number: int, problem: str) -> NoReturn:
         raise InputError(f"{self.name}, line {number}: {problem}")
 
-    def _refuse_changed(self) -> None:
+    def refuse_changed(self) -> None:
+        """Raise `InputError` if the file has changed since it was opened."""
         if file_state(self._file) != self._state:
             raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
 
@@ -216,7 +217,7 @@ class TextFile:
                         problem = f"the gzip file unpacks to more than {limit}, as hardly any data do"
                         self._refuse(number, f"{problem}; if it is right, unpack it with `gunzip` first")
                     yield chunk
-            self._refuse_changed()
+            self.refuse_changed()
         except EOFError:
             self._refuse(number, "the gzip file is cut short here; copy it again")
         except (gzip.BadGzipFile, zlib.error) as error:

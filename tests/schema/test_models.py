@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http import HTTPMethod
 from inspect import signature
 from pathlib import Path
@@ -18,8 +18,8 @@ from pydantic import BaseModel, ValidationError
 
 from jurygraph import schema
 from jurygraph.errors import InputError
-from jurygraph.schema import FrozenModel, Trace, canonical_json, digest_of
-from jurygraph.schema.frozen_model import ConstantObject
+from jurygraph.schema import FrozenModel, Plan, TaskView, Trace, canonical_json, digest_of
+from jurygraph.schema.frozen_model import ConstantObject, ascii_json, compact_json
 from tests.examples import at_most
 from tests.schema.samples import digests
 from tests.schema.strategies import FREE, MODELS, STRATEGIES
@@ -32,6 +32,16 @@ every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._
 def test_every_model_of_the_schema_is_tested_here() -> None:
     public = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, FrozenModel)]
     assert set(public) == {FrozenModel, *MODELS}
+
+
+@pytest.mark.parametrize("model", [Plan, TaskView])
+@few
+@given(data=st.data())
+def test_the_digest_of_a_model_with_constant_parts_is_that_of_its_json(
+    model: type[FrozenModel], data: st.DataObject
+) -> None:
+    made = data.draw(STRATEGIES[model])
+    assert made.digest == digest_of(made.model_dump(mode="json")) == made.model_copy().digest
 
 
 @every_model
@@ -180,15 +190,25 @@ wild_values = st.recursive(
 )
 
 
-@given(wild_values)
-def test_canonical_json_is_what_the_standard_library_writes(value: Any) -> None:
+@pytest.mark.parametrize(
+    ("write", "options"),
+    [
+        (canonical_json, {"sort_keys": True, "allow_nan": False}),
+        (ascii_json, {"allow_nan": False}),
+        (compact_json, {"ensure_ascii": False}),
+    ],
+)
+@given(value=wild_values)
+def test_json_is_what_the_standard_library_writes(
+    write: Callable[[Any], bytes], options: dict[str, bool], value: Any
+) -> None:
     try:
-        expected = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+        expected = json.dumps(value, separators=(",", ":"), **options).encode()  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         with pytest.raises(type(error), match=f"^{re.escape(str(error))}$"):
-            canonical_json(value)
+            write(value)
     else:
-        assert canonical_json(value) == expected
+        assert write(value) == expected
 
 
 @given(st.floats(1e-4, 1e16) | st.integers(1, 10**9).flatmap(lambda n: st.sampled_from([n / 10, n / 1e3, n / 7])))

@@ -15,11 +15,11 @@ from collections.abc import Mapping, Sequence
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
+from jurygraph.schema.frozen_model import ascii_json
+
 FIRST_LINK = bytes(32)
 MAX_TEXTS = 1 << 20
 """Maximum number of texts of a record; the ids of the texts of record n begin at n * MAX_TEXTS."""
-
-_JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Draft(NamedTuple):
@@ -77,5 +77,5 @@ def make_record(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Recor
     """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
     texts = [Text(number, os.urandom(16), content) for number, content in enumerate(draft.texts, seq * MAX_TEXTS)]
     commitments = [commitment(text.salt, text.content) for text in texts]
-    body = _JSON.encode({**draft.body, "texts": commitments} if texts else draft.body)
+    body = ascii_json({**draft.body, "texts": commitments} if texts else draft.body).decode()
     return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts

@@ -25,6 +25,7 @@ from jurygraph.schema import (
     TaskView,
     Trace,
 )
+from jurygraph.schema.frozen_model import compact_json
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def task_text(task: Task, plan: Plan) -> bytes:
     """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
     plan that differ from it."""
     views = [
-        view.model_dump(mode="json", exclude={name for name in _COMMON if getattr(view, name) == getattr(task, name)})
+        {k: value for k, value in view.constant.items() if k not in _COMMON or getattr(view, k) != getattr(task, k)}
         for view in plan.survey.views.values()
     ]
     results = {
@@ -49,12 +50,12 @@ def task_text(task: Task, plan: Plan) -> bytes:
         for name in _PLANNING_RESULTS
         if (result := getattr(plan, name)) is not None
     }
-    return _to_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
+    return compact_json({"task": task.model_dump(mode="json"), "views": views, "plan": plan.digest, **results})
 
 
 def is_text_of(task: Task, text: bytes) -> bool:
     """Return whether a text made by `task_text` is that of this task, to the last digit of its numbers."""
-    return text.startswith(b'{"task":' + _to_json(task.model_dump(mode="json")) + b',"views":')
+    return text.startswith(b'{"task":' + compact_json(task.model_dump(mode="json")) + b',"views":')
 
 
 _PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
@@ -170,7 +171,7 @@ def pack_trace(
         body["agent"] = trace.agent
     if trace.labels or response.metadata or response.data is not None:
         metadata = {"metadata": response.metadata} if response.metadata else {}
-        body["about"] = texts.place(_to_json({"labels": trace.labels, "data": response.data, **metadata}))
+        body["about"] = texts.place(compact_json({"labels": trace.labels, "data": response.data, **metadata}))
     verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
     body["verdicts"] = [_pack_verdict(verdict, trace.response_id, outline, texts, shared_lists) for verdict in verdicts]
     if trace.material:
@@ -214,7 +215,7 @@ def _pack_verdict(
     if "native" in text:
         del body["native"]
     if text:
-        body["text"] = texts.place(_to_json(text))
+        body["text"] = texts.place(compact_json(text))
     return body
 
 
@@ -291,7 +292,3 @@ def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
     """Return the labels, data and metadata of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
     return {"labels": {}, "data": None, "metadata": {}, **({} if text is None else json.loads(text))}
-
-
-def _to_json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
