@@ -29,7 +29,7 @@ from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
 from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext
-from jurygraph.graphs.time_limits import call_within_limit
+from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.group import TASK_HINT, Group, GroupLike, read_groups, split_into_batches
 from jurygraph.messages import require_type
 from jurygraph.models.faults import ACCESS_KINDS
@@ -50,6 +50,8 @@ MAX_CONCURRENT_GROUPS = 32
 """Number of tasks for which a model is asked concurrently, other than to score; more if the config allows it."""
 LARGEST_BATCH = 64
 """Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
+SLOW_BATCH = 8
+"""The same where an answer may take long and is stored only with its trace: a kill loses the batches in work."""
 RESPONSES_PER_CALL = 8
 """Number of responses in work for each concurrent call. Finished ones wait for the slowest of their batch, so that
 there must be many more than calls: with 8, the calls are always busy while a batch of 64 has two that take five times
@@ -113,6 +115,8 @@ class Jury(Displayed):
         self.gateway = gateway = _choose_gateway(gateway, config, max_cost, max_calls)
         secrets = () if gateway is None else gateway.backend.secrets
         self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
+        is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
+        self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
         self._judge = None if gateway is None else gateway.backend.model
         self.purpose = purpose_of(config.purpose, self._judge)
@@ -369,12 +373,15 @@ class Jury(Displayed):
 
     @property
     def _concurrent_calls(self) -> int:
-        return MAX_CONCURRENT_GROUPS if self.gateway is None else self.config.calls.concurrency
+        """The number of calls of the model at once; without a model, of responses that are evaluated at once."""
+        return (
+            min(MAX_CONCURRENT_GROUPS, self._largest_batch) if self.gateway is None else self.config.calls.concurrency
+        )
 
     @property
     def _batch_size(self) -> int:
         """The number of responses of a batch, which has whole groups."""
-        return min(LARGEST_BATCH, self._concurrent_calls)
+        return min(self._largest_batch, self._concurrent_calls)
 
     @property
     def _concurrent_batches(self) -> int:

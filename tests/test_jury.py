@@ -17,7 +17,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import LARGEST_BATCH, MAX_CONCURRENT_GROUPS, MAX_WAITING_BATCHES, RESPONSES_PER_CALL
+from jurygraph.jury import LARGEST_BATCH, MAX_CONCURRENT_GROUPS, MAX_WAITING_BATCHES, RESPONSES_PER_CALL, SLOW_BATCH
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
 from tests.models import judge_scripts
@@ -25,7 +25,7 @@ from tests.models.server import Answer, run_server, status
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [evaluator_use("tone")]}
-RESPONSES_AT_ONCE = RESPONSES_PER_CALL * MAX_CONCURRENT_GROUPS  # without a model
+RESPONSES_AT_ONCE = RESPONSES_PER_CALL * SLOW_BATCH  # of code that may be slow, without a model
 
 
 def make_groups(n: int) -> jg.Group:
@@ -393,7 +393,23 @@ def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     assert 1 < Counts.most <= RESPONSES_AT_ONCE
 
 
-def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
+class Inline(Evaluator):
+    runs_inline = True
+
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        return inputs.response.data["tone"]  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "at_once"),
+    [
+        pytest.param(evaluator_use("tone"), RESPONSES_AT_ONCE, id="code that may be slow: a kill loses few answers"),
+        pytest.param(
+            {"use": f"{__name__}:Inline", "name": "tone"}, RESPONSES_PER_CALL * MAX_CONCURRENT_GROUPS, id="quick"
+        ),
+    ],
+)
+def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, at_once: int) -> None:
     read: list[int] = []
 
     def groups() -> Any:
@@ -402,14 +418,14 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
             yield make_groups(n)
 
     async def first() -> int:
-        with jury(evaluator_use("tone")) as made:
+        with jury(evaluator) as made:
             results: AsyncIterator[list[Trace]] = made.ascore_many(groups())
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
         return len(read)
 
-    assert asyncio.run(first()) == RESPONSES_AT_ONCE
-    assert asyncio.run(collect(jury(evaluator_use("tone")), [])) == []
+    assert asyncio.run(first()) == at_once
+    assert asyncio.run(collect(jury(evaluator), [])) == []
 
 
 def test_small_groups_reach_the_configured_call_concurrency() -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.functions import AdaptedEvaluator
+from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.decision.combiner import as_plan_error
@@ -56,6 +57,13 @@ def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | No
         return None if calls.deadline is None else calls.deadline + CODE_LIMIT
     has_own_model = isinstance(component, Evaluator) and component.layer in GATED_LAYERS
     return OWN_MODEL_LIMIT if has_own_model else CODE_LIMIT
+
+
+def may_take_long(component: Evaluator | Deriver) -> bool:
+    """Return whether its answers may take long and exist nowhere but in their traces, unlike the calls of a model."""
+    if component.uses_model:
+        return False
+    return isinstance(component, IsolatedEvaluator) or time_limit(component, CallsConfig()) is not None
 
 
 def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:

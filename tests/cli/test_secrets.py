@@ -109,6 +109,8 @@ def all_encodings(secret: str) -> str:
 
 def script(body: dict[str, Any], number: int) -> Answer:
     """Reply in one of several ways that disclose a secret, chosen by the number of the response."""
+    if "<<<response " not in json.dumps(body):  # of `attack`, without the defences
+        return raw_body(json.dumps({"choices": all_encodings(next(iter(SECRETS.values())))}))
     numbers = re.findall(r"number (\d+)", json.dumps(body))
     number = int(numbers[-1]) if numbers else TASKS * number + number % 4
     secret = list(SECRETS.values())[number % NUMBER]
