@@ -122,7 +122,7 @@ def test_a_removed_record_is_found(plain: Path, kind: str) -> None:
     [
         (
             "DELETE FROM texts WHERE id = (SELECT max(id) FROM texts)",
-            r"text \d+ of record \d+ \(trace 't3/r2'\): is missing without an erasure",
+            r"text \d+ of record \d+ \(trace 't\d/r2'\): is missing without an erasure",
         ),
         ("INSERT INTO texts VALUES (5, x'00', x'00')", r"text 5: belongs to no record"),
         ("INSERT INTO texts VALUES (99999999999, x'00', x'00')", r"text 99999999999: belongs to no record"),
