@@ -23,7 +23,7 @@ def recompute(run: Run) -> list[str]:
 
 
 def stored_rewards(run: Run) -> list[str]:
-    return [json.dumps(record.content["reward"]) for record in run.ledger.records("trace")]
+    return [json.dumps(trace.body["reward"]) for group in read_groups(run) for trace in group.traces]
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])
