@@ -125,8 +125,12 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
 def test_a_second_process_is_refused_and_the_holder_named(project: Path) -> None:
     first = start(project, "run")
     wait_for_lock(project, "run", first)
+    first.send_signal(signal.SIGSTOP)  # it may take less time than the start of the second
     second = start(project, "run")
-    _, message = second.communicate(timeout=60)
+    try:
+        _, message = second.communicate(timeout=60)
+    finally:
+        first.send_signal(signal.SIGCONT)
     assert second.returncode == 2
     assert f"is being written by process {first.pid} on ".encode() in message
     first.communicate(timeout=300)
