@@ -52,17 +52,16 @@ LARGEST_BATCH = 64
 """Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
 SLOW_BATCH = 8
 """The same where an answer may take long and is stored only with its trace: a kill loses the batches in work."""
-RESPONSES_PER_CALL = 8
-"""Number of responses in work for each concurrent call. Finished ones wait for the slowest of their batch, so that
-there must be many more than calls: with 8, the calls are always busy while a batch of 64 has two that take five times
-as long as the others."""
+RESPONSES_PER_CALL, MOST_IN_WORK = 32, 4096
+"""Number of responses in work for each concurrent call, and the most of all. Finished ones wait for the slowest of
+their batch, so that there must be many more than calls: the calls stay busy while a response of each batch takes thirty
+times as long as the others."""
+IN_WORK_WITHOUT_MODEL = 256
 PLANNED_TOGETHER = 256
 """Number of tasks of a batch that is planned without the model."""
-MAX_WAITING_BATCHES = 8
-"""Number of finished batches that may wait for an earlier one, for each batch that is scored concurrently.
-
-Their traces take memory. With 8, a group may take nine times as long as the others before it delays them.
-"""
+MAX_WAITING_BATCHES = 2
+"""Number of finished batches that may wait for an earlier one, for each batch that is scored concurrently: their traces
+take memory."""
 
 
 Progress = Callable[[int, int | None], object]
@@ -373,10 +372,7 @@ class Jury(Displayed):
 
     @property
     def _concurrent_calls(self) -> int:
-        """The number of calls of the model at once; without a model, of responses that are evaluated at once."""
-        return (
-            min(MAX_CONCURRENT_GROUPS, self._largest_batch) if self.gateway is None else self.config.calls.concurrency
-        )
+        return MAX_CONCURRENT_GROUPS if self.gateway is None else self.config.calls.concurrency
 
     @property
     def _batch_size(self) -> int:
@@ -385,7 +381,9 @@ class Jury(Displayed):
 
     @property
     def _concurrent_batches(self) -> int:
-        return RESPONSES_PER_CALL * self._concurrent_calls // self._batch_size
+        calls = self._concurrent_calls
+        by_model = min(RESPONSES_PER_CALL * calls, max(MOST_IN_WORK, 2 * calls))
+        return (IN_WORK_WITHOUT_MODEL if self.gateway is None else by_model) // self._batch_size
 
     def prepare(self, task: Task, profiles: ProfilesLine | None = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""

@@ -17,7 +17,13 @@ import jurygraph as jg
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import LARGEST_BATCH, MAX_CONCURRENT_GROUPS, MAX_WAITING_BATCHES, RESPONSES_PER_CALL, SLOW_BATCH
+from jurygraph.jury import (
+    IN_WORK_WITHOUT_MODEL,
+    LARGEST_BATCH,
+    MAX_CONCURRENT_GROUPS,
+    MAX_WAITING_BATCHES,
+    SLOW_BATCH,
+)
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
 from tests.models import judge_scripts
@@ -25,7 +31,6 @@ from tests.models.server import Answer, run_server, status
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [evaluator_use("tone")]}
-RESPONSES_AT_ONCE = RESPONSES_PER_CALL * SLOW_BATCH  # of code that may be slow, without a model
 
 
 def make_groups(n: int) -> jg.Group:
@@ -207,7 +212,7 @@ def test_many_groups_are_read_no_further_than_needed_and_end_with_the_consumer()
         results = made.score_many(groups())
         for _ in range(3):
             next(results)
-        assert len(read) <= 3 + RESPONSES_AT_ONCE * (1 + MAX_WAITING_BATCHES)
+        assert len(read) <= 3 + IN_WORK_WITHOUT_MODEL * (1 + MAX_WAITING_BATCHES)
         results.close()  # type: ignore[attr-defined]
         ((trace,),) = made.score_many([make_groups(1)])
         assert trace.response_id == "r1"
@@ -387,10 +392,10 @@ class Counts(Evaluator):
 def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
-        results = asyncio.run(collect(made, (make_groups(n) for n in range(3 * RESPONSES_AT_ONCE))))
-    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * RESPONSES_AT_ONCE)]
-    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * RESPONSES_AT_ONCE)]
-    assert 1 < Counts.most <= RESPONSES_AT_ONCE
+        results = asyncio.run(collect(made, (make_groups(n) for n in range(3 * IN_WORK_WITHOUT_MODEL))))
+    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * IN_WORK_WITHOUT_MODEL)]
+    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * IN_WORK_WITHOUT_MODEL)]
+    assert 1 < Counts.most <= IN_WORK_WITHOUT_MODEL
 
 
 class Inline(Evaluator):
@@ -401,15 +406,13 @@ class Inline(Evaluator):
 
 
 @pytest.mark.parametrize(
-    ("evaluator", "at_once"),
+    ("evaluator", "size"),
     [
-        pytest.param(evaluator_use("tone"), RESPONSES_AT_ONCE, id="code that may be slow: a kill loses few answers"),
-        pytest.param(
-            {"use": f"{__name__}:Inline", "name": "tone"}, RESPONSES_PER_CALL * MAX_CONCURRENT_GROUPS, id="quick"
-        ),
+        pytest.param(evaluator_use("tone"), SLOW_BATCH, id="code that may be slow"),
+        pytest.param({"use": f"{__name__}:Inline", "name": "tone"}, MAX_CONCURRENT_GROUPS, id="quick"),
     ],
 )
-def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, at_once: int) -> None:
+def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, size: int) -> None:
     read: list[int] = []
 
     def groups() -> Any:
@@ -422,9 +425,10 @@ def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, at_once
             results: AsyncIterator[list[Trace]] = made.ascore_many(groups())
             await anext(results)
             await results.aclose()  # type: ignore[attr-defined]
+        assert made._batch_size == size
         return len(read)
 
-    assert asyncio.run(first()) == at_once
+    assert asyncio.run(first()) == IN_WORK_WITHOUT_MODEL
     assert asyncio.run(collect(jury(evaluator), [])) == []
 
 
@@ -486,17 +490,17 @@ def waiting(others: int) -> jg.Jury:
 
 def test_a_slow_group_does_not_delay_later_ones() -> None:
     async def scenario() -> list[list[Trace]]:
-        with waiting(others=3 * RESPONSES_AT_ONCE) as made:
+        with waiting(others=3 * IN_WORK_WITHOUT_MODEL) as made:
             async with asyncio.timeout(60.0):
-                return await collect(made, (make_groups(n) for n in range(3 * RESPONSES_AT_ONCE + 1)))
+                return await collect(made, (make_groups(n) for n in range(3 * IN_WORK_WITHOUT_MODEL + 1)))
 
     assert [traces[0].response_id for traces in asyncio.run(scenario())] == [
-        f"r{n}" for n in range(3 * RESPONSES_AT_ONCE + 1)
+        f"r{n}" for n in range(3 * IN_WORK_WITHOUT_MODEL + 1)
     ]
 
 
 def test_the_number_of_finished_groups_that_wait_is_bounded() -> None:
-    most, read = RESPONSES_AT_ONCE * (1 + MAX_WAITING_BATCHES), 0
+    most, read = IN_WORK_WITHOUT_MODEL * (1 + MAX_WAITING_BATCHES), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read

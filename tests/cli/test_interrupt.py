@@ -24,7 +24,7 @@ TASKS = [
         "query": "?",
         "responses": [{"id": f"t{i}/r{j}", "text": f"letter {i}, " * 3 * j} for j in range(2)],
     }
-    for i in range(60)
+    for i in range(200)  # more than are in work at once
 ]
 SLOW = (
     "import time\nfrom pathlib import Path\n\n"
@@ -105,7 +105,7 @@ def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
         acknowledged = err.index("stopping after the questions in flight, at most 5 s; press again to stop now")
         assert acknowledged < err.index("interrupted; finished tasks are kept in")
     kept = traces(run_process, slow / "run")
-    assert f"{len(kept) // 2} of 60 tasks are scored so far" in run_process("show", slow / "run").err
+    assert f"{len(kept) // 2} of {len(TASKS)} tasks are scored so far" in run_process("show", slow / "run").err
     assert run_process("verify", slow / "run").code == 0
     resumed = run_process("score", slow / "tasks.jsonl", "--out", slow / "run")
     unbroken = run_process("score", slow / "tasks.jsonl", "--out", slow / "whole")
@@ -277,7 +277,7 @@ def test_a_locked_run_can_be_read(slow: Path, run: Command, stopped_writer: subp
     scored = count_groups(slow / "run")
     shown = run("show", slow / "run")
     assert len(shown.out.splitlines()) == 2 + 2 * scored
-    assert f"{scored} of 60 tasks are scored" in shown.err
+    assert f"{scored} of {len(TASKS)} tasks are scored" in shown.err
     assert run("explain", slow / "run", "--response", "t0/r0").code == 0
     assert len(run("export", slow / "run", "--to", "csv").out.splitlines()) == 1 + 2 * scored
     assert run("export", slow / "run", "--to", "parquet", "-o", slow / "x.parquet").code == 0
@@ -295,7 +295,7 @@ def test_a_rescored_copy_of_an_unfinished_run_does_not_change_when_the_run_conti
     stopped_writer.send_signal(signal.SIGCONT)
     stopped_writer.communicate(timeout=60)
     assert traces(run, slow / "again") == before
-    assert len(traces(run, slow / "run")) == 120 > len(before)
+    assert len(traces(run, slow / "run")) == 2 * len(TASKS) > len(before)
     assert run("verify", slow / "again").code == 0
 
 
@@ -309,7 +309,7 @@ def test_a_run_can_be_read_while_it_is_written(slow: Path, run: Command, argumen
             assert ended.code == 0, ended.err
             read += 1
     assert (process.returncode, read > 1) == (0, True)
-    assert len(traces(run, slow / "run")) == 120
+    assert len(traces(run, slow / "run")) == 2 * len(TASKS)
 
 
 def test_a_run_that_grows_during_verification_passes(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
@@ -339,7 +339,7 @@ def test_two_processes_that_start_at_once_create_one_run(slow: Path, run: Comman
     assert sorted(codes) == [0, 2], outputs
     message = outputs[codes.index(2)][1]
     assert "is being written by" in message or "made a run there first" in message
-    assert len(traces(run, slow / "run")) == 120
+    assert len(traces(run, slow / "run")) == 2 * len(TASKS)
     assert run("verify", slow / "run").code == 0
 
 
