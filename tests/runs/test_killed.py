@@ -24,7 +24,9 @@ import os, time
 import jurygraph as jg
 
 def slow(task, response):
-    """Takes a moment, and writes down that it was asked."""
+    """Takes a moment, and waits while it is held; writes down that it was asked."""
+    while os.path.exists(os.environ["ASKED"] + ".hold"):
+        time.sleep(0.01)
     with open(os.environ["ASKED"], "a") as file:
         file.write(response.id + "\\n")
     time.sleep(0.003)
@@ -123,14 +125,13 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
 
 
 def test_a_second_process_is_refused_and_the_holder_named(project: Path) -> None:
+    held = project / "run.asked.hold"
+    held.touch()
     first = start(project, "run")
     wait_for_lock(project, "run", first)
-    first.send_signal(signal.SIGSTOP)  # it may take less time than the start of the second
     second = start(project, "run")
-    try:
-        _, message = second.communicate(timeout=60)
-    finally:
-        first.send_signal(signal.SIGCONT)
+    _, message = second.communicate(timeout=60)
+    held.unlink()
     assert second.returncode == 2
     assert f"is being written by process {first.pid} on ".encode() in message
     first.communicate(timeout=300)
