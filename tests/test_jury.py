@@ -490,12 +490,12 @@ def waiting(others: int) -> jg.Jury:
 
 def test_a_slow_group_does_not_delay_later_ones() -> None:
     async def scenario() -> list[list[Trace]]:
-        with waiting(others=3 * IN_WORK_WITHOUT_MODEL) as made:
+        with waiting(others=2 * IN_WORK_WITHOUT_MODEL) as made:
             async with asyncio.timeout(60.0):
-                return await collect(made, (make_groups(n) for n in range(3 * IN_WORK_WITHOUT_MODEL + 1)))
+                return await collect(made, (make_groups(n) for n in range(2 * IN_WORK_WITHOUT_MODEL + 1)))
 
     assert [traces[0].response_id for traces in asyncio.run(scenario())] == [
-        f"r{n}" for n in range(3 * IN_WORK_WITHOUT_MODEL + 1)
+        f"r{n}" for n in range(2 * IN_WORK_WITHOUT_MODEL + 1)
     ]
 
 
