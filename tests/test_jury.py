@@ -432,36 +432,48 @@ def test_no_more_groups_are_read_than_are_scored_at_once(evaluator: Any, size: i
     assert asyncio.run(collect(jury(evaluator), [])) == []
 
 
-def test_small_groups_reach_the_configured_call_concurrency() -> None:
-    at_once = 2 * LARGEST_BATCH + 8
+def score_until(reached: int, holds: Callable[[int], bool], groups: int, **calls: Any) -> set[str]:
+    """Score groups of one response, whose number is its text, and return the statuses of their rewards.
+
+    The server holds some requests until the number of all is `reached`.
+    """
     everyone, here = asyncio.Event(), 0
 
-    def together(body: dict[str, Any], number: int) -> Answer:
+    def script(body: dict[str, Any], number: int) -> Answer:
         async def answer(request: Any) -> Any:
             nonlocal here
             here += 1
-            if here == at_once:
+            if here == reached:
                 everyone.set()
-            await everyone.wait()
+            if holds(int(judge_scripts.response_in(body))):
+                await everyone.wait()
             return await judge_scripts.judge_reply(body)(request)
 
         return answer
 
-    groups = [
+    given = [
         jg.Group(judge_scripts.rubric("kind", name=f"t{n}"), judge_scripts.responses(f"{n}", task=f"t{n}"))
-        for n in range(at_once)
+        for n in range(groups)
     ]
-    with run_server(together) as server:
-        made = judge_scripts.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
+    with run_server(script) as server:
+        made = judge_scripts.jury(server.url, timeout=20.0, attempts=1, cache=False, **calls)
 
         async def score_all() -> list[list[Trace]]:
             try:
-                return await collect(made, groups)
+                return await collect(made, given)
             finally:
                 await made.aclose()
 
-        results = asyncio.run(score_all())
-    assert {trace.reward.status for traces in results for trace in traces} == {"ok"}
+        return {trace.reward.status for traces in asyncio.run(score_all()) for trace in traces}
+
+
+def test_small_groups_reach_the_configured_call_concurrency() -> None:
+    at_once = 2 * LARGEST_BATCH + 8
+    assert score_until(at_once, lambda number: True, at_once, concurrency=at_once) == {"ok"}
+
+
+def test_a_slow_answer_in_each_of_many_batches_leaves_the_other_calls_busy() -> None:
+    assert score_until(312, lambda number: number % 16 == 0 and number < 12 * 16, 400, concurrency=16) == {"ok"}
 
 
 class Waits(Evaluator):
