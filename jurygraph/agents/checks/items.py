@@ -62,20 +62,11 @@ ITEM_ITSELF = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
-def run_tests(tests: Tests, item: Item, columns: Sequence[str] = ()) -> tuple[Truth, Sequence[str]]:
-    """Test if an item exists and passes all tests; return the truth, and the missing columns that it depends on.
-
-    A single failed test decides, whatever is unknown. `columns` are others that the item lacks and the truth needs.
-    """
-    lacking = lacking_columns(tests, item)
-    if lacking is None:
-        return "no", ()
-    lacking += columns
-    return truth_without(lacking, item), lacking
-
-
 def lacking_columns(tests: Tests, item: Item) -> list[str] | None:
-    """Return the columns without which it is unknown if an item exists and passes; None if it fails regardless."""
+    """Return the columns without which it is unknown if an item exists and passes all tests.
+
+    Return None if it fails regardless of them: a single failed test decides.
+    """
     lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
         test_lacking = _columns_lacking_for(column, test, item)

@@ -4,13 +4,14 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.items import Item, run_tests
+from jurygraph.agents.checks.decide import Unknowns
+from jurygraph.agents.checks.items import Item, lacking_columns, truth_without
 from jurygraph.agents.checks.spec import Test as ValueTest
 from tests.agents.checks.items import invented_item, own_item, row_item
 
 
 def truth_of(item: Item, **tests: dict[str, Any]) -> str:
-    return run_tests({column: ValueTest.model_validate(test) for column, test in tests.items()}, item)[0]
+    return Unknowns().run_tests({column: ValueTest.model_validate(test) for column, test in tests.items()}, item)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +102,9 @@ def test_missing_values_of_the_response_take_precedence_over_those_of_tables() -
 
 def test_missing_evidence_is_named() -> None:
     tests = {"x": ValueTest(equals=1), "y": ValueTest(equals=1)}
-    assert run_tests(tests, row_item(y=1)) == ("untold", ["x"])
+    item = row_item(y=1)
+    assert lacking_columns(tests, item) == ["x"]
+    assert truth_without(["x"], item) == "untold"
 
 
 @pytest.mark.parametrize(
