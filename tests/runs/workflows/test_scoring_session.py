@@ -55,6 +55,7 @@ def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, config: d
     whole = score(tmp_path / "whole", tasks, config)
     assert trace_contents(tmp_path / "run") == trace_contents(tmp_path / "whole")
     assert session.summary.to_json() == whole.summary.to_json()
+    assert session.summary.lowest == whole.summary.lowest
     assert verify_run(tmp_path / "run").traces == 12
 
 
