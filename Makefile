@@ -2,26 +2,48 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-# What a module's tests share is made once: each module stays with one process.
-EVERY_CORE := -n logical --maxprocesses 8 --dist loadfile
+# uv installs in a quarter of pip's time; it comes from pip itself.
+INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint constraints.txt
+PYTEST := $(BIN)/python -m pytest
+# An idle process takes tests from the other.
+EVERY_CORE := --numprocesses logical --maxprocesses 8 --dist worksteal
+# What `make check` tests beside what changed since main: a folder of tests, such as decision or agents/maths.
+ROOM   ?=
 # What `make mutants` draws: so many mutants of each room, others with another seed.
 SEED   ?= 0
 SAMPLE ?= 100
 # The benchmarks that `make bench` runs; none named is all of them.
 BENCH  ?=
 
-.PHONY: demo test test-slow lint bench mutants clean
+# Tests write many small files: memory takes them in a third of a disk's time.
+ifeq ($(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 4000000 {print "large"}'),large)
+export TMPDIR := /dev/shm
+endif
+# Compiled modules are kept, whatever a container's environment says: without them each process compiles all of it.
+unexport PYTHONDONTWRITEBYTECODE
 
-$(VENV)/.demo: pyproject.toml
+.PHONY: demo test check landing tests lint test-exhaustive lock bench mutants clean
+
+$(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jurygraph needs Python 3.11 or newer; try make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt uv
+	$(INSTALL) --editable .
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.demo
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(INSTALL) --editable '.[dev]'
 	touch $@
+
+# By pip, which takes a CPU build of torch where the machine has one; uv would fetch the one with CUDA.
+$(VENV)/.heavy: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,heavy]'
+	touch $@
+
+# The newest versions that pyproject.toml allows.
+lock: $(VENV)/.dev
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --all-extras --upgrade --no-annotate \
+	    --custom-compile-command 'make lock' --quiet --output-file constraints.txt
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -33,18 +55,33 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.plain_words
 
-test: lint
-	$(BIN)/python -m pytest $(EVERY_CORE)
+tests: $(VENV)/.dev
+	$(PYTEST) $(EVERY_CORE)
 
-test-slow: $(VENV)/.dev
-	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'slow or hypothesis' $(EVERY_CORE)
+test: $(VENV)/.dev
+	+$(MAKE) --no-print-directory --jobs=2 lint tests
+
+# What `.ci/run` runs: `make test`, and the tests that start processes.
+landing: $(VENV)/.dev
+	+$(MAKE) --no-print-directory --jobs=2 lint tests PYTEST='$(PYTEST) -m "not exhaustive and not heavy" --durations=25'
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/mypy
+	$(BIN)/python -m tests.changed $(ROOM) | xargs --no-run-if-empty $(PYTEST) $(EVERY_CORE) --cpu-limit 5
+
+# Gates nothing. TESTS="tests/runs" runs the part that a change touches.
+TESTS ?= tests
+test-exhaustive: $(VENV)/.heavy
+	HYPOTHESIS_PROFILE=thorough $(PYTEST) -m 'landing or exhaustive or heavy or hypothesis' $(EVERY_CORE) $(TESTS)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(BENCH)
 
 # In no other target: it runs the tests of the deterministic core once for every mutant of a seeded sample.
 mutants: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	$(INSTALL) --editable '.[dev,mutants]'
 	$(BIN)/python -m tests.mutants --seed $(SEED) --sample $(SAMPLE)
 
 clean:

@@ -1,7 +1,7 @@
 """What holds for every test.
 
 Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 15 of
-each at most, and in `make test-slow` 100 or as many as a test asks for (HYPOTHESIS_PROFILE=thorough);
+each at most, and in `make test-exhaustive` 100 or as many as a test asks for (HYPOTHESIS_PROFILE=thorough);
 HYPOTHESIS_PROFILE=explore draws others each time.
 Replies of models are kept in a folder of the run's own.
 """
@@ -14,6 +14,8 @@ import tempfile
 from hypothesis import settings
 
 from tests.examples import QUICK_EXAMPLES
+
+pytest_plugins = ["tests.gate"]
 
 settings.register_profile("quick", derandomize=True, deadline=None, max_examples=QUICK_EXAMPLES)
 settings.register_profile("thorough", derandomize=True, deadline=None)

@@ -17,5 +17,6 @@ def at_most(examples: int, quick: int = QUICK_EXAMPLES) -> int:
 def one_in(step: int, cases: Iterable[tuple[Any, ...]]) -> list[Any]:
     """Return all cases as parameters, of which only the first of every `step` runs in `make test`."""
     return [
-        pytest.param(*case, marks=() if place % step == 0 else pytest.mark.slow) for place, case in enumerate(cases)
+        pytest.param(*case, marks=() if place % step == 0 else pytest.mark.exhaustive)
+        for place, case in enumerate(cases)
     ]

@@ -226,7 +226,7 @@ def test_a_quotation_that_is_made_up_is_lost_and_the_verdict_rests_on_the_others
     assert "`[lost: '…' (not in the response)]`" in PAGE
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_tests_of_the_page_pass(saved: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_letters.py"]
     env = {**os.environ, "JURYGRAPH_CACHE": str(saved / "cache")}

@@ -256,7 +256,7 @@ def test_the_readme_shows_what_the_scripts_print(module: str) -> None:
     assert f"```text\n{printed_by(module)}```" in README
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_tables_that_the_readme_shows_are_among_those_that_the_script_prints() -> None:
     shown = re.search(r"```text\n(mtbench, Table 8: .*?)\n```", README, flags=re.DOTALL)
     assert shown is not None
@@ -264,7 +264,7 @@ def test_the_tables_that_the_readme_shows_are_among_those_that_the_script_prints
     assert set(shown[1].split("\n\n")) <= set(printed_by("tables").split("\n\n"))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_commands_of_the_readme_run_as_typed() -> None:
     typed = re.findall(r"^jurygraph (.*)$", README, flags=re.MULTILINE)
     assert len(typed) == 5

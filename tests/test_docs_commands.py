@@ -245,7 +245,7 @@ def test_what_is_left_out_stands_on_its_page(name: str) -> None:
     assert set(NEEDS_A_MODEL[name]) < {bare(line) for line in commands(PAGES[name])}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["disagreement.md", "reliability.md"])
 def test_the_figures_on_real_solutions_are_those_of_the_command(name: str, tmp_path: Path) -> None:
     maths = ROOT / "examples" / "maths"
@@ -260,7 +260,7 @@ def test_the_figures_on_real_solutions_are_those_of_the_command(name: str, tmp_p
         rest = rest.partition(text)[2]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", PREPARED)
 def test_the_commands_of_a_page_run_as_typed(name: str, tmp_path: Path) -> None:
     PREPARED[name](tmp_path)

@@ -168,7 +168,7 @@ def test_a_gate_acts_as_its_row_says(name: str) -> None:
     TRIED[name]()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_gates_at_the_end_of_a_command_change_its_exit_code_alone(tmp_path: Path) -> None:
     responses = [{"id": "salt/a", "text": "salt, please"}, {"id": "salt/b", "text": "crash"}]
     recipe = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1, shaky: 0}\n"

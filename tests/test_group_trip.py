@@ -204,7 +204,7 @@ def _shuffled(value: Any, draw: random.Random, lists: bool) -> Any:
     return value
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_tasks_are_what_the_script_makes_of_the_reference_plans(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
     built = runpy.run_path(str(TRIP / "build.py"))
@@ -216,7 +216,7 @@ def test_the_tasks_are_what_the_script_makes_of_the_reference_plans(tmp_path: Pa
     assert made == shipped
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_table_of_faults_names_the_payers(tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("jurygraph")
     score = ["score", TRIP / "tasks.jsonl.gz", "--config", TRIP / "jury.yaml", "--out", tmp_path / "run"]

@@ -142,7 +142,7 @@ def test_a_claim_leads_to_the_words_that_make_it(groups: list[Group], traces: di
         assert response.text[words.start : words.end] == words.quote
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_reference_plan_ranks_first_by_facts_and_checks(
     server: Server, groups: list[Group], own: dict[str, Group]
 ) -> None:

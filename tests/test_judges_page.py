@@ -87,7 +87,7 @@ def test_pairs_and_lists_make_rewards(tmp_path: Path) -> None:
     assert [trace.reward.value for trace in traces] == [0.5, 0.5, 0.5]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     responses = [one.model_dump(mode="json", include={"id", "text"}) for one in group()]
     row = {"id": "t", "query": "Write to Ann.", "responses": responses}
@@ -100,7 +100,7 @@ def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     assert done.stdout == "3 3 3 0 1.0\n"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_script_ranks_the_agents_over_tasks_with_intervals(tmp_path: Path) -> None:
     """Of two agents the longer response wins in both orders, but for one task of four."""
     rows = [
@@ -130,7 +130,7 @@ def test_the_script_ranks_the_agents_over_tasks_with_intervals(tmp_path: Path) -
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
     (form,) = blocks("json")
 

@@ -48,7 +48,7 @@ def refuse_other_ranks(traces: list[Trace], known: Mapping[str, float]) -> None:
             assert (means[one] < means[other]) == (known[one] < known[other]), (means, known)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_example_has_every_component_that_needs_no_model_and_ranks_the_models_as_they_are_right() -> None:
     traces, known = scored(EXAMPLE / "macrm.yaml", EXAMPLE / "tasks.jsonl")
     refuse_other_ranks(traces, known)
@@ -62,7 +62,7 @@ def test_the_example_has_every_component_that_needs_no_model_and_ranks_the_model
     assert len(made) == round(sum(known.values()) * 100), "each right solution has contrasts, and no wrong one has"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", [*RULES, "the example"])
 def test_over_all_problems_every_recipe_ranks_the_models_as_they_are_right(name: str) -> None:
     refuse_other_ranks(*scored(EXAMPLE / "macrm.yaml" if name == "the example" else {"preset": name}, ALL))

@@ -14,7 +14,7 @@ import pytest
 from jurygraph.studies.monitor import read_groups
 from tests.cli.conftest import CommandResult, run_process
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 MONITOR = Path(__file__).parent.parent / "examples" / "monitor"
 BUILT = runpy.run_path(str(MONITOR / "build.py"))
 BEGINS: int = BUILT["BEGINS"]

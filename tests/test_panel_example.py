@@ -328,7 +328,7 @@ RECIPES = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_proves_itself_and_other_recipes_ask_nobody(typed: Typed, judge: Server, tmp_path: Path) -> None:
     model = f"openai-compatible:{judge.url}#{NAME}"
     assert typed("score", PANEL / "tasks.jsonl", "--out", "run", "--model", model).code == 0
@@ -347,7 +347,7 @@ def test_a_run_proves_itself_and_other_recipes_ask_nobody(typed: Typed, judge: S
     assert judge.count == asked
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_family_that_is_added_asks_its_own_questions_alone(
     family: str, typed: Typed, judge: Server, whole: Mapping[str, Trace], tmp_path: Path
@@ -385,7 +385,7 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
         YAML(typ="safe").dump(dict(config), file)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_scripted_judge_runs_by_itself_and_refuses_what_it_was_not_told(typed: Typed, tmp_path: Path) -> None:
     with judging() as url:
         model = f"openai-compatible:{url}#{NAME}"

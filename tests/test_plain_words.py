@@ -15,7 +15,7 @@ def places(source: str) -> list[Place]:
     return [*(place for _, place in find_words(tree)), *find_refused(tree)]
 
 
-@pytest.mark.slow  # `make lint` checks the same
+@pytest.mark.exhaustive  # `make lint` checks the same
 def test_the_package_has_few_of_the_words_and_none_of_the_beginnings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(PACKAGE)]) == 0, capsys.readouterr().out
 

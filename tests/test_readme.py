@@ -71,7 +71,7 @@ def test_what_the_readme_shows_is_what_comes_out(written: Path) -> None:
             rest = rest.partition(piece)[2]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     script = "from examples import demo; demo.OUT.mkdir(); demo.maths()"
@@ -80,7 +80,7 @@ def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
     assert finding.startswith(" ".join(SHOWN[DEMO].split()))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> None:
     typed = [line for line in [*commands(README), *commands(TOUR)] if ASKING not in line]
     assert len(typed) == 41
@@ -91,7 +91,7 @@ def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> 
     assert (written / "my-jury" / "run").is_dir()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_the_judge_would_ask_is_reckoned_as_typed_and_nothing_is_sent(tmp_path: Path) -> None:
     score, attack, real = (line for line in [*commands(README), *commands(TOUR)] if ASKING in line)
     assert score.startswith("jurygraph score answers.csv --prompt-column question --response-column answer ")

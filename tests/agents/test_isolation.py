@@ -90,14 +90,14 @@ def breaks(task: TaskView, response: Response) -> bool:
     ],
     ids=lambda use: use["use"],
 )
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_isolated_evaluator_gives_the_same_verdicts(use: dict[str, Any]) -> None:
     derivers = [f"{HERE}.Letters"] if "letters" in use["use"] else ()
     texts = ("fine", "The answer is 18", "exit", "")
     assert score(*texts, derivers=derivers, **use, isolate="process") == score(*texts, derivers=derivers, **use)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_is_no_judgement_is_no_score() -> None:
     failures = [verdict.failure for verdict in score("fine", "odd", "", use=f"{HERE}.returns_text", isolate="process")]
     assert [failure and failure.kind for failure in failures] == ["malformed", "malformed", "TypeError"]
@@ -109,7 +109,7 @@ def bomb(task: TaskView, response: Response) -> bool:
     return re.match(r"(a+)+$", response.text) is None
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_c_code_that_holds_the_gil_is_killed_at_its_limit() -> None:
     began = time.monotonic()
     verdicts = score("fine", BOMB, "fine", "crash", "fine", use=f"{HERE}.bomb", isolate="process", timeout=1)
@@ -127,7 +127,7 @@ def shows_surroundings(task: TaskView, response: Response) -> Verdict:
     return Verdict(score=1.0, reason=f"{names}, input {sys.stdin.read()!r}, process {os.getpid()}")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_its_process_has_no_secrets_and_no_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLANTED_API_KEY", "secret")
     first, second = score("fine", "odd", use=f"{HERE}.shows_surroundings", isolate="process")
@@ -136,7 +136,7 @@ def test_its_process_has_no_secrets_and_no_input(monkeypatch: pytest.MonkeyPatch
     assert not first.reason.endswith(f" {os.getpid()}")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_module_next_to_the_config_is_found(tmp_path: Path) -> None:
     (tmp_path / "beside.py").write_text("import helper\n\ndef one(task, response):\n    return helper.ONE\n")
     (tmp_path / "helper.py").write_text("ONE = 1.0\n")
@@ -215,7 +215,7 @@ def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path
     assert len((tmp_path / "opened").read_text().split()) == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_worker_that_opens_ends_soon_after_its_parent(tmp_path: Path) -> None:
     use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "isolate": "process", "timeout": 2}
     script = f"from {HERE} import *; score('a', **{use!r})"
@@ -250,7 +250,7 @@ class StartsProcess(jg.Evaluator):
         return 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_what_its_process_started_ends_with_it(tmp_path: Path) -> None:
     use = {"use": f"{HERE}.StartsProcess", "params": {"file": str(tmp_path / "started")}, "timeout": 1}
     verdicts = score("hang", "crash", "fine", isolate="process", **use)

@@ -101,7 +101,7 @@ def test_noise_gives_a_rubric_a_valid_graph(tiny: Path) -> None:
     assert is_a_graph_of(graph_of(tiny, RUBRICS[1], 6), RUBRICS[1])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_noise_gives_five_rubrics_valid_graphs_and_some_edges(tiny: Path) -> None:
     graphs = [graph_of(tiny, weights, 6) for weights in RUBRICS]
     assert all(is_a_graph_of(*each) for each in zip(graphs, RUBRICS, strict=True))

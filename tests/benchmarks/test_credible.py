@@ -21,7 +21,7 @@ def test_the_number_of_processes_changes_no_figure() -> None:
     assert np.array_equal(runs[0].values, runs[1].values)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_few_items_are_covered_too() -> None:
     found = credible_coverage(Setting(items=10, annotators=9, labels=9), range(8), Chains(2, 150))
     assert found.mean("gibbs", "true credit") >= 0.9

@@ -108,7 +108,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("name", "content", "expected_calls"), CHANGES.values(), ids=CHANGES)
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_branch_requests_what_changed_and_equals_a_new_run(
     letters_folder: Path, run: Command, name: str, content: str, expected_calls: list[str]
 ):

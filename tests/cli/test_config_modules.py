@@ -36,8 +36,8 @@ def commands(folder: Path) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     ("evaluator", "names"),
     [
-        pytest.param("maths.accuracy", COMMANDS, marks=pytest.mark.slow),
-        pytest.param("manners.polite", COMMANDS, marks=pytest.mark.slow),
+        pytest.param("maths.accuracy", COMMANDS, marks=pytest.mark.exhaustive),
+        pytest.param("manners.polite", COMMANDS, marks=pytest.mark.exhaustive),
         ("manners.polite", ("score", "verify")),
     ],
 )
@@ -74,12 +74,14 @@ def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
         ("json", "evaluators: [json.polite]\n", "a module of Python itself"),
         pytest.param(
             *("colorsys", "evaluators: [maths.accuracy, {use: colorsys.polite}]\n", "a module of Python itself"),
-            marks=pytest.mark.slow,
+            marks=pytest.mark.exhaustive,
         ),
-        pytest.param(*("jinja2", "evaluators: [jinja2.polite]\n", "an installed module ("), marks=pytest.mark.slow),
+        pytest.param(
+            *("jinja2", "evaluators: [jinja2.polite]\n", "an installed module ("), marks=pytest.mark.exhaustive
+        ),
         pytest.param(
             *("diskcache", "evaluators: [maths.accuracy]\nderivers: [diskcache.polite]\n", "an installed module ("),
-            marks=pytest.mark.slow,
+            marks=pytest.mark.exhaustive,
         ),
         (
             "diskcache",

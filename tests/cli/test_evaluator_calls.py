@@ -439,7 +439,8 @@ def test_calls_of_a_node_that_fails_are_listed_and_billed(server: Server, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "name", ["Awaited", *(pytest.param(name, marks=pytest.mark.slow) for name in ("InThread", "Background", "Caught"))]
+    "name",
+    ["Awaited", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("InThread", "Background", "Caught"))],
 )
 def test_a_call_without_a_reply_is_listed_and_billed_whenever_its_reply_comes(
     name: str, tmp_path: Path, run: Command

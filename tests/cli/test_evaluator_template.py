@@ -143,14 +143,14 @@ def test_its_entry_points_are_the_evaluators_of_its_config(folder: Path, monkeyp
     assert {use.use for use in (*config.evaluators, *config.derivers)} == set(points)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_its_own_tests_pass(folder: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert "6 passed" in done.stdout, done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_installed_package_is_found_by_its_entry_points_from_any_folder(folder: Path, tmp_path: Path) -> None:
     """The package is installed into its own environment; no module is in the folder of the config."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)

@@ -340,8 +340,8 @@ class TestBundle:
     @pytest.mark.parametrize(
         "how",
         [
-            pytest.param("lost", marks=pytest.mark.slow),
-            pytest.param("empty", marks=pytest.mark.slow),
+            pytest.param("lost", marks=pytest.mark.exhaustive),
+            pytest.param("empty", marks=pytest.mark.exhaustive),
             "without its last line",
             "with its last line twice",
         ],

@@ -81,7 +81,7 @@ def test_an_option_allows_table_files_elsewhere(project: Path, run: Command) -> 
     assert run("verify", "run", "--deep", "--allow-files-outside").code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_tasks_from_standard_input_may_use_files_of_the_current_folder(project: Path) -> None:
     for file, code in (("places.csv", 0), ("link.csv", 2)):
         words = [JURYGRAPH, "score", "-", "--config", "jury.yaml", "--out", "run"]

@@ -89,7 +89,7 @@ def stopped_writer(slow: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize(
     ("sign", "code"),
     [
-        pytest.param(signal.SIGINT, 130, id="Ctrl-C", marks=pytest.mark.slow),
+        pytest.param(signal.SIGINT, 130, id="Ctrl-C", marks=pytest.mark.exhaustive),
         pytest.param(signal.SIGKILL, -9, id="killed"),
     ],
 )
@@ -133,7 +133,7 @@ class Polite(jg.Evaluator):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_while_the_last_task_is_planned_ends_in_good_order(tmp_path: Path):
     project = write_project(tmp_path, TASKS, "evaluators: [manners.Polite]\n", INTERRUPTED)
     process = start_scoring(project, "run")
@@ -181,7 +181,7 @@ def write_hanging(folder: Path, use: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "more"), [("hangs", ""), ("waits", ""), ("clings", ""), ("bomb", ", isolate: process")]
 )
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_evaluator_that_hangs_ends_as_a_named_failure_and_the_process_exits(tmp_path: Path, name: str, more: str):
     project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it, timeout: 0.5{more}}}")
     with start_scoring(project, "run") as process:
@@ -194,7 +194,7 @@ def test_an_evaluator_that_hangs_ends_as_a_named_failure_and_the_process_exits(t
 @pytest.mark.parametrize(
     ("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)], ids=lambda value: str(value)
 )
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, presses: int):
     project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it}}")
     process = start_scoring(project, "run")
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, 
     assert resumed.code == 0, resumed.err
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_erasing_from_a_killed_run_also_clears_its_log(slow: Path):
     with start_unfinished_run(slow) as process:
         process.kill()
@@ -241,7 +241,7 @@ def lock_message(process: subprocess.Popen[str]) -> str:
     return f"run: is being written by process {process.pid} on {socket.gethostname()} since 2"
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_score_refuses_a_run_that_another_process_writes(
     slow: Path, run: Command, stopped_writer: subprocess.Popen[str]
 ):
@@ -261,7 +261,7 @@ def test_score_refuses_a_run_that_another_process_writes(
 @pytest.mark.parametrize(
     "arguments", [("close",), ("erase", "--response", "t0/r0"), ("erase", "--task", "t0")], ids=" ".join
 )
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_other_command_writes_a_run_that_is_being_scored(
     slow: Path, stopped_writer: subprocess.Popen[str], arguments: tuple[str, ...]
 ):
@@ -300,7 +300,7 @@ def test_a_rescored_copy_of_an_unfinished_run_does_not_change_when_the_run_conti
 
 
 @pytest.mark.parametrize("arguments", [("show",), ("verify",), ("export", "--to", "jsonl")])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_run_can_be_read_while_it_is_written(slow: Path, run: Command, arguments: tuple[str, ...]):
     read = 0
     with start_unfinished_run(slow) as process:
@@ -363,7 +363,7 @@ def test_a_closed_pipe_is_not_reported_as_a_bug(slow: Path):
     assert (shown.stdout, shown.stderr) == ("{", "")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_while_modules_are_imported_is_acknowledged(slow: Path, presses: int):
     (slow / "manners.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n" + SLOW)

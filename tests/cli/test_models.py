@@ -322,7 +322,7 @@ class TestBill:
         assert "interrupted; " in err
         assert "requests: 2 by this command (cost unknown)\n" in err
 
-    @pytest.mark.parametrize("concurrency", [1, pytest.param(2, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("concurrency", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
     def test_after_ctrl_c_no_request_is_sent_and_none_is_paid_twice(self, project: Project, concurrency: int):
         def script(body: dict[str, Any], number: int) -> Answer:
             answer = score_by_length(body, number)

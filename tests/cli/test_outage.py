@@ -17,7 +17,7 @@ from tests.cli.test_interrupt import restore_ctrl_c
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Answer, Server, run_server, slow, status
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 TASKS, RESPONSES = 60, 4
 QUESTIONS = TASKS * RESPONSES

@@ -223,7 +223,7 @@ def score_and_read(run: Commands, folder: Path, config: Path) -> None:
     run("export to a terminal", "export", made, "--to", "jsonl")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.filterwarnings("ignore")
 def test_no_secret_is_written_to_a_file_or_a_stream(
@@ -276,7 +276,8 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("broken", BROKEN)
 @pytest.mark.parametrize(
-    "command", ["score", *(pytest.param(name, marks=pytest.mark.slow) for name in ("doctor", "dry run", "annotate"))]
+    "command",
+    ["score", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("doctor", "dry run", "annotate"))],
 )
 def test_a_failing_command_writes_no_secret(
     command: str, broken: str, tmp_path: Path, run: Command, environment: None
@@ -307,7 +308,7 @@ def test_a_rendered_prompt_shows_no_secret(tmp_path: Path, run: Command, environ
         assert "[redacted]" in ended.out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, environment: None) -> None:
     own = write_project(tmp_path)
     config = write_config(tmp_path, "jury.yaml", **CONFIG)

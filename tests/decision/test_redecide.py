@@ -43,7 +43,7 @@ def test_redecide_under_the_same_config_gives_the_decision_of_the_plan(scene: Sc
 
 @EACH
 @given(scenes(), st.data())
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_redecide_under_another_config_gives_the_decision_of_a_new_plan(scene: Scene, data: st.DataObject) -> None:
     other = {
         **scene.config,

@@ -147,7 +147,10 @@ SETTINGS = [
     ("rows", "reduce"),
     [
         pytest.param(
-            rows, reduce, marks=pytest.mark.slow if name == "triples" and reduce in FOLDS else (), id=f"{name} {reduce}"
+            rows,
+            reduce,
+            marks=pytest.mark.exhaustive if name == "triples" and reduce in FOLDS else (),
+            id=f"{name} {reduce}",
         )
         for name, rows in {"pairs": PAIRS, "triples": TRIPLES, "equals": PAIRS[:: len(CELLS) + 1]}.items()
         for reduce in REDUCE

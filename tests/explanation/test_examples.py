@@ -186,7 +186,7 @@ def explanations(run: Run) -> Iterator[Explanation]:
         yield run.explain(trace.response_id)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", CONFIGS)
 def test_lines_and_changes_of_an_example(name: str, tmp_path: Path, run: Command, judge: Server) -> None:
     tasks, config = CONFIGS[name]

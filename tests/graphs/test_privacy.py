@@ -228,7 +228,7 @@ wait_for_all_tracers()
 
 
 @pytest.mark.parametrize("langsmith", [False, True])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_no_request_leaves_the_machine_unless_the_config_asks_for_it(langsmith: bool) -> None:
     with listening_server() as server:
         surroundings = {

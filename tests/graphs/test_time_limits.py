@@ -304,7 +304,7 @@ with jg.Jury.from_config({"evaluators": [use]}) as jury:
 
 
 @pytest.mark.parametrize("name", ["hangs", "clings"])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_process_exits_while_a_call_hangs(name: str) -> None:
     began = time.monotonic()
     ended = subprocess.run(

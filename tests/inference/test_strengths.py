@@ -80,7 +80,7 @@ def test_a_wrong_shape_is_refused() -> None:
         strength_intervals([[[0.0, 1.0]]])
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("shared", "tasks"), [(0.0, 10), (1.0, 10), (1.0, 30)])
 def test_the_interval_covers_also_where_a_task_favours_one_response(shared: float, tasks: int) -> None:
     """150 runs of five responses, strengths from e^-1 to e; `shared` is the spread of a task's own strengths in log p.

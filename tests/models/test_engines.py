@@ -163,7 +163,7 @@ def one_call(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return judge_group(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(2), texts(1))
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None:
     traces, verdicts, calls = in_process
     for one in verdicts:
@@ -175,7 +175,7 @@ def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None
     assert all(trace.reward.value is not None for trace in traces if all(v.status == "ok" for v in trace.verdicts))
 
 
-@pytest.mark.parametrize("outcome", ["one_call", pytest.param("in_process", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("outcome", ["one_call", pytest.param("in_process", marks=pytest.mark.exhaustive)])
 def test_the_score_is_p_met_by_the_log_probabilities_that_the_call_keeps(
     outcome: str, request: pytest.FixtureRequest
 ) -> None:
@@ -249,7 +249,7 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return under_way
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
 def test_fifty_responses_are_judged_concurrently_over_http(
     backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
@@ -269,7 +269,7 @@ def test_fifty_responses_are_judged_concurrently_over_http(
         assert one.verdict.score == pytest.approx(p_met_from_tokens(one.reply, one.name), abs=1e-12)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_probability_above_one_gives_no_credit(served: str, tmp_path: Path) -> None:
     """The engine's own schemas, unlike its grammars, heed no bounds of numbers."""
     model = f"openai-compatible:{served}#tiny"

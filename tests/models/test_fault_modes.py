@@ -139,7 +139,7 @@ def outcomes_in_new_process(name: str, place: str, *modes: str) -> dict[str, tup
     return met
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @every_target
 def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
     modes = modes_of(name)
@@ -152,7 +152,7 @@ def test_each_fault_mode_over_http_takes_little_memory(name: str) -> None:
         assert (server.count, other.count) == (1 + len(modes), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @every_local
 def test_each_fault_mode_in_process_takes_little_memory(name: str, tmp_path: Path) -> None:
     met = outcomes_in_new_process(name, str(tmp_path), *modes_of(name))

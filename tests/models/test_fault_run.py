@@ -17,7 +17,7 @@ from jurygraph.schema import RecordedVerdict, Response, Trace
 from tests.models.judge_scripts import config, judge_reply, quotable, requested_items, response_in, rubric
 from tests.models.server import Answer, cut_off, drip, hang, huge, raw_body, reply_with, reset, run_server, status
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 SEED = 285
 """With it every kind of fault ends some call: one that may do better, every attempt of it."""

@@ -423,7 +423,7 @@ class TestSecrets:
     @pytest.mark.parametrize(
         ("place", "form"),
         [
-            pytest.param(place, form, marks=() if (row + column) % 3 == 0 else pytest.mark.slow)
+            pytest.param(place, form, marks=() if (row + column) % 3 == 0 else pytest.mark.exhaustive)
             for row, place in enumerate(PLACES)
             for column, form in enumerate(SENT_BACK)
         ],

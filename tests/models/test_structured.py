@@ -466,7 +466,7 @@ def outcome(text: str) -> Verdicts | str:
     return fault.kind
 
 
-@pytest.mark.parametrize("replies", [2_500, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("replies", [2_500, pytest.param(10_000, marks=pytest.mark.exhaustive)])
 def test_fuzzed_replies_count_only_if_valid_as_a_whole(replies: int) -> None:
     chance = random.Random(20261120)
     seen: Counter[str] = Counter()

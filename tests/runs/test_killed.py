@@ -15,7 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from tests.runs.sample_runs import trace_contents, verify_run
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.exhaustive
 
 KILLS = 50
 

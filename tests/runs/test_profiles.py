@@ -274,7 +274,7 @@ class TestInterrupted:
     @pytest.mark.parametrize(
         "sign",
         [
-            pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.slow),
+            pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.exhaustive),
             pytest.param(signal.SIGINT, id="Ctrl-C"),
         ],
     )

@@ -577,7 +577,7 @@ def test_no_response_of_the_examples_is_stopped(path: Path) -> None:
 # Hostile texts
 
 
-@pytest.mark.parametrize("most", [200_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [200_000, pytest.param(1_000_000, marks=pytest.mark.exhaustive)])
 @pytest.mark.parametrize(
     "text",
     [

@@ -132,7 +132,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["tasks.jsonl", "rows.jsonl", "rows.csv", "rows.json"])
 def test_a_file_of_blanks_takes_less_than_300_mb(name: str, tmp_path: Path) -> None:
     path = write_gzip(tmp_path / name, *[b" " * MEGABYTE] * 400)

@@ -125,7 +125,7 @@ def test_settings_next_to_a_preset_are_added() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [*(pytest.param(name, marks=pytest.mark.slow) for name in WITHOUT_MODELS[:-2]), *WITHOUT_MODELS[-2:]]
+    "name", [*(pytest.param(name, marks=pytest.mark.exhaustive) for name in WITHOUT_MODELS[:-2]), *WITHOUT_MODELS[-2:]]
 )
 def test_presets_without_a_model_reward_a_right_solution_above_a_wrong_one(name: str) -> None:
     task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")

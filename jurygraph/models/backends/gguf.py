@@ -106,7 +106,7 @@ class Gguf(Backend):
 def library() -> Any:
     """Return xllamacpp, imported at the first call. Raises `ConfigError` if it is not installed."""
     try:
-        import xllamacpp  # type: ignore[import-untyped]
+        import xllamacpp
     except ImportError:
         raise ConfigError("gguf: needs xllamacpp: pip install 'jurygraph[local]'") from None
     return xllamacpp

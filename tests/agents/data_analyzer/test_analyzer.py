@@ -306,7 +306,7 @@ def test_memory_is_constant_over_300_steps() -> None:
     assert hundred == more > 5000
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_memory_is_constant_over_10000_steps() -> None:
     hundred, many = memory_after((100, 10_000))
     assert hundred == many

@@ -88,7 +88,7 @@ def test_prewhitening_restores_the_rate_of_false_alarms() -> None:
     assert alarms_per_thousand(0.6, True, 300, 400, seed=4) < 0.5
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("rho", "most"), [(0.0, 0.12), (0.3, 0.12), (0.6, 0.12), (0.9, 0.3)])
 def test_prewhitening_restores_the_rate_of_false_alarms_at_any_autocorrelation(rho: float, most: float) -> None:
     assert alarms_per_thousand(rho, True, 1500, 1500, seed=5) < most

@@ -162,7 +162,7 @@ HONEST = {
 
 
 @pytest.mark.parametrize("story", HONEST)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 15))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 15))])
 def test_honest_training_is_not_called_a_hack(story: str, seed: int) -> None:
     analyzer = Analyzer()
     alerts = [alert for step in honest_steps(seed, *HONEST[story]) for alert in analyzer.observe(step)]

@@ -55,7 +55,7 @@ def test_none_equals_its_original() -> None:
     assert [one.name for one in contrasts() if one.edit.apply(one.text) == one.text] == []
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_at_least_99_percent_of_contrasts_change_the_truth() -> None:
     """Of every kind, and not of all together alone. What is left: a calculation in brackets that the judge does not
     read, a step whose result the problem's "half" states to it, and a calculation that was about another quantity."""

@@ -70,7 +70,7 @@ def user_message(body: dict[str, Any]) -> str:
 # Plans in words
 
 
-@pytest.mark.parametrize("plans", [EVERY[::4], pytest.param(EVERY, marks=pytest.mark.slow)], ids=["some", "all"])
+@pytest.mark.parametrize("plans", [EVERY[::4], pytest.param(EVERY, marks=pytest.mark.exhaustive)], ids=["some", "all"])
 def test_every_plan_in_every_layout_is_extracted_in_one_call(plans: Sequence[tuple[str, str]]) -> None:
     assert len(EVERY) == 150
     found = Derivation(
@@ -89,7 +89,7 @@ SOME_ERRORS = {"an invented name for a true passage", "written down twice", "tim
 
 
 @pytest.mark.parametrize(
-    "error", [pytest.param(error, marks=() if error in SOME_ERRORS else pytest.mark.slow) for error in ERRORS]
+    "error", [pytest.param(error, marks=() if error in SOME_ERRORS else pytest.mark.exhaustive) for error in ERRORS]
 )
 def test_an_error_costs_a_second_call_and_a_caught_one_becomes_an_unknown_record(error: str) -> None:
     erring = ERRORS[error]

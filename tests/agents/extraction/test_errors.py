@@ -28,10 +28,10 @@ from tests.agents.extraction.plans import (
 
 QUICK_PLANS = 8
 some_plans_in_make_test = pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if at % 4 == 0 else pytest.mark.slow) for at, name in enumerate(LINES)]
+    "name", [pytest.param(name, marks=() if at % 4 == 0 else pytest.mark.exhaustive) for at, name in enumerate(LINES)]
 )
 first_plans_in_make_test = pytest.mark.parametrize(
-    "plans", [QUICK_PLANS, pytest.param(len(LINES), marks=pytest.mark.slow)], ids=["first plans", "all plans"]
+    "plans", [QUICK_PLANS, pytest.param(len(LINES), marks=pytest.mark.exhaustive)], ids=["first plans", "all plans"]
 )
 
 

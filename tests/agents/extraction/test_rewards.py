@@ -71,7 +71,7 @@ def plain_rewards(groups: list[Group]) -> dict[str, float]:
     return rewards(read_visible, groups)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("error", [name for name, error in ERRORS.items() if error.caught])
 def test_no_error_that_is_caught_raises_a_reward(
     error: str, groups: list[Group], plain_rewards: dict[str, float]
@@ -89,7 +89,7 @@ def test_no_error_that_is_caught_raises_a_reward(
     assert damaged
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_invisible_character_in_an_invented_name_raises_no_reward(
     groups: list[Group], plain_rewards: dict[str, float]
 ) -> None:

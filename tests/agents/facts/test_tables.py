@@ -213,7 +213,7 @@ def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
-@pytest.mark.parametrize("size", [6_000, pytest.param(60_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [6_000, pytest.param(60_000, marks=pytest.mark.exhaustive)])
 def test_a_large_file_can_be_searched(size: int, tmp_path: Path) -> None:
     path = tmp_path / "large.csv"
     with path.open("w") as file:

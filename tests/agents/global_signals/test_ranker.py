@@ -108,7 +108,7 @@ def test_without_a_ranker_the_error_names_the_setting() -> None:
         Jury.from_config({"evaluators": ["ranker"]})
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_conforms_with_a_real_cross_encoder(cross_encoder_folder: Path) -> None:
     task = Task(id="sum", query="What is 17 + 25?")
     responses = [Response(id="a", text="The answer is 42."), Response(id="b", text="43")]

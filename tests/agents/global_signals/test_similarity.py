@@ -146,7 +146,7 @@ def test_without_an_embedder_the_error_names_the_setting() -> None:
         Jury.from_config({"evaluators": ["similarity"]})
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_it_conforms_with_a_real_embedder(embedder_folder: Path) -> None:
     task = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = 42, so the answer is 42.")
     responses = [Response(id="a", text="The answer is 42."), Response(id="b", text="43")]

@@ -25,7 +25,7 @@ def echo(body: dict[str, Any], number: int) -> Answer:
     return reply if len(text) > 1_000 else slow(2.0, reply)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_honest_responses_meet_their_deadline_next_to_one_with_long_quotations() -> None:
     """Each quotation overlaps itself everywhere, so that to look for it once took a second of the event loop.
 

@@ -86,7 +86,7 @@ def noise(tiny: Path) -> list[Verdict]:
     return [verdict for seed in (1, 2, 3) for verdict in score_response(f"gguf:{tiny}", "full", seed).verdicts]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_in_process_every_finding_has_a_verified_quotation(noise: list[Verdict]) -> None:
     for verdict in noise:
         if verdict.status == "ok":
@@ -97,7 +97,7 @@ def test_in_process_every_finding_has_a_verified_quotation(noise: list[Verdict])
     assert any(verdict.status == "ok" for verdict in noise)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_in_process_without_quotations_noise_counts_without_evidence(tiny: Path) -> None:
     trace = score_response(f"gguf:{tiny}", "compact", 1)
     judged = [verdict for verdict in trace.verdicts if verdict.status in ("ok", "abstained")]  # noise may be null
@@ -106,7 +106,7 @@ def test_in_process_without_quotations_noise_counts_without_evidence(tiny: Path)
 
 
 @pytest.mark.parametrize("profile", ["full", "compact"])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_over_http_every_evaluator_runs(profile: str, engine_url: str) -> None:
     trace = score_response(f"openai-compatible:{engine_url}#tiny", profile, 4)
     for verdict in trace.verdicts:

@@ -33,7 +33,7 @@ def test_every_evaluator_conforms(name: str) -> None:
     assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_accuracy_agrees_with_the_label_of_every_real_solution() -> None:
     work = read_tasks(SOLUTIONS)
     label = {r.id: r.metadata["is_correct"] for _, responses in work for r in responses}

@@ -178,7 +178,7 @@ def test_agrees_with_the_labels_of_real_solutions(shared_pool: EquivalencePool) 
 
 HOSTILE = [BOMB, "(" * 3000 + "1" + ")" * 3000]
 MORE_HOSTILE = ["(10^9)!", r"2^{10^{10}}", r"\binom{10^9}{10^8}", "9!!!!!", "10^{-10^{10}}", r"\log(10^{10^{10}})"]
-HOSTILE_CASES = HOSTILE + [pytest.param(text, marks=pytest.mark.slow) for text in MORE_HOSTILE]
+HOSTILE_CASES = HOSTILE + [pytest.param(text, marks=pytest.mark.exhaustive) for text in MORE_HOSTILE]
 HARMLESS_IN_THE_END = ["9**9**9**9", r"\sqrt[10^9]{2}", "1" * 9999, r"\frac{1}{" * 100 + "1" + "}" * 100, "!" * 9000]
 
 
@@ -344,7 +344,10 @@ print([each.process.pid for each in used._shared.channels][0], flush=True)
 
 @pytest.mark.parametrize(
     "last",
-    [pytest.param("", marks=pytest.mark.slow), f"used.compare('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)"],
+    [
+        pytest.param("", marks=pytest.mark.exhaustive),
+        f"used.compare('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)",
+    ],
 )
 def test_no_orphan_survives_its_parent(last: str) -> None:
     ran = subprocess.run([sys.executable, "-c", LEFT_OPEN.format(last=last)], capture_output=True, timeout=PATIENCE)

@@ -71,7 +71,7 @@ def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tupl
         assert [step.text for step in split_steps(text)] == lines
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_every_quotation_is_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     for task, responses in problems:
         for response in responses:

@@ -138,7 +138,7 @@ def test_the_posterior_equals_exact_enumeration(name: str) -> None:
     np.testing.assert_allclose(sampled.shares, exact.shares @ values, atol=0.02)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_posterior_equals_that_of_a_metropolis_sampler() -> None:
     labels = ((1, 1, 1), (0, 0, 0), (1, 1, 0), (1, 1, 1), (0, 0, 1), (0, 1, 0))
     votes = [(item, by, label) for item, row in enumerate(labels) for by, label in enumerate(row)]
@@ -169,7 +169,7 @@ def metropolis(panel: Panel, steps: int, rng: np.random.Generator) -> Floats:
 # What the intervals are for
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_intervals_cover_the_true_credit_of_the_papers_simulations() -> None:
     hits: dict[str, list[bool]] = {"these": [], "population": [], "items resampled": []}
     for seed in range(4):

@@ -61,7 +61,7 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
     return Project(tmp_path, run, server.url)
 
 
-@pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.exhaustive)])
 def test_false_verdicts_before_and_after_the_defences_are_printed_first(
     judge: type[Judge], tmp_path: Path, run: Command
 ) -> None:
@@ -78,7 +78,7 @@ def test_false_verdicts_before_and_after_the_defences_are_printed_first(
     assert (before, after) == {AlwaysYes: (total, 0), Echo: (31, 25), LastInstruction: (101, 0)}[judge]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project, server: Server):
     ended = project.attack()
     assert ended.code == 0, ended.err
@@ -98,7 +98,7 @@ def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project,
     assert f"requests: {server.count} by this command" in ended.out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_command_sends_nothing_again(project: Project, server: Server):
     first = project.attack("--json")
     sent = server.count
@@ -126,7 +126,7 @@ def test_json_has_every_arm_with_every_attack(project: Project):
     assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: Project):
     assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
     ended = project.attack("--gate", "high<=1 and n>=1")
@@ -241,7 +241,7 @@ def test_tasks_without_a_question_for_a_model_are_counted(project: Project):
     assert json.loads(ended.out)["tasks"] == 1
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Project, server: Server):
     ended = project.attack("--max-calls", "5")
     assert ended.code == 4
@@ -250,7 +250,7 @@ def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Pr
     assert project.attack().code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_after_ctrl_c_the_study_continues_from_the_cache(tmp_path: Path, run: Command):
     with run_server(lambda body, number: slow(0.02, Yes()(body, number))) as server:
         project = Project(tmp_path, run, server.url)

@@ -537,7 +537,7 @@ NAMES = ["-run", "run\n\x1b[31m\x07\u202ered", "%41?mode=rwc#x"]
 OTHER_NAMES = ["my run", "rün", "a'b\"c", "$HOME"]
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.slow) for name in OTHER_NAMES)])
+@pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHER_NAMES)])
 def test_a_run_can_have_any_name(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.chdir(project)
     (project / "key.pem").write_bytes(TestSeal.pem(Ed25519PrivateKey.generate()))

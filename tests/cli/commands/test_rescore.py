@@ -119,7 +119,7 @@ SETTINGS = {
 @pytest.mark.parametrize(
     ("settings", "edits"),
     [
-        pytest.param(*values, id=name, marks=() if name in USUAL_SETTINGS else pytest.mark.slow)
+        pytest.param(*values, id=name, marks=() if name in USUAL_SETTINGS else pytest.mark.exhaustive)
         for name, values in SETTINGS.items()
     ],
 )

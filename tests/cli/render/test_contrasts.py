@@ -36,7 +36,7 @@ def contrast_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_contrast_that_was_ranked_incorrectly_is_listed_with_its_edit(
     contrast_run: Path, run: Command, command: str
 ) -> None:

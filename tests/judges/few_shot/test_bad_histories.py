@@ -422,7 +422,7 @@ def test_show_gives_the_two_calls_of_a_shrunk_verdict_their_purposes(tmp_path: P
     assert '"purpose": "aggregate judge"' in run(*verdict).out
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_path: Path) -> None:
     said = [*FOUR, *BOB]
     grouped = [row("zoe", "i0", 99, agent="m", group="g"), row("zoe", "a/r", 99, group="g")]
@@ -454,7 +454,7 @@ def test_doctor_refuses_an_empty_one(tmp_path: Path, run: Command) -> None:
     assert "Traceback" not in ended.out + ended.err
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_an_interrupted_run_resumes_only_with_its_history(tmp_path: Path) -> None:
     with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *BOB])

@@ -178,7 +178,7 @@ def example_reviewers(verdict: RecordedVerdict) -> list[str]:
 
 FAST = ((1, 0, "similar"), (2, 3, "balanced"), (5, 0, "balanced"))
 SETTINGS = [
-    pytest.param(*setting, marks=() if setting in FAST else pytest.mark.slow)
+    pytest.param(*setting, marks=() if setting in FAST else pytest.mark.exhaustive)
     for setting in product((1, 2, 5), (0, 3), ("balanced", "similar"))
 ]
 

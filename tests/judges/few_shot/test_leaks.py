@@ -276,7 +276,7 @@ def leaking_prompts(cases: Iterable[Case], choice: str) -> list[str]:
 # Never
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 @every_choice
 def test_no_example_reveals_the_judged_item(choice: str) -> None:
     places = range(CHOICES.index(choice), HISTORIES, len(CHOICES))
@@ -407,7 +407,9 @@ def test_without_any_filter_every_way_leaks(
 @pytest.mark.parametrize(
     ("kind", "params", "choice"),
     [
-        pytest.param(kind, params, choice, marks=() if of == at else pytest.mark.slow, id=f"{name} {CHOICE_NAMES[at]}")
+        pytest.param(
+            kind, params, choice, marks=() if of == at else pytest.mark.exhaustive, id=f"{name} {CHOICE_NAMES[at]}"
+        )
         for of, ((kind, params), name) in enumerate(zip(JUDGES, ("aggregate", "personalized", "shrunk"), strict=True))
         for at, choice in enumerate(CHOICES)
     ],

@@ -209,11 +209,11 @@ BYTES_OF = pytest.mark.parametrize(
     "any_run",
     [
         "rescored and erased",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("plain", "rich", "erased", "rescored", "open")),
+        *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("plain", "rich", "erased", "rescored", "open")),
     ],
     indirect=True,
 )
-"""Bytes are changed in the kind of run with records of most kinds; in every other kind by `make test-slow`."""
+"""Bytes are changed in the kind of run with records of most kinds; in every other kind by `make test-exhaustive`."""
 
 
 def changed_positions(line: bytes, step: int) -> Iterator[int]:

@@ -42,7 +42,7 @@ def with_one_byte_changed(value: Any, at: int) -> Any:
 
 
 @pytest.mark.parametrize("name", ["plain", "rich", "rescored"])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_changed_byte_in_any_cell_is_found(request, tmp_path: Path, name: str) -> None:
     folder = (
         rescore_run(request.getfixturevalue("plain"), tmp_path / "rescored")
@@ -91,7 +91,7 @@ def test_a_changed_byte_in_the_file_is_found_or_harmless(plain: Path) -> None:
     path.write_bytes(kept)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_changed_byte_of_the_config_is_found(plain: Path) -> None:
     path = plain / run_folder.CONFIG
     kept = path.read_bytes()

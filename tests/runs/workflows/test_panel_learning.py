@@ -77,7 +77,7 @@ def read_rewards(run: Path) -> dict[str, dict]:  # type: ignore[type-arg]
     return {one["response_id"]: one for one in map(json.loads, lines)}
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: Path) -> None:
     before, after = read_rewards(project / "run"), read_rewards(project / "learned")
     votes = [
@@ -111,7 +111,7 @@ def test_the_new_run_is_verified(project: Path) -> None:
     assert run_process("verify", project / "learned").code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_later_plan_uses_the_artifact_bit_for_bit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     monkeypatch.syspath_prepend(project)
@@ -143,7 +143,7 @@ def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.Monkey
     assert not (project / "never").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_two_judges_fall_back_to_the_majority_with_a_warning(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     two = "{combiner: consensus, inputs: {first: judges_to_learn.first, liar: judges_to_learn.liar}}"

@@ -46,7 +46,7 @@ def planning_calls(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     "sign",
-    [pytest.param(signal.SIGKILL, id="killed"), pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.slow)],
+    [pytest.param(signal.SIGKILL, id="killed"), pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.exhaustive)],
 )
 def test_an_interrupted_planning_repeats_no_request(
     tmp_path: Path, tasks: Path, run: Path, server: Server, sign: signal.Signals
@@ -82,7 +82,7 @@ def test_an_interrupted_planning_repeats_no_request(
     verify_deeply(tmp_path / "stopped" / "run")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_ctrl_c_during_the_last_request_of_planning_ends_the_run(tmp_path: Path) -> None:
     read = parser_script(tensions=TENSIONS)
     with run_server(lambda body, number: slow(1.0, read(body, number))) as own:

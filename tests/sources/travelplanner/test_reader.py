@@ -317,9 +317,9 @@ def amount(verdict: RecordedVerdict) -> float:
 
 EACH_PLAN = pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow if place % 3 else ()) for place, name in enumerate(LINES)],
+    [pytest.param(name, marks=pytest.mark.exhaustive if place % 3 else ()) for place, name in enumerate(LINES)],
 )
-"""Every third plan; the others in `make test-slow`."""
+"""Every third plan; the others in `make test-exhaustive`."""
 
 
 @EACH_PLAN

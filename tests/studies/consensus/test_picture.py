@@ -25,7 +25,7 @@ def draw_text(panel_report: ConsensusReport, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_report_gives_the_same_file(
     panel_report: ConsensusReport, tmp_path: Path, name: str, begins: bytes
 ) -> None:
@@ -63,7 +63,7 @@ def test_panels_without_data_contain_a_note(tmp_path: Path) -> None:
     assert drawn.count("not measured") == 2
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_only_the_first_agents_are_drawn(tmp_path: Path) -> None:
     votes = votes_file(*PANEL, *PANEL, *PANEL, agent=[f"agent {place:03}" for place in range(3 * len(PANEL))])
     drawn = draw_text(report(fit_consensus(collect_votes([votes]), Settings())), tmp_path)

@@ -25,7 +25,7 @@ from tests.studies.consensus.made import AGENTS, PANEL, votes_file
 ROOT = Path(__file__).parents[3]
 PUBLISHED: dict[str, Any] = json.loads((ROOT / "tests/data/stableval/expected.json").read_text("utf-8"))["real"]
 EXACTLY = {"rel": 0.0, "abs": 1e-9}
-SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.slow))
+SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.exhaustive))
 
 
 def fit_panel(settings: Settings, **fields: Any) -> FittedConsensus:

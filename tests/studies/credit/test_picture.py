@@ -19,7 +19,7 @@ def report() -> CreditReport:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_report_gives_the_same_file(report: CreditReport, tmp_path: Path, name: str, begins: bytes) -> None:
     contents = []
     for folder in ("one", "other"):

@@ -18,7 +18,7 @@ def reports() -> list[DisagreementReport]:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_reports_give_the_same_file(
     reports: list[DisagreementReport], tmp_path: Path, name: str, begins: bytes
 ) -> None:

@@ -18,7 +18,7 @@ def watch() -> Watch:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_same_stream_gives_the_same_file(watch: Watch, tmp_path: Path, name: str, begins: bytes) -> None:
     contents = []
     for place in ("one", "other"):

@@ -139,10 +139,10 @@ def chain_and_long_edges(criteria: int) -> list[tuple[int, int]]:
     ("edges_of", "most"),
     # rows hold some √n boxes, and a short edge passes a few of them: n√n at most
     [
-        pytest.param(chain, 6, marks=pytest.mark.slow),
+        pytest.param(chain, 6, marks=pytest.mark.exhaustive),
         (star, 8),
-        pytest.param(one_edge, 6, marks=pytest.mark.slow),
-        pytest.param(chain_and_star, 6, marks=pytest.mark.slow),
+        pytest.param(one_edge, 6, marks=pytest.mark.exhaustive),
+        pytest.param(chain_and_star, 6, marks=pytest.mark.exhaustive),
         (chain_and_long_edges, 6),
     ],
 )

@@ -16,14 +16,14 @@ SETTINGS = {name: one.setting for name, one in CONFIGURATIONS.items()}
 FEW = ("gaps_tight", "labels_9", "adv_40")
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_few_seeds_agree_with_the_published_tables() -> None:
     found = recovery({name: SETTINGS[name] for name in FEW}, range(1000, 1010))
     assert {name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])} == {}
     assert off("gaps_tight", found["gaps_tight"]) == {}  # where others are in order, so few seeds show no error
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_hundred_seeds_agree_with_every_published_table() -> None:
     found = recovery(SETTINGS, range(1000, 1100), jobs=os.cpu_count() or 1)
     assert set(found) == set(EXPECTED)
@@ -44,7 +44,7 @@ def test_equal_settings_are_simulated_once_and_every_run_is_reported() -> None:
     np.testing.assert_array_equal(found["one"].values, found["other"].values)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_results_do_not_depend_on_the_number_of_processes() -> None:
     settings = {"small": Setting(items=20), "hard": Setting(items=20, hard=1.0)}
     one, two = (recovery(settings, range(3), jobs=jobs) for jobs in (1, 2))

@@ -46,7 +46,7 @@ def test_progress_reaches_the_size_of_the_study() -> None:
     assert SimulationStudy(PARTS, seeds=100).size == 100 * (21 + 4 + 4)
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_the_report_does_not_depend_on_the_number_of_processes() -> None:
     parts = ("gaps", "labels", "propositions")
     one, two = (SimulationStudy(parts, seeds=2, jobs=jobs).run() for jobs in (1, 2))

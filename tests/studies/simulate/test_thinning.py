@@ -8,7 +8,7 @@ from jurygraph.studies.simulate import Setting
 from jurygraph.studies.simulate.thinning import measure_thinning
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_rankings_are_more_stable_with_more_labels() -> None:
     setting = Setting(items=60, labels=9)
     few, many = (measure_thinning(setting, kept, range(4)) for kept in (1, 8))
@@ -16,7 +16,7 @@ def test_rankings_are_more_stable_with_more_labels() -> None:
         assert few.mean(method, "tau_b") < many.mean(method, "tau_b") <= 1.0
 
 
-@pytest.mark.slow
+@pytest.mark.exhaustive
 def test_a_seed_gives_the_same_figures_in_any_number_of_processes() -> None:
     setting = Setting(items=20)
     np.testing.assert_array_equal(
