@@ -10,9 +10,13 @@ import atexit
 import os
 import shutil
 import tempfile
+from functools import partial
 
+import pytest
 from hypothesis import settings
 
+from jurygraph.models import factory
+from jurygraph.models.retries import RetryPolicy
 from tests.examples import QUICK_EXAMPLES
 
 pytest_plugins = ["tests.gate"]
@@ -25,3 +29,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 _REPLIES = tempfile.mkdtemp(prefix="jurygraph-replies-")
 os.environ["JURYGRAPH_CACHE"] = _REPLIES
 atexit.register(shutil.rmtree, _REPLIES, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def retry_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a retry of a whole jury wait for no time; how long one waits is tested in `models/test_retries.py`."""
+    monkeypatch.setattr(factory, "RetryPolicy", partial(RetryPolicy, first=0.0, longest=0.0))

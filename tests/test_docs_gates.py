@@ -9,7 +9,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.cli.exit_codes import ExitCode
-from tests.cli.conftest import run_process, write_project
+from tests.cli.conftest import run_command, write_project
 from tests.graphs.scripted import criterion, evaluator_use, find_verdict, jury, response, task
 from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with
 from tests.judges.few_shot.reviewers import task as reviewed_task
@@ -176,10 +176,10 @@ def test_gates_at_the_end_of_a_command_change_its_exit_code_alone(tmp_path: Path
     for rate in ("0.9", "0.1"):
         tasks = [{"id": "salt", "query": "Ask for the salt.", "responses": responses}]
         project = write_project(tmp_path / rate, tasks, f"{recipe}failure: {{max_error_rate: {rate}}}\n")
-        codes.append(run_process("score", project / "tasks.jsonl", "--out", project / "run").code)
-        exports.append(run_process("export", project / "run", "--to", "csv").out)
+        codes.append(run_command("score", project / "tasks.jsonl", "--out", project / "run").code)
+        exports.append(run_command("export", project / "run", "--to", "csv").out)
     assert codes == [ExitCode.DONE, ExitCode.INCONCLUSIVE]
     assert exports[0] == exports[1]
     for gate, code in (("n>=0", ExitCode.DONE), ("n<0", ExitCode.SOME_FAILED)):
-        compared = run_process("compare", tmp_path / "0.9" / "run", tmp_path / "0.1" / "run", "--gate", gate)
+        compared = run_command("compare", tmp_path / "0.9" / "run", tmp_path / "0.1" / "run", "--gate", gate)
         assert (compared.code, "threshold missed" in compared.err) == (code, code != ExitCode.DONE)

@@ -9,7 +9,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED
-from tests.command_server import run_forked
+from tests.command import run_command
 
 PAGE = (Path(__file__).parent.parent / "docs" / "python.md").read_text(encoding="utf-8")
 SNIPPET = re.compile(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
@@ -17,7 +17,7 @@ SNIPPET = re.compile(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
 
 def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for command in (("init", "my-jury"), ("score", "my-jury/tasks.jsonl", "--out", "my-jury/run")):
-        assert run_forked(*command, cwd=tmp_path)[0] == 0
+        assert run_command(*command, cwd=tmp_path)[0] == 0
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
     names: dict[str, object] = {"__name__": "docs_python"}
@@ -29,7 +29,7 @@ def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pyt
         assert printed.getvalue() == shown, code
     assert len(snippets) == 11
     (tmp_path / "jury.yaml").write_text("evaluators: [maths.length]")
-    written = run_forked("score", "letters.jsonl", "--config", "jury.yaml", "--out", "run", cwd=tmp_path)
+    written = run_command("score", "letters.jsonl", "--config", "jury.yaml", "--out", "run", cwd=tmp_path)
     assert written[0] == 0, written
     with jg.Run.open("run") as run:
         assert [trace.response_id for trace in run.traces()] == ["t0/1", "t0/2", "t1/1", "t1/2", "t2/1", "t2/2"]

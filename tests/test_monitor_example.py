@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jurygraph.studies.monitor import read_groups
-from tests.cli.conftest import CommandResult, run_process
+from tests.cli.conftest import CommandResult, run_command
 
 pytestmark = pytest.mark.exhaustive
 MONITOR = Path(__file__).parent.parent / "examples" / "monitor"
@@ -28,14 +28,14 @@ def lines() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("monitor") / "run"
-    ended = run_process("score", MONITOR / "tasks.jsonl.gz", "--config", MONITOR / "jury.yaml", "--out", folder)
+    ended = run_command("score", MONITOR / "tasks.jsonl.gz", "--config", MONITOR / "jury.yaml", "--out", folder)
     assert ended.code == 0, ended.err
     return folder
 
 
 @pytest.fixture(scope="module")
 def watched(scored: Path) -> CommandResult:
-    return run_process("watch", scored, "--step-label", "step", "--json")
+    return run_command("watch", scored, "--step-label", "step", "--json")
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_the_readme_says_at_which_step_what_is_told(scored: Path, lines: list[di
     shown = re.search(r"<!-- from: jurygraph watch my-run --step-label step -->\n```text\n(.*?)```", readme, re.DOTALL)
     assert shown is not None
     assert (
-        run_process("watch", scored, "--step-label", "step").out.split() == shown[1].split()
+        run_command("watch", scored, "--step-label", "step").out.split() == shown[1].split()
     )  # the README wraps its lines
     assert f"begins at step {BEGINS}" in readme
     assert f"3 sd away at step {three_sd(lines)}" in readme

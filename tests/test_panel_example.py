@@ -16,7 +16,7 @@ from examples.panel.trips import TOWNS
 from jurygraph import Jury, Response, Task, Trace
 from jurygraph.runs.run import Run
 from jurygraph.schema import RecordedVerdict
-from tests.command_server import run_forked
+from tests.command import run_command
 from tests.models.server import Server, reply_with, run_server, status
 
 ROOT = Path(__file__).parent.parent
@@ -294,7 +294,7 @@ def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
     monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "replies"))
 
     def run(*arguments: str | Path) -> Done:
-        return Done(*run_forked(*arguments, cwd=tmp_path))
+        return Done(*run_command(*arguments, cwd=tmp_path))
 
     return run
 

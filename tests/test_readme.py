@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.command_server import JURYGRAPH as COMMAND
-from tests.command_server import run_forked
+from tests.command import JURYGRAPH as COMMAND
+from tests.command import run_command
 from tests.models.server import run_server, status
 
 ROOT = Path(__file__).parent.parent
@@ -45,7 +45,7 @@ def words(line: str) -> list[str]:
 
 def run(command: list[str], folder: Path) -> str:
     if command[0] == COMMAND:
-        code, out, err = run_forked(*command[1:], cwd=folder)
+        code, out, err = run_command(*command[1:], cwd=folder)
     else:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         code, out, err = done.returncode, done.stdout, done.stderr

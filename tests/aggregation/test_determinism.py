@@ -168,6 +168,7 @@ def fingerprint(disabled: list[str]) -> str:
     return done.stdout.strip()
 
 
+@pytest.mark.landing
 def test_cpus_without_wide_vectors() -> None:
     present = [feature for feature in __cpu_dispatch__ if __cpu_features__.get(feature)]
     if not present:

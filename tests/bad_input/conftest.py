@@ -6,52 +6,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
-from unittest.mock import patch
 
 import pytest
 
-from jurygraph.agents.functions import REGISTERED
-from jurygraph.cli import main
+from tests.command import CommandResult, run_command
 
 NOBODY = 65534
 
 
-class Ended(NamedTuple):
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Ended]
+Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+def run(monkeypatch: pytest.MonkeyPatch) -> Command:
     """Run a command as the console script does, without leaving compiled modules next to the evaluators."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
-        monkeypatch.setenv(name, "false")
-
-    def command(*arguments: object) -> Ended:
-        with _own_evaluators(), pytest.raises(SystemExit) as caught:
-            main([str(argument) for argument in arguments])
-        message = capsys.readouterr()
-        return Ended(int(caught.value.code or 0), message.out, message.err)
-
-    return command
-
-
-@contextmanager
-def _own_evaluators() -> Iterator[None]:
-    """Forget the modules of a project: the next project has modules of the same names."""
-    with patch.dict(REGISTERED, clear=True):
-        yield
-    for name in ("judges", "broken"):
-        sys.modules.pop(name, None)
+    return run_command
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.bad_input.built import BUILT
-from tests.bad_input.conftest import Command, Ended, listing, unprivileged_user
+from tests.bad_input.conftest import Command, listing, unprivileged_user
+from tests.command import CommandResult
 
 HERE = Path(__file__).parent
 STORED = {folder.name: folder for folder in sorted((HERE / "cases").iterdir())}
@@ -35,7 +36,7 @@ def project(tmp_path: Path) -> Path:
     return Path(shutil.copytree(HERE / "good", tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__")))
 
 
-def score(run: Command, project: Path) -> Ended:
+def score(run: Command, project: Path) -> CommandResult:
     """Score the tasks of a project, whatever form they have; with its responses and profiles, if they stand apart."""
     tasks = next(iter(sorted(project.glob("tasks.*"))), project / "tasks.jsonl")
     placed = {"--responses": project / "responses.jsonl", "--profiles-from": project / "profiles.jsonl"}

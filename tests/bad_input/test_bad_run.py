@@ -17,7 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import acquire_lock, release_lock
 from tests.bad_input.conftest import Command, listing, unprivileged_user
 from tests.bad_input.test_bad_input import open_project, project, score
-from tests.command_server import run_forked
+from tests.command import run_command
 
 __all__ = ["open_project", "project"]
 
@@ -95,6 +95,7 @@ def with_long_responses(project: Path) -> Path:
     return project
 
 
+@pytest.mark.landing
 def test_a_full_disk_is_reported_before_scoring(run: Command, project: Path, small_disk: Callable[[int], Path]) -> None:
     out = small_disk(30) / "run"
     ended = run("score", project / "tasks.jsonl", "--out", out)
@@ -105,6 +106,7 @@ def test_a_full_disk_is_reported_before_scoring(run: Command, project: Path, sma
     assert list(out.parent.iterdir()) == []
 
 
+@pytest.mark.landing
 def test_a_disk_that_becomes_full_keeps_what_was_scored(
     run: Command, project: Path, small_disk: Callable[[int], Path]
 ) -> None:
@@ -121,6 +123,7 @@ def test_a_disk_that_becomes_full_keeps_what_was_scored(
         assert found.tasks_scored == 20
 
 
+@pytest.mark.landing
 def test_a_file_size_limit_acts_like_a_full_disk(project: Path) -> None:
     def limit_file_size() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
@@ -131,6 +134,6 @@ def test_a_file_size_limit_acts_like_a_full_disk(project: Path) -> None:
     done = subprocess.run(command, preexec_fn=limit_file_size, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr)
-    assert run_forked(*command[1:])[0] == 0
+    assert run_command(*command[1:])[0] == 0
     with closing(Run.open(out)) as found:
         assert found.tasks_scored == 20

@@ -3,18 +3,16 @@
 import json
 import sqlite3
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from jurygraph.cli import main
-from tests.command_server import JURYGRAPH, run_forked
+from tests.command import JURYGRAPH, CommandResult, run_command
 
-__all__ = ["JURYGRAPH"]
+__all__ = ["JURYGRAPH", "CommandResult", "run_command"]
 
 EVALUATORS = '''\
 import jurygraph as jg
@@ -118,38 +116,13 @@ LETTERS = [
 LETTERS_CONFIG = "evaluators: [manners.echo, manners.better]\nreward: {echo: 0.1, better: 0.7}\n"
 
 
-class CommandResult(NamedTuple):
-    """The exit code and the output of a command."""
-
-    code: int
-    out: str
-    err: str
-
-
 Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
+def run() -> Command:
     """Run a command as the console script does."""
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
-        monkeypatch.setenv(name, "false")
-
-    def command(*arguments: object) -> CommandResult:
-        sys.modules.pop("manners", None)
-        with pytest.raises(SystemExit) as caught:
-            main([str(argument) for argument in arguments])
-        captured = capsys.readouterr()
-        return CommandResult(int(caught.value.code or 0), captured.out, captured.err)
-
-    yield command
-    sys.modules.pop("manners", None)
-
-
-def run_process(*arguments: object) -> CommandResult:
-    """Run a command in a process of its own, which is spared the imports."""
-    return CommandResult(*run_forked(*arguments))
+    return run_command
 
 
 def run_new_process(*arguments: object) -> CommandResult:

@@ -55,10 +55,12 @@ def libraries_loaded_by(*words: object) -> set[str]:
     return set(names)
 
 
+@pytest.mark.landing
 def test_the_help_imports_no_library_but_that_of_the_command_line() -> None:
     assert not libraries_loaded_by("--help") & (MODELS | MATHEMATICS | FILES | MACHINES)
 
 
+@pytest.mark.landing
 def test_scoring_with_checks_alone_imports_no_library_for_models(tmp_path: Path) -> None:
     project = write_project(tmp_path, [TASK], "evaluators: [maths.accuracy, maths.format]\nreward: {accuracy: 1.0}\n")
     loaded = libraries_loaded_by("score", project / "tasks.jsonl", "--out", project / "run")
@@ -66,6 +68,7 @@ def test_scoring_with_checks_alone_imports_no_library_for_models(tmp_path: Path)
     assert not loaded & (MODELS | MATHEMATICS | FILES)
 
 
+@pytest.mark.landing
 def test_a_model_on_a_server_needs_no_library_of_other_providers(tmp_path: Path) -> None:
     config = "model: openai-compatible:http://127.0.0.1:9#tiny\nevaluators: [criteria]\n"
     task = TASK | {"rubric": {"criteria": [{"id": "right", "text": "It is right.", "weight": 1.0}]}}
@@ -74,10 +77,12 @@ def test_a_model_on_a_server_needs_no_library_of_other_providers(tmp_path: Path)
     assert not loaded & ((MODELS | MATHEMATICS | FILES) - {"aiohttp", "jinja2"})
 
 
+@pytest.mark.landing
 def test_the_help_imports_no_command() -> None:
     assert command_modules_loaded_by("--help") == []
 
 
+@pytest.mark.landing
 def test_a_command_imports_its_own_module_alone() -> None:
     assert command_modules_loaded_by("show", "--help") == ["jurygraph.cli.commands.show"]
 

@@ -17,7 +17,7 @@ from tests.cli.conftest import (
     change_ledger,
     folder_contents,
     read_calls,
-    run_process,
+    run_command,
     traces,
     write_project,
 )
@@ -360,6 +360,6 @@ def test_a_folder_of_any_name_can_be_branched_from(tmp_path: Path, run: Command,
 def test_a_branch_works_from_another_folder(letters_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     read_calls(letters_folder.parent)
     monkeypatch.chdir(tmp_path)
-    ended = run_process("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
+    ended = run_command("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
     assert ended.code == 0, ended.err
     assert "verdicts: 9 reused from letters/run, 0 requested" in ended.err

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import run_new_process, run_process, write_project
+from tests.cli.conftest import run_command, run_new_process, write_project
 
 OPTIONAL = ("pyarrow", "matplotlib", "sentence_transformers", "gmpy2", "orjson", "uvloop")
 """Modules that ours, or libraries that we use, may look for."""
@@ -33,6 +33,7 @@ def commands(folder: Path) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("evaluator", "names"),
     [
@@ -61,13 +62,14 @@ def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
     )
     (tmp_path / "late.py").write_text("def found(text):\n    return 'please' in text\n")
     write_modules(tmp_path, "other")
-    assert run_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
-    shown = json.loads(run_process("show", tmp_path / "run", "--json").out)
+    assert run_command("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    shown = json.loads(run_command("show", tmp_path / "run", "--json").out)
     assert [verdict["score"] for verdict in shown["verdicts"]] == [1.0]
-    assert run_process("verify", tmp_path / "run", "--deep").code == 0
+    assert run_command("verify", tmp_path / "run", "--deep").code == 0
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("name", "config", "owner"),
     [
@@ -103,6 +105,7 @@ def test_a_module_name_that_is_taken_is_refused_before_anything_runs(
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.landing
 def test_a_module_that_is_importable_anyway_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_project(tmp_path, TASK, "evaluators: [manners.polite]\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -113,5 +116,5 @@ def test_a_folder_without_code_hides_no_installed_module(tmp_path: Path) -> None
     (tmp_path / "checks").mkdir()
     write_project(tmp_path, TASK, "evaluators: [checks.tone.polite]\n")
     (tmp_path / "manners.py").rename(tmp_path / "checks" / "tone.py")
-    assert run_process("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
-    assert run_process("verify", tmp_path / "run", "--deep").code == 0
+    assert run_command("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    assert run_command("verify", tmp_path / "run", "--deep").code == 0

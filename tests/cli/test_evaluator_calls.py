@@ -3,8 +3,6 @@
 import json
 import shutil
 import sqlite3
-import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -18,6 +16,7 @@ from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.verdict import CallUse
 from tests.cli.conftest import Command, change_ledger, traces, write_project
+from tests.command import run_script
 from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
 EVALUATORS = '''\
@@ -376,15 +375,14 @@ def test_the_stand_alone_verifier_reads_the_calls_and_the_steps(scored: Path, ru
     unpacked = scored.with_name("unpacked")
     with zipfile.ZipFile(scored.with_name("run.zip")) as archive:
         archive.extractall(unpacked)
-    command = [sys.executable, "-I", unpacked / "verify.py", unpacked]
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    assert run_script(unpacked / "verify.py", unpacked).code == 0
 
     shown = (unpacked / "traces.jsonl").read_text()
     for before, after in (('"purpose":"sum up"', '"purpose":"repair"'), ('{"name":"mark",', '{"name":"made",')):
         assert before in shown, shown[:3000]
         (unpacked / "traces.jsonl").write_text(shown.replace(before, after, 1))
-        ended = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (ended.returncode, "verdicts or calls that are not those of its record" in ended.stderr) == (5, True)
+        ended = run_script(unpacked / "verify.py", unpacked)
+        assert (ended.code, "verdicts or calls that are not those of its record" in ended.err) == (5, True)
 
 
 def test_show_prints_the_steps_of_a_graph_and_the_purposes_of_its_calls(scored: Path, run: Command) -> None:
@@ -438,6 +436,7 @@ def test_calls_of_a_node_that_fails_are_listed_and_billed(server: Server, tmp_pa
     assert "calls" not in blocking
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "name",
     ["Awaited", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("InThread", "Background", "Caught"))],
@@ -482,6 +481,7 @@ def test_a_call_without_a_reply_is_listed_and_billed_whenever_its_reply_comes(
     assert found[:4] == found[4:]
 
 
+@pytest.mark.exhaustive
 def test_what_a_slow_model_cut_off_is_requested_in_a_branch(tmp_path: Path, run: Command) -> None:
     seconds = 2.0
     with run_server(lambda body, number: slow(seconds, reply_with("a text"))) as server:

@@ -6,8 +6,6 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -29,6 +27,7 @@ from tests.cli.conftest import (
     traces,
     write_project,
 )
+from tests.command import run_script
 
 FORMS = [
     ("jsonl", "x.jsonl"),
@@ -279,12 +278,6 @@ class TestWhereItGoes:
             assert form in ended.err
 
 
-def run_isolated_python(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run Python without site packages, environment variables and the current folder."""
-    command = [sys.executable, "-I", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
-
-
 class TestBundle:
     @pytest.fixture
     def elsewhere(self, tmp_path: Path) -> Path:
@@ -309,9 +302,9 @@ class TestBundle:
             ((folder / "verify.py", tmp_path / "x.zip"), elsewhere),
             ((folder / "verify.py", "--expect-head", head), elsewhere),
         ):
-            ended = run_isolated_python(*arguments, cwd=cwd)
-            assert (ended.returncode, ended.stderr) == (0, ""), ended
-            assert head in ended.stdout
+            ended = run_script(*arguments, cwd=cwd)
+            assert (ended.code, ended.err) == (0, ""), ended
+            assert head in ended.out
         assert list(elsewhere.iterdir()) == []
 
     def test_a_bundle_has_every_trace_text_and_setting(self, letters_folder: Path, run: Command, tmp_path: Path):
@@ -329,12 +322,12 @@ class TestBundle:
             kept = path.read_bytes()
             for place in (0, len(kept) // 3, len(kept) // 2, len(kept) - 2):
                 path.write_bytes(kept[:place] + bytes([kept[place] ^ 1]) + kept[place + 1 :])
-                ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
-                assert ended.returncode == 5, (path.name, place, ended)
-                assert path.name in ended.stdout + ended.stderr
-                assert "Traceback" not in ended.stderr
+                ended = run_script(folder / "verify.py", cwd=elsewhere)
+                assert ended.code == 5, (path.name, place, ended)
+                assert path.name in ended.out + ended.err
+                assert "Traceback" not in ended.err
             path.write_bytes(kept)
-        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
+        assert run_script(folder / "verify.py", cwd=elsewhere).code == 0
 
     @pytest.mark.parametrize("name", ["records.jsonl", "texts.jsonl", "traces.jsonl", "config.yaml"])
     @pytest.mark.parametrize(
@@ -356,12 +349,12 @@ class TestBundle:
         else:
             kept = {"empty": [], "without its last line": lines[:-1], "with its last line twice": [*lines, lines[-1]]}
             (folder / name).write_bytes(b"".join(kept[how]))
-        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
+        ended = run_script(folder / "verify.py", cwd=elsewhere)
         if (name, how) == ("records.jsonl", "without its last line"):
-            assert ended.returncode == 0, "a run that was not closed is whole in itself"
+            assert ended.code == 0, "a run that was not closed is whole in itself"
             return
-        assert ended.returncode == 5, ended
-        assert "Traceback" not in ended.stderr
+        assert ended.code == 5, ended
+        assert "Traceback" not in ended.err
 
     @pytest.mark.parametrize("what", [("--response", "letter/a"), ("--task", "letter")])
     def test_a_bundle_has_no_erased_text_and_still_verifies(
@@ -372,20 +365,20 @@ class TestBundle:
         gone = [SECRET, "0171 555 0100", "by Mrs Hollis"] if what[0] == "--response" else ["0171 555 0100", "landlord"]
         content = b"".join(folder_contents(folder).values()).decode()
         assert [text for text in gone if text in content] == []
-        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
-        assert ended.returncode == 0, ended
+        ended = run_script(folder / "verify.py", cwd=elsewhere)
+        assert ended.code == 0, ended
 
     def test_the_bundle_of_a_rescored_run_includes_the_verdicts(
         self, letters_folder: Path, run: Command, tmp_path: Path, elsewhere: Path
     ):
         run("rescore", letters_folder, "--out", "again", "--set", "scale=3")
         folder = self.unpack_bundle(run, "again", tmp_path)
-        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
+        assert run_script(folder / "verify.py", cwd=elsewhere).code == 0
         for name in ("records.jsonl", "texts.jsonl"):
             path = folder / "base" / name
             kept = path.read_bytes()
             path.write_bytes(kept.replace(b"letter", b"better", 1))
-            assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 5
+            assert run_script(folder / "verify.py", cwd=elsewhere).code == 5
             path.write_bytes(kept)
 
     def test_the_bundle_of_a_rescored_run_verifies_after_an_erasure(
@@ -394,8 +387,8 @@ class TestBundle:
         run("rescore", letters_folder, "--out", "again", "--set", "scale=3")
         run("erase", letters_folder, "--response", "letter/a")
         folder = self.unpack_bundle(run, "again", tmp_path)
-        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
-        assert ended.returncode == 0, ended
+        ended = run_script(folder / "verify.py", cwd=elsewhere)
+        assert ended.code == 0, ended
         assert SECRET not in b"".join(folder_contents(folder).values()).decode()
 
     def test_the_bundle_checks_the_seal(self, scored_folder: Path, run: Command, tmp_path: Path, elsewhere: Path):
@@ -410,20 +403,20 @@ class TestBundle:
             (Encoding.OpenSSH, PublicFormat.OpenSSH),
         ):
             (elsewhere / "key.pub").write_bytes(key.public_key().public_bytes(encoding, form))
-            assert run_isolated_python(folder / "verify.py", "--signer", "key.pub", cwd=elsewhere).returncode == 0
-        missing = run_isolated_python(folder / "verify.py", "--signer", "no.pub", cwd=elsewhere)
-        assert (missing.returncode, "no.pub: is no Ed25519 public key" in missing.stderr) == (2, True)
-        assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 0
-        assert run_isolated_python(folder / "verify.py", "--signer", other, cwd=elsewhere).returncode == 5
+            assert run_script(folder / "verify.py", "--signer", "key.pub", cwd=elsewhere).code == 0
+        missing = run_script(folder / "verify.py", "--signer", "no.pub", cwd=elsewhere)
+        assert (missing.code, "no.pub: is no Ed25519 public key" in missing.err) == (2, True)
+        assert run_script(folder / "verify.py", "--signer", public, cwd=elsewhere).code == 0
+        assert run_script(folder / "verify.py", "--signer", other, cwd=elsewhere).code == 5
         sealed = (folder / "seal.json").read_text()
         (folder / "seal.json").write_text(sealed.replace("12", "11"))
-        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 5
+        assert run_script(folder / "verify.py", cwd=elsewhere).code == 5
         (folder / "seal.json").unlink()
-        assert run_isolated_python(folder / "verify.py", "--signer", public, cwd=elsewhere).returncode == 5
+        assert run_script(folder / "verify.py", "--signer", public, cwd=elsewhere).code == 5
 
     def test_another_head_is_refused(self, scored_folder: Path, run: Command, tmp_path: Path, elsewhere: Path):
         folder = self.unpack_bundle(run, scored_folder, tmp_path)
-        assert run_isolated_python(folder / "verify.py", "--expect-head", "0" * 64, cwd=elsewhere).returncode == 5
+        assert run_script(folder / "verify.py", "--expect-head", "0" * 64, cwd=elsewhere).code == 5
 
     def test_the_same_run_gives_the_same_bundle(self, scored_folder: Path, run: Command, tmp_path: Path):
         for name in ("a.zip", "b.zip"):
@@ -436,7 +429,7 @@ class TestBundle:
         run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
         folder = self.unpack_bundle(run, project / "run", tmp_path)
         assert len((folder / "traces.jsonl").read_text().splitlines()) == 2
-        assert run_isolated_python(folder / "verify.py", cwd=elsewhere).returncode == 0
+        assert run_script(folder / "verify.py", cwd=elsewhere).code == 0
 
     def test_a_changed_run_cannot_be_bundled(self, scored_folder: Path, run: Command, tmp_path: Path):
         change_ledger(scored_folder, "UPDATE records SET at = at + 1 WHERE key = 'door/a'")
@@ -450,10 +443,10 @@ class TestBundle:
         project = write_project(tmp_path / "p", tasks, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
         run("score", project / "tasks.jsonl", "--out", project / "run")
         folder = self.unpack_bundle(run, project / "run", tmp_path)
-        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
-        assert ended.returncode == 0
+        ended = run_script(folder / "verify.py", cwd=elsewhere)
+        assert ended.code == 0
         records = folder / "records.jsonl"
         records.write_bytes(records.read_bytes().replace(b'\\"reward\\"', b'\\"rewerd\\"'))
-        ended = run_isolated_python(folder / "verify.py", cwd=elsewhere)
-        assert ended.returncode == 5
-        assert not set("\x1b\u202e") & set(ended.stdout + ended.stderr)
+        ended = run_script(folder / "verify.py", cwd=elsewhere)
+        assert ended.code == 5
+        assert not set("\x1b\u202e") & set(ended.out + ended.err)

@@ -45,6 +45,7 @@ def test_a_foreign_config_is_not_overwritten(project: Path, run: Command) -> Non
     assert (project / "run" / "config.yaml").read_text() == "mine: true\n"
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("umask", ["000", pytest.param("022", marks=pytest.mark.exhaustive)])
 def test_runs_recordings_and_the_cache_are_readable_by_their_owner_only(project: Path, umask: str) -> None:
     (project / "jury.yaml").write_text(RECORDED)

@@ -16,7 +16,9 @@ import pytest
 
 from jurygraph.cli.commands import audit
 from jurygraph.runs.integrity import verification
-from tests.cli.conftest import JURYGRAPH, Command, folder_contents, run_process, traces, write_project
+from tests.cli.conftest import JURYGRAPH, Command, folder_contents, run_command, traces, write_project
+
+pytestmark = pytest.mark.exhaustive
 
 TASKS = [
     {
@@ -89,7 +91,7 @@ def stopped_writer(slow: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.mark.parametrize(
     ("sign", "code"),
     [
-        pytest.param(signal.SIGINT, 130, id="Ctrl-C", marks=pytest.mark.exhaustive),
+        pytest.param(signal.SIGINT, 130, id="Ctrl-C"),
         pytest.param(signal.SIGKILL, -9, id="killed"),
     ],
 )
@@ -104,19 +106,19 @@ def test_a_stopped_run_resumes_with_the_same_result_as_an_uninterrupted_one(
     if sign == signal.SIGINT:
         acknowledged = err.index("stopping after the questions in flight, at most 5 s; press again to stop now")
         assert acknowledged < err.index("interrupted; finished tasks are kept in")
-    kept = traces(run_process, slow / "run")
-    assert f"{len(kept) // 2} of {len(TASKS)} tasks are scored so far" in run_process("show", slow / "run").err
-    assert run_process("verify", slow / "run").code == 0
-    resumed = run_process("score", slow / "tasks.jsonl", "--out", slow / "run")
-    unbroken = run_process("score", slow / "tasks.jsonl", "--out", slow / "whole")
+    kept = traces(run_command, slow / "run")
+    assert f"{len(kept) // 2} of {len(TASKS)} tasks are scored so far" in run_command("show", slow / "run").err
+    assert run_command("verify", slow / "run").code == 0
+    resumed = run_command("score", slow / "tasks.jsonl", "--out", slow / "run")
+    unbroken = run_command("score", slow / "tasks.jsonl", "--out", slow / "whole")
     assert f"{len(kept) // 2} tasks are scored already and are kept" in resumed.err
     assert (resumed.code, resumed.out) == (unbroken.code, unbroken.out) == (0, unbroken.out)
     assert sorted(folder_contents(slow / "run")) == sorted(folder_contents(slow / "whole"))
-    whole = traces(run_process, slow / "whole")
-    assert traces(run_process, slow / "run") == whole
+    whole = traces(run_command, slow / "whole")
+    assert traces(run_command, slow / "run") == whole
     assert kept == [trace for trace in whole if trace in kept]
     assert 0 < len(kept) < len(whole)
-    assert run_process("verify", slow / "run").code == 0
+    assert run_command("verify", slow / "run").code == 0
 
 
 INTERRUPTED = """
@@ -133,7 +135,6 @@ class Polite(jg.Evaluator):
 """
 
 
-@pytest.mark.exhaustive
 def test_ctrl_c_while_the_last_task_is_planned_ends_in_good_order(tmp_path: Path):
     project = write_project(tmp_path, TASKS, "evaluators: [manners.Polite]\n", INTERRUPTED)
     process = start_scoring(project, "run")
@@ -181,7 +182,6 @@ def write_hanging(folder: Path, use: str) -> Path:
 @pytest.mark.parametrize(
     ("name", "more"), [("hangs", ""), ("waits", ""), ("clings", ""), ("bomb", ", isolate: process")]
 )
-@pytest.mark.exhaustive
 def test_an_evaluator_that_hangs_ends_as_a_named_failure_and_the_process_exits(tmp_path: Path, name: str, more: str):
     project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it, timeout: 0.5{more}}}")
     with start_scoring(project, "run") as process:
@@ -194,7 +194,6 @@ def test_an_evaluator_that_hangs_ends_as_a_named_failure_and_the_process_exits(t
 @pytest.mark.parametrize(
     ("name", "presses"), [("hangs", 1), ("hangs", 2), ("clings", 1), ("blocks", 1)], ids=lambda value: str(value)
 )
-@pytest.mark.exhaustive
 def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, presses: int):
     project = write_hanging(tmp_path, f"{{use: manners.{name}, name: it}}")
     process = start_scoring(project, "run")
@@ -213,20 +212,19 @@ def test_ctrl_c_ends_a_command_whose_evaluator_hangs(tmp_path: Path, name: str, 
     finally:
         process.kill()
     assert (process.returncode, "Traceback" in err) == (130, False), err
-    resumed = run_process("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run")
+    resumed = run_command("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run")
     assert resumed.code == 0, resumed.err
 
 
-@pytest.mark.exhaustive
 def test_erasing_from_a_killed_run_also_clears_its_log(slow: Path):
     with start_unfinished_run(slow) as process:
         process.kill()
         process.communicate()
     assert any(b"letter 0, letter 0" in content for content in folder_contents(slow / "run").values())
-    assert run_process("erase", slow / "run", "--response", "t0/r1").code == 0
+    assert run_command("erase", slow / "run", "--response", "t0/r1").code == 0
     assert not any(b"letter 0, letter 0" in content for content in folder_contents(slow / "run").values())
-    assert run_process("score", slow / "tasks.jsonl", "--out", slow / "run").code == 0
-    assert run_process("verify", slow / "run").code == 0
+    assert run_command("score", slow / "tasks.jsonl", "--out", slow / "run").code == 0
+    assert run_command("verify", slow / "run").code == 0
 
 
 def test_a_run_that_was_killed_while_it_was_created_starts_again(project: Path, run: Command):
@@ -241,12 +239,11 @@ def lock_message(process: subprocess.Popen[str]) -> str:
     return f"run: is being written by process {process.pid} on {socket.gethostname()} since 2"
 
 
-@pytest.mark.exhaustive
 def test_score_refuses_a_run_that_another_process_writes(
     slow: Path, run: Command, stopped_writer: subprocess.Popen[str]
 ):
     before = folder_contents(slow / "run")
-    second = run_process("score", slow / "tasks.jsonl", "--out", slow / "run")
+    second = run_command("score", slow / "tasks.jsonl", "--out", slow / "run")
     assert (second.code, second.out) == (2, "")
     assert lock_message(stopped_writer) in second.err
     assert "wait until it ends, or end it" in second.err
@@ -254,19 +251,18 @@ def test_score_refuses_a_run_that_another_process_writes(
     stopped_writer.send_signal(signal.SIGCONT)
     out, _ = stopped_writer.communicate(timeout=60)
     assert stopped_writer.returncode == 0
-    assert out == run_process("score", slow / "tasks.jsonl", "--out", slow / "whole").out
+    assert out == run_command("score", slow / "tasks.jsonl", "--out", slow / "whole").out
     assert traces(run, slow / "run") == traces(run, slow / "whole")
 
 
 @pytest.mark.parametrize(
     "arguments", [("close",), ("erase", "--response", "t0/r0"), ("erase", "--task", "t0")], ids=" ".join
 )
-@pytest.mark.exhaustive
 def test_no_other_command_writes_a_run_that_is_being_scored(
     slow: Path, stopped_writer: subprocess.Popen[str], arguments: tuple[str, ...]
 ):
     before = folder_contents(slow / "run")
-    ended = run_process(arguments[0], slow / "run", *arguments[1:])
+    ended = run_command(arguments[0], slow / "run", *arguments[1:])
     assert (ended.code, ended.out) == (2, "")
     assert lock_message(stopped_writer) in ended.err
     assert folder_contents(slow / "run") == before
@@ -300,7 +296,6 @@ def test_a_rescored_copy_of_an_unfinished_run_does_not_change_when_the_run_conti
 
 
 @pytest.mark.parametrize("arguments", [("show",), ("verify",), ("export", "--to", "jsonl")])
-@pytest.mark.exhaustive
 def test_a_run_can_be_read_while_it_is_written(slow: Path, run: Command, arguments: tuple[str, ...]):
     read = 0
     with start_unfinished_run(slow) as process:
@@ -316,7 +311,7 @@ def test_a_run_that_grows_during_verification_passes(project: Path, run: Command
     verify = verification.verify
 
     def verify_after_growth(*arguments: Any) -> verification.VerificationResult:
-        assert run_process("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+        assert run_command("score", project / "tasks.jsonl", "--out", project / "run").code == 0
         return verify(*arguments)
 
     assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
@@ -350,20 +345,19 @@ def test_the_lock_of_a_killed_process_blocks_no_command(scored_folder: Path, run
 
 
 def test_progress_is_printed_as_plain_lines_without_a_terminal(slow: Path):
-    ended = run_process("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 1)
+    ended = run_command("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 1)
     assert "\x1b" not in ended.err + ended.out
     assert ended.out.startswith("agent")
 
 
 def test_a_closed_pipe_is_not_reported_as_a_bug(slow: Path):
-    assert run_process("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
+    assert run_command("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
     shown = subprocess.run(
         f"{JURYGRAPH} show {slow / 'run'} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
     )
     assert (shown.stdout, shown.stderr) == ("{", "")
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize("presses", [1, 2])
 def test_ctrl_c_while_modules_are_imported_is_acknowledged(slow: Path, presses: int):
     (slow / "manners.py").write_text("import time\nprint('imported', flush=True)\ntime.sleep(60)\n" + SLOW)

@@ -2,12 +2,9 @@
 
 import base64
 import json
-import os
 import re
 import shlex
 import signal
-import subprocess
-import sys
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,10 +14,10 @@ from urllib.parse import quote, quote_plus
 
 import pytest
 
-import jurygraph
 from jurygraph.prompts import load_prompt
 from tests.cli.conftest import Command, CommandResult, folder_contents, traces
 from tests.cli.test_interrupt import start_scoring
+from tests.command import run_script
 from tests.models.judge_scripts import config, judge_reply, quotable, requested_items, response_in, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, raw_body, reply_with, run_server, slow, status
 
@@ -160,9 +157,8 @@ class TestVerification:
         assert run("export", project.folder / "run", "--to", "audit-bundle", "-o", bundle).code == 0
         with zipfile.ZipFile(bundle) as archive:
             archive.extractall(project.folder / "bundle")
-        command = [sys.executable, "-I", "-S", project.folder / "bundle" / "verify.py", bundle]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = run_script(project.folder / "bundle" / "verify.py", bundle)
+        assert done.code == 0, done.out + done.err
 
     def test_a_changed_reply_is_detected(self, project: Project, server: Server, run: Command):
         project.write_config(server.url)
@@ -309,6 +305,7 @@ class TestBill:
         assert self.cost_lines(replayed) == [f"calls: {CALLS} replayed (no request)"]
         assert json.loads(project.score("again", "--model", f"replay:{recording}", "--json").out)["requests"] is None
 
+    @pytest.mark.exhaustive
     def test_requests_before_ctrl_c_are_counted(self, project: Project):
         with run_server(lambda body, number: slow(60.0, judge_reply(body))) as server:
             project.write_config(server.url, concurrency=2)
@@ -322,6 +319,7 @@ class TestBill:
         assert "interrupted; " in err
         assert "requests: 2 by this command (cost unknown)\n" in err
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("concurrency", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
     def test_after_ctrl_c_no_request_is_sent_and_none_is_paid_twice(self, project: Project, concurrency: int):
         def script(body: dict[str, Any], number: int) -> Answer:
@@ -679,21 +677,14 @@ def test_no_key_is_disclosed_whatever_a_server_replies(tmp_path: Path, run: Comm
     folder = tmp_path / "project"
     folder.mkdir()
     project = Project(folder, run, {name.replace(" ", "-"): f"case {name}!" for name in CASES})
-    score = [sys.executable, "-c", "import sys; from jurygraph.cli import main; main(sys.argv[1:])", "score"]
     with run_server(script) as server:
         project.write_config(server.url, cache=True, record=str(folder / "calls.jsonl"), attempts=2)
-        done = subprocess.run(
-            [*score, folder / "tasks.jsonl", "--out", folder / "run"],
-            env={**os.environ, "PYTHONPATH": str(Path(jurygraph.__file__).parents[1])},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        printed = [done.stdout, done.stderr, *(stop_run(folder / name, run, server.url) for name in STOPPING_CASES)]
+        done = run("score", folder / "tasks.jsonl", "--out", folder / "run")
+        printed = [done.out, done.err, *(stop_run(folder / name, run, server.url) for name in STOPPING_CASES)]
         assert {request.headers["authorization"] for request in server.requests} == {
             f"Bearer {CANARIES['JURYGRAPH_API_KEY']}"
         }
-    assert done.returncode in (0, 1), done.stderr
+    assert done.code in (0, 1), done.err
     ran = folder / "run"
     for form in ("jsonl", "csv", "parquet", "audit-bundle"):
         printed += run("export", ran, "--to", form, "-o", folder / f"run.{form}")[1:]

@@ -82,6 +82,7 @@ def test_an_export_is_written_unchanged_after_earlier_text(monkeypatch: pytest.M
     assert written_to(stream) == b"first " + SECRET.encode() + b"\n"
 
 
+@pytest.mark.landing
 def test_the_original_streams_are_redacted_in_a_process_of_its_own() -> None:
     script = """
 import os, sys

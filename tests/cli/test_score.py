@@ -15,10 +15,10 @@ from tests.cli.conftest import (
     CommandResult,
     change_ledger,
     folder_contents,
+    run_new_process,
     traces,
     write_project,
 )
-from tests.command_server import run_forked
 
 
 def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(project: Path, run: Command):
@@ -179,11 +179,12 @@ def test_output_of_an_evaluator_is_not_part_of_the_result(project: Path, run: Co
     assert json.loads(run("doctor", "--config", project / "jury.yaml", "--json").out)["checks"]
 
 
+@pytest.mark.landing
 def test_output_of_its_child_processes_is_not_part_of_the_result(project: Path):
     source = "import subprocess\n\ndef polite(t, r):\n    subprocess.run(['echo', 'hello'])\n    return 1.0\n"
     (project / "manners.py").write_text(source)
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
-    _, out, err = run_forked("score", "tasks.jsonl", "--out", "run", "--json", cwd=project)
+    _, out, err = run_new_process("score", project / "tasks.jsonl", "--out", project / "run", "--json")
     assert json.loads(out)["tasks"] == 2
     assert "hello" in err
 

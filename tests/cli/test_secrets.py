@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.cli import leaky
-from tests.cli.conftest import Command, CommandResult, run_process
+from tests.cli.conftest import Command, CommandResult, run_command
 from tests.models.judge_scripts import judge_reply, requested_items, response_in
 from tests.models.server import Answer, raw_body, reply_with, run_server, status
 
@@ -312,7 +312,7 @@ def test_a_rendered_prompt_shows_no_secret(tmp_path: Path, run: Command, environ
 def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, environment: None) -> None:
     own = write_project(tmp_path)
     config = write_config(tmp_path, "jury.yaml", **CONFIG)
-    ended = run_process("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
+    ended = run_command("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
     assert ended.code in (0, 1), ended.err[-2000:]
     assert ended.err.count("[redacted]") > NUMBER
     assert find_leaks(tmp_path, {"score": ended}, own | {config}) == {}

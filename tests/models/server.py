@@ -185,6 +185,16 @@ def slow(seconds: float, then: Answer) -> Answer:
     return answer
 
 
+def held(event: threading.Event, then: Answer) -> Answer:
+    """Return an answer that begins when an event is set."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.to_thread(event.wait, 60.0)
+        return await then(request)
+
+    return answer
+
+
 def drip(text: str, seconds_each: float) -> Answer:
     """Return a reply that comes in pieces of 16 bytes, each after a while: about 15 of them for a short text."""
     content = _envelope(text).encode()

@@ -389,6 +389,7 @@ class TestKilledRun:
             runs += 1
         assert kills == 50
 
+    @pytest.mark.exhaustive
     def test_a_torn_log_is_recovered(self, server: Server, tmp_path: Path):
         project = Project(tmp_path, server, tasks=5, size=4)
         assert project.kill_after("run", requests=26, seconds=0.0)
@@ -408,6 +409,7 @@ class TestKilledRun:
 
 
 class TestCallLimit:
+    @pytest.mark.exhaustive
     def test_pending_calls_are_kept_when_the_limit_is_reached(self, tmp_path: Path):
         def script(body: dict[str, Any], number: int) -> Answer:
             if len(body["messages"]) == 2 and "letter number 0" in body["messages"][1]["content"]:

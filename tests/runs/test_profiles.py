@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -43,7 +44,7 @@ from tests.agents.parser import (
     trip,
 )
 from tests.agents.parser import settings as config
-from tests.models.server import Answer, Server, reply_with, run_server, slow, status
+from tests.models.server import Answer, Server, held, reply_with, run_server, slow, status
 from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
@@ -157,9 +158,13 @@ class TestPlans:
 
     def test_plans_are_stored_in_the_order_of_the_file(self, tmp_path: Path) -> None:
         read = parser_script(tensions=TENSIONS)
+        others_were_asked = threading.Event()
 
         def script(body: dict[str, Any], number: int) -> Answer:
-            return slow(0.3, read(body, number)) if "number 0" in fenced_text(body, "task") else read(body, number)
+            if number == 14:  # task 0 has two of its three questions among them
+                others_were_asked.set()
+            answer = read(body, number)
+            return held(others_were_asked, answer) if "number 0" in fenced_text(body, "task") else answer
 
         with run_server(script) as server:
             score_profiles(tmp_path / "run", write_tasks(tmp_path, make_profile_tasks(5)), profile_config(server))
@@ -271,6 +276,7 @@ class TestInterrupted:
         assert stored_keys(tmp_path / "run") == calls
         assert (list(read_plans(tmp_path / "run")), verify_run(tmp_path / "run").closed) == (["t0", "t1"], False)
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize(
         "sign",
         [

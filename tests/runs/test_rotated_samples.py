@@ -10,7 +10,7 @@ import pytest
 from jurygraph.decision.decide import SPREAD
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
-from tests.command_server import run_forked
+from tests.command import run_command
 from tests.models.judge_scripts import quotable, requested_items, response_in, rubric
 from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import verify_run, write_tasks
@@ -50,6 +50,6 @@ def test_the_effect_of_the_order_is_stored_shown_and_verified_without_the_model(
     assert trace.reward.diagnostics == {"rubric": {SPREAD: 0.9 - 0.2}}
     assert trace.reward.value == pytest.approx((0.9 + 0.0 + 0.2) / 3)
     assert (found.recomputed, any(found[2:])) == (3 * 3, False)
-    code, shown, _ = run_forked("show", tmp_path / "run", "--response", "t0/r0")
+    code, shown, _ = run_command("show", tmp_path / "run", "--response", "t0/r0")
     assert code == 0
     assert "diagnostics of rubric: spread over samples 0.7000" in shown

@@ -149,6 +149,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
                 yield from _places(inner, (*path, key))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seed", ["0", "1", "4242"])
 def test_digests_are_the_same_in_every_process(seed: str) -> None:
     script = "from tests.schema.samples import digests; print(*digests())"

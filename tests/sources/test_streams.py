@@ -136,6 +136,7 @@ class TestAFileThatChanges:
             assert ids(work) == WHOLE
 
 
+@pytest.mark.landing
 def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "tasks.jsonl").write_bytes(gzip.compress(THREE.encode()))
@@ -143,6 +144,7 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(tmp_path: Path):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")
 def test_a_large_file_costs_little_memory(tmp_path: Path):
     with (tmp_path / "tasks.jsonl").open("w") as file:
@@ -155,6 +157,7 @@ def test_a_large_file_costs_little_memory(tmp_path: Path):
     assert megabytes < 100
 
 
+@pytest.mark.landing
 def test_missing_space_for_temporary_files_is_reported(tmp_path: Path):
     (tmp_path / "many.jsonl").write_text("".join(task(f"{number:0500}", "x") for number in range(20_000)))
     (tmp_path / "packed.jsonl").write_bytes(gzip.compress(task("a", "x" * 10**7).encode()))

@@ -70,6 +70,7 @@ def test_less_than_one_job_is_refused() -> None:
         run_each(math.factorial, [1], 0)
 
 
+@pytest.mark.landing
 def test_processes_import_nothing_from_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "pickle.py").write_text("open('ran', 'w')\n")
     script = tmp_path / "elsewhere" / "script.py"

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from tests.cli.conftest import Command, change_ledger, folder_contents, read_calls, run_process, write_project
+from tests.cli.conftest import Command, change_ledger, folder_contents, read_calls, run_command, write_project
 
 OTHER_TEXT = "UPDATE texts SET content = x'78' WHERE CAST(content AS TEXT) = 'salt, please'"
 HEAD = re.compile(r"[0-9a-f]{64}")
@@ -231,23 +231,23 @@ class TestDeep:
     ):
         (tmp_path / "manners.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-        assert run_process("verify", letters_folder, "--deep").code == 0
+        assert run_command("verify", letters_folder, "--deep").code == 0
 
     def test_a_run_moved_without_its_modules_names_their_folder(self, letters_folder: Path, tmp_path: Path):
         letters_folder.rename(tmp_path / "alone")
-        ended = run_process("verify", tmp_path / "alone", "--deep")
+        ended = run_command("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
         assert f"modules are imported from {tmp_path}, where they were when" in ended.err
 
     def test_a_missing_folder_of_modules_is_named(self, project: Path, tmp_path: Path):
-        assert run_process("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
+        assert run_command("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
         project.rename(tmp_path / "gone")
-        ended = run_process("verify", tmp_path / "runs" / "one", "--deep")
+        ended = run_command("verify", tmp_path / "runs" / "one", "--deep")
         assert (ended.code, ended.out) == (2, "")
         lay = f"evaluators[0] names 'manners', which this run looks for in {project}; that folder is missing"
         assert lay in ended.err
-        ended = run_process("verify", tmp_path / "runs" / "one")
+        ended = run_command("verify", tmp_path / "runs" / "one")
         assert (ended.code, ended.err) == (0, ""), "only own combiners are needed to recompute rewards"
 
 
@@ -680,13 +680,13 @@ def test_a_custom_combiner_is_imported_from_its_folder_at_scoring(
     if elsewhere:
         (tmp_path / "own.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-    assert run_process(command[0], run_with_own_combiner, *command[1:]).code == 0
+    assert run_command(command[0], run_with_own_combiner, *command[1:]).code == 0
 
 
 @pytest.mark.parametrize("command", WITH_COMBINERS)
 def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Path, command: tuple[str, ...]):
     (run_with_own_combiner.parent / "own.py").unlink()
-    ended = run_process(command[0], run_with_own_combiner, *command[1:])
+    ended = run_command(command[0], run_with_own_combiner, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "unknown combiner 'own.Half'" in ended.err
     assert not (tmp_path / "again").exists()
@@ -695,7 +695,7 @@ def test_a_missing_combiner_is_refused(run_with_own_combiner: Path, tmp_path: Pa
 @pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again"), WITH_COMBINERS[-1]])
 def test_a_combiner_of_another_version_is_refused(run_with_own_combiner: Path, command: tuple[str, ...]):
     (run_with_own_combiner.parent / "own.py").write_text(OWN_COMBINER.replace("* 0.5", "* 0.25"))
-    ended = run_process(command[0], "run", *command[1:])
+    ended = run_command(command[0], "run", *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "was decided with combiner own.Half of version" in ended.err
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jurygraph.sources.ratings import read_confusions
-from tests.cli.conftest import Command, run_process
+from tests.cli.conftest import Command, run_command
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
 
@@ -27,7 +27,7 @@ MODEL = (*QUICK, "--preset", "converged")
 def plain_answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The answer of the command to the file of votes, by `MODEL`."""
     votes = table(tmp_path_factory.mktemp("votes") / "votes.csv", *ROWS)
-    answer: dict[str, Any] = json.loads(run_process("consensus", votes, *MODEL, "--json").out)
+    answer: dict[str, Any] = json.loads(run_command("consensus", votes, *MODEL, "--json").out)
     return answer
 
 

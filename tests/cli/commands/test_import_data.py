@@ -15,7 +15,7 @@ from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS, VOTE_READERS
 from jurygraph.sources.ratings import read_ratings, read_votes
-from tests.cli.conftest import Command, folder_contents, run_process
+from tests.cli.conftest import Command, folder_contents, run_command
 from tests.models.server import run_server
 from tests.sources.importers.published import HEALTHBENCH, PLAWBENCH, REWARDBENCH, ROWS
 from tests.sources.importers.test_qags import CNN, XSUM
@@ -395,7 +395,7 @@ def test_help_has_an_example(run: Command) -> None:
 
 
 def test_import_is_a_command_of_the_console_script(two_tasks: Path, tmp_path: Path) -> None:
-    ended = run_process("import", "travelplanner", two_tasks, "--out", "-")
+    ended = run_command("import", "travelplanner", two_tasks, "--out", "-")
     assert (ended.code, len(parse_lines(ended.out))) == (0, 2)
 
 

@@ -68,6 +68,7 @@ def test_init_overwrites_nothing(tmp_path: Path, run: Command):
     assert (tmp_path / "jury.yaml").read_text() == "mine"
 
 
+@pytest.mark.landing
 def test_a_failed_init_leaves_nothing(tmp_path: Path):
     command = f"{FULL}from jurygraph.cli import main; main(['init', sys.argv[1]])"
     words = [sys.executable, "-B", "-c", command, tmp_path / "jury"]
@@ -110,6 +111,7 @@ def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkey
         assert "sk-do-not-show" not in ended.out + ended.err
 
 
+@pytest.mark.landing
 def test_doctor_runs_one_comparison_in_the_maths_worker(run: Command):
     checks = {check["name"]: check for check in json.loads(run("doctor", "--json").out)["checks"]}
     assert checks["maths worker"]["works"] is True
@@ -187,6 +189,7 @@ def test_every_command_has_help_with_an_example(run: Command):
         assert f"  {command} " in top
 
 
+@pytest.mark.landing
 def test_help_imports_no_heavy_library(run: Command):
     import subprocess
 

@@ -258,6 +258,7 @@ class TestNotWritten:
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
         assert folder_contents(project.folder / "run") == before_run
 
+    @pytest.mark.exhaustive
     def test_an_interrupt_writes_nothing_and_prints_how_to_continue(self, project: Project):
         read = parser_script(tensions=TENSIONS)
         with run_server(lambda body, number: slow(60, reply_with("")) if number > 2 else read(body, number)) as server:

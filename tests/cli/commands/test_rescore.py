@@ -15,7 +15,7 @@ from tests.cli.conftest import (
     change_ledger,
     folder_contents,
     read_calls,
-    run_process,
+    run_command,
     traces,
     write_project,
 )
@@ -425,7 +425,7 @@ class TestOriginalRun:
     def test_score_refuses_to_add_to_a_rescored_run(self, again: Path, run: Command):
         (again.parent / "jury.yaml").write_text(f"{CONFIG}scale: 2\n")
         before = folder_contents(again)
-        ended = run_process("score", again.parent / "tasks.jsonl", "--out", again)
+        ended = run_command("score", again.parent / "tasks.jsonl", "--out", again)
         assert ended.code in (0, 2)
         assert folder_contents(again) == before
 

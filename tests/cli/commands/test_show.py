@@ -137,6 +137,7 @@ def test_explain_takes_many_responses_as_show_does(scored_folder: Path, run: Com
     assert (ended.code, "--limit is about many responses" in ended.err) == (2, True)
 
 
+@pytest.mark.landing
 def test_on_a_terminal_explain_breaks_lines_at_its_width(
     scored_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ):

@@ -12,7 +12,7 @@ from jurygraph.agents.data_analyzer import SeriesSummary
 from jurygraph.cli.commands import watch
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.studies.monitor import Watch
-from tests.cli.conftest import Command, folder_contents, run_process, write_project
+from tests.cli.conftest import Command, folder_contents, run_command, write_project
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
 STEPS, TURN, ROWS = 60, 45, 12
@@ -38,7 +38,7 @@ def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
 @pytest.fixture(scope="module")
 def stored_declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose responses become rude."""
-    return score_tasks(tmp_path_factory.mktemp("declining"), run_process, tasks())
+    return score_tasks(tmp_path_factory.mktemp("declining"), run_command, tasks())
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_a_plot_can_be_drawn(declining_run: Path, run: Command, tmp_path: Path) 
 @pytest.fixture(scope="module")
 def stored_unfinished_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of which the first 30 steps are scored."""
-    return score_tasks(tmp_path_factory.mktemp("unfinished"), run_process, tasks(), "--limit", 30)
+    return score_tasks(tmp_path_factory.mktemp("unfinished"), run_command, tasks(), "--limit", 30)
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(
     def rest(seconds: float) -> None:
         """Continue the run in another process while this one waits."""
         waits.append(seconds)
-        done = run_process("score", unfinished_run.parent / "tasks.jsonl", "--out", unfinished_run)
+        done = run_command("score", unfinished_run.parent / "tasks.jsonl", "--out", unfinished_run)
         assert done.code == 0, done.err
 
     monkeypatch.setattr(watch.time, "sleep", rest)
@@ -239,7 +239,7 @@ def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_pat
         response["text"] += response["id"]  # each text must be unique, because an erasure covers equal texts
     declining_run = score_tasks(tmp_path, run, lines)
     for what in (("--response", "t20/r3"), ("--task", "t30"), ("--task", "t01")):
-        assert run_process("erase", declining_run, *what).code == 0
+        assert run_command("erase", declining_run, *what).code == 0
     ended = run("watch", declining_run, "--step-label", "step", "--json")
     assert ended.code == 1
     assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
@@ -247,7 +247,7 @@ def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_pat
 
 
 def test_a_missing_label_is_reported_with_a_response(declining_run: Path, run: Command) -> None:
-    assert run_process("erase", declining_run, "--response", "t01/r0").code == 0
+    assert run_command("erase", declining_run, "--response", "t01/r0").code == 0
     ended = run("watch", declining_run, "--step-label", "epoch")
     assert (ended.code, "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err) == (2, True)
 
@@ -266,7 +266,7 @@ def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
         elif len(seen) == 2:
             Ledger.create(folder / "run.sqlite").close()
         else:
-            assert run_process("score", project / "tasks.jsonl", "--out", folder).code == 0
+            assert run_command("score", project / "tasks.jsonl", "--out", folder).code == 0
 
     monkeypatch.setattr(watch.time, "sleep", rest)
     followed = run("watch", folder, "--every", 1, "--follow")

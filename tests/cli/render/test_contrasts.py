@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command, run_process
+from tests.cli.conftest import Command, run_command
 
 CONFIG = """
 derivers: [synthesizer]
@@ -30,7 +30,7 @@ def contrast_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("contrasts")
     (folder / "tasks.jsonl").write_text(json.dumps(TASK) + "\n", encoding="utf-8")
     (folder / "jury.yaml").write_text(CONFIG, encoding="utf-8")
-    ended = run_process("score", folder / "tasks.jsonl", "--config", folder / "jury.yaml", "--out", folder / "run")
+    ended = run_command("score", folder / "tasks.jsonl", "--config", folder / "jury.yaml", "--out", folder / "run")
     assert ended.code == 0, ended.err
     return folder / "run"
 

@@ -136,6 +136,7 @@ def test_options_that_make_no_sense_are_refused(
     assert ended.err.count("\n") == 1
 
 
+@pytest.mark.landing
 def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "58")
     lines = run_on_terminal("show", scored).splitlines()
@@ -150,6 +151,7 @@ def test_on_a_terminal_the_table_fits(scored: Path, run: Command, monkeypatch: p
     assert whole[0].endswith("shaky"), "a pipe gets it whole"
 
 
+@pytest.mark.landing
 def test_a_long_name_hides_no_column_that_fits_and_a_dash_is_no_agent(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

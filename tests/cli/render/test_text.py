@@ -63,6 +63,7 @@ def echo(task, response):
     return project / "run"
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     "command",
     [
@@ -82,6 +83,7 @@ def test_no_command_writes_control_characters_to_a_terminal(hostile: Path, comma
     assert COMMANDS.findall(written) == []
 
 
+@pytest.mark.landing
 def test_a_rendered_prompt_has_no_control_characters_on_a_terminal(tmp_path: Path) -> None:
     (tmp_path / "values.json").write_text('{"query": "\\u001b[2J owned", "profile": "x\\u009b"}')
     written = run_on_terminal("prompts", "render", "profile", "--with", tmp_path / "values.json")

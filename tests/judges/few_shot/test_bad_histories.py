@@ -12,7 +12,7 @@ import yaml
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.runs.run import Run
-from tests.cli.conftest import Command, run_process
+from tests.cli.conftest import Command, run_command
 from tests.judges.few_shot.reviewers import (
     JUDGED_TEXT,
     KINDS,
@@ -428,13 +428,13 @@ def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_p
     grouped = [row("zoe", "i0", 99, agent="m", group="g"), row("zoe", "a/r", 99, group="g")]
     with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, said)
-        assert run_process("score", folder / "tasks.jsonl", "--out", folder / "old").code == 0
+        assert run_command("score", folder / "tasks.jsonl", "--out", folder / "old").code == 0
         asked = server.count
-        again = run_process("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
+        again = run_command("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
         assert (again.code, server.count) == (0, asked)
         write_history(folder, [*said, *grouped])
-        branched = run_process("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
-        verified = run_process("verify", folder / "new", "--deep")
+        branched = run_command("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
+        verified = run_command("verify", folder / "new", "--deep")
     assert branched.code == 0, branched.err
     assert verified.code == 0, verified.out + verified.err
     assert server.count == asked + 1  # of the other response nothing is dropped, and its request was sent before
@@ -459,11 +459,11 @@ def test_an_interrupted_run_resumes_only_with_its_history(tmp_path: Path) -> Non
     with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *BOB])
         score = ("score", folder / "tasks.jsonl", "--out", folder / "run")
-        stopped = run_process(*score, "--max-calls", 1)
+        stopped = run_command(*score, "--max-calls", 1)
         write_history(folder, [*CHANGES["another score"](FOUR), *BOB])
-        changed, checked = run_process(*score), run_process("verify", folder / "run", "--deep")
+        changed, checked = run_command(*score), run_command("verify", folder / "run", "--deep")
         write_history(folder, [*FOUR, *BOB])
-        restored = run_process(*score)
+        restored = run_command(*score)
         assert server.count == 2
     assert stopped.code != 0
     assert changed.code == 2

@@ -119,12 +119,14 @@ class TestIntactBundle:
     def test_the_zip_file_can_be_checked_directly(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
         assert verify(bundle(plain, tmp_path / "bundle.zip")).code == 0
 
+    @pytest.mark.landing
     def test_the_included_copy_needs_only_python(self, unpacked_sealed_bundle: Path, tmp_path: Path) -> None:
         shutil.move(unpacked_sealed_bundle, tmp_path / "far away")
         command = [sys.executable, "-I", "-S", "verify.py", "--signer", PUBLIC.hex()]
         done = subprocess.run(command, cwd=tmp_path / "far away", capture_output=True, text=True, check=True)
         assert f"the seal, by {PUBLIC.hex()}" in done.stdout
 
+    @pytest.mark.landing
     def test_an_old_python_can_run_it(self, unpacked_sealed_bundle: Path) -> None:
         environment = {**os.environ, "PYENV_VERSION": "3.8"}
         with suppress(FileNotFoundError):

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.command_server import run_forked
+from tests.command import run_command
 
 ARCHIVES = Path(__file__).parents[2] / "data" / "old_runs"
 RECORDED: Mapping[str, Mapping[str, Any]] = json.loads((ARCHIVES / "recorded.json").read_text(encoding="utf-8"))
@@ -24,7 +24,7 @@ def unpack(name: str, folder: Path) -> Path:
 
 
 def output_of(folder: Path, *command: str) -> str:
-    code, out, err = run_forked(*command, cwd=folder)
+    code, out, err = run_command(*command, cwd=folder)
     assert code == 0, f"{command}: {err}"
     return out
 
@@ -56,5 +56,5 @@ def test_a_changed_byte_is_found(table: str, column: str, tmp_path: Path) -> Non
     stored = rows[len(rows) // 2][0][:40]
     content[content.index(stored) + len(stored) // 2] ^= 1
     ledger.write_bytes(content)
-    code, _, message = run_forked("verify", "run", "--deep", cwd=folder)
+    code, _, message = run_command("verify", "run", "--deep", cwd=folder)
     assert code == 5, message

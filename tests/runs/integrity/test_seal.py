@@ -296,6 +296,7 @@ def run(command: str, folder: Path) -> None:
 
 
 class TestPrivateKeys:
+    @pytest.mark.landing
     @pytest.mark.parametrize(
         "command", ["openssl genpkey -algorithm ed25519 -out key", "ssh-keygen -q -t ed25519 -f key -N ''"]
     )
@@ -304,6 +305,7 @@ class TestPrivateKeys:
         seal_run(plain, tmp_path / "key")
         assert find_seal(plain, tmp_path / "key")
 
+    @pytest.mark.landing
     @pytest.mark.parametrize(
         "command",
         [

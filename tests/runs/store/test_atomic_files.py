@@ -65,6 +65,7 @@ def test_replacement_files_have_random_names_and_are_private(tmp_path: Path) -> 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
+@pytest.mark.landing
 def test_the_replacement_file_of_a_killed_writer_is_removed_by_the_next_one(tmp_path: Path) -> None:
     script = KILLED.format(then="os.kill(os.getpid(), signal.SIGKILL)")
     done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.jsonl")], check=False)
@@ -74,6 +75,7 @@ def test_the_replacement_file_of_a_killed_writer_is_removed_by_the_next_one(tmp_
     assert find_replacements(tmp_path) == []
 
 
+@pytest.mark.landing
 def test_the_replacement_file_of_a_running_writer_is_kept(tmp_path: Path) -> None:
     script = KILLED.format(then="print(flush=True); sys.stdin.read()")
     words = [sys.executable, "-c", script, str(tmp_path / "a.jsonl")]

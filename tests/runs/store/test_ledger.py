@@ -212,6 +212,7 @@ class TestFile:
         assert ledger.count == 3
         assert json.loads(ledger.record_at(3).body)["value"] == 2
 
+    @pytest.mark.landing
     def test_the_open_transaction_of_a_killed_process_is_rolled_back_for_a_reader(self, path: Path) -> None:
         make_ledger(path, 400).close()
         script = (

@@ -29,6 +29,7 @@ def test_a_released_lock_names_no_holder(tmp_path: Path) -> None:
     assert (tmp_path / "run.lock").read_text() == ""
 
 
+@pytest.mark.landing
 def test_a_killed_process_leaves_no_lock(tmp_path: Path) -> None:
     script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.folder import acquire_lock\n"
     script += "held = acquire_lock(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
@@ -93,6 +94,7 @@ FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\
 """A limit under which no file can grow, as on a full disk."""
 
 
+@pytest.mark.landing
 def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tasks, config = tmp_path / "tasks.jsonl", tmp_path / "jury.yaml"
     tasks.write_text('{"id": "a", "query": "?", "responses": [{"id": "b", "text": ""}]}')

@@ -125,8 +125,7 @@ async def test_closing_waits_for_the_commit_under_way_and_writes_what_came_later
     monkeypatch.setattr(ledger, "commit", lambda: (begun.set(), goes_on.wait(10), commit()))
     writer = Writer(ledger)
     first = asyncio.create_task(writer.append_durably(make_batch(1)))
-    while not begun.is_set():
-        await asyncio.sleep(0.001)
+    await asyncio.to_thread(begun.wait)
     second = asyncio.create_task(writer.append_durably(make_batch(2)))
     await asyncio.sleep(0)
     threading.Timer(0.05, goes_on.set).start()

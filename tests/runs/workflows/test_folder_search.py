@@ -110,6 +110,7 @@ def test_the_searched_size_is_limited(tmp_path: Path) -> None:
     assert (holds, why) == (False, "contains more than 64 MiB; the rest was not searched")
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("how", [pytest.param("gzip", marks=pytest.mark.exhaustive), "zip"])
 def test_an_archive_bomb_takes_little_memory_and_blocks_no_erasure(tmp_path: Path, how: str) -> None:
     given = make_tasks()

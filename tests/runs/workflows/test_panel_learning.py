@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph import Jury
 from jurygraph.aggregation import consensus
-from tests.cli.conftest import run_process
+from tests.cli.conftest import run_command
 
 JUDGES = """
 import random
@@ -62,9 +62,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)
-        ended = run_process("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run")
+        ended = run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run")
         assert ended.code == 0, ended.err
-        again = run_process(
+        again = run_command(
             "rescore", "run", "--out", "learned", "--learn", "panel", "--artifact", "panel.json", "--json"
         )
         assert again.code == 0, again.err
@@ -73,7 +73,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def read_rewards(run: Path) -> dict[str, dict]:  # type: ignore[type-arg]
-    lines = run_process("export", run, "--to", "jsonl").out.splitlines()
+    lines = run_command("export", run, "--to", "jsonl").out.splitlines()
     return {one["response_id"]: one for one in map(json.loads, lines)}
 
 
@@ -108,7 +108,7 @@ def test_an_unreliable_judge_is_found(project: Path) -> None:
 
 
 def test_the_new_run_is_verified(project: Path) -> None:
-    assert run_process("verify", project / "learned").code == 0
+    assert run_command("verify", project / "learned").code == 0
 
 
 @pytest.mark.exhaustive
@@ -117,7 +117,7 @@ def test_a_later_plan_uses_the_artifact_bit_for_bit(project: Path, monkeypatch: 
     monkeypatch.syspath_prepend(project)
     config = CONFIG.format(module="judges_to_learn").replace("0.5, 1]", "0.5, 1], confusions: panel.json")
     (project / "later.yaml").write_text(config, encoding="utf-8")
-    ended = run_process("score", "tasks.jsonl", "--config", "later.yaml", "--out", "later")
+    ended = run_command("score", "tasks.jsonl", "--config", "later.yaml", "--out", "later")
     assert ended.code == 0, ended.err
     learned, later = read_rewards(project / "learned"), read_rewards(project / "later")
     assert {k: one["reward"]["value"] for k, one in learned.items()} == {
@@ -137,7 +137,7 @@ def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.Monkey
     changed = json.loads((project / "panel.json").read_text(encoding="utf-8"))
     changed["prior"] = changed["prior"][::-1]
     (project / "changed.json").write_text(json.dumps(changed), encoding="utf-8")
-    ended = run_process("rescore", "run", "--out", "never", "--set", "components.panel.params.confusions=changed.json")
+    ended = run_command("rescore", "run", "--out", "never", "--set", "components.panel.params.confusions=changed.json")
     assert ended.code == 2
     assert "changed.json, field digest: is not that of the rest" in ended.err
     assert not (project / "never").exists()
@@ -147,7 +147,7 @@ def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.Monkey
 def test_two_judges_fall_back_to_the_majority_with_a_warning(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     two = "{combiner: consensus, inputs: {first: judges_to_learn.first, liar: judges_to_learn.liar}}"
-    ended = run_process(
+    ended = run_command(
         "rescore",
         "run",
         "--out",
@@ -175,7 +175,7 @@ def test_two_judges_fall_back_to_the_majority_with_a_warning(project: Path, monk
     ],
 )
 def test_impossible_learning_is_refused(project: Path, arguments: list[str], wrong: str) -> None:
-    ended = run_process("rescore", project / "run", "--out", project / "never", *arguments)
+    ended = run_command("rescore", project / "run", "--out", project / "never", *arguments)
     assert ended.code == 2
     assert wrong in ended.err
     assert not (project / "never").exists()
@@ -232,8 +232,8 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)
-        assert run_process("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
-        learned = run_process(
+        assert run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        learned = run_command(
             "rescore", "run", "--out", "learned", "--learn", "reviewers", "--artifact", "a.json", "--json"
         )
         assert learned.code == 0, learned.err
@@ -266,14 +266,14 @@ def test_explain_says_whose_panels_there_are_and_what_pooling_assumes(
 ) -> None:
     monkeypatch.syspath_prepend(panels)
     for command in ("explain", "show"):
-        text = run_process(command, panels / "run", "--response", "t0/r").out
+        text = run_command(command, panels / "run", "--response", "t0/r").out
         assert "reviewers: a panel for each of ann, bob, with the judges anybody, first, second, third; " in text
-    done = run_process(
+    done = run_command(
         "rescore", panels / "run", "--out", panels / "pooled", "--set", "components.reviewers.params.pool=true"
     )
     assert done.code == 0, done.err
     for command in ("explain", "show"):
-        text = run_process(command, panels / "pooled", "--response", "t0/r").out
+        text = run_command(command, panels / "pooled", "--response", "t0/r").out
         assert "all votes are taken to be on one truth that all reviewers share" in text
     before, pooled = read_rewards(panels / "run"), read_rewards(panels / "pooled")
     assert any(before[name]["reward"]["value"] != one["reward"]["value"] for name, one in pooled.items())

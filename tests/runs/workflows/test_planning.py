@@ -44,6 +44,7 @@ def planning_calls(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("planning.sqlite*"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "sign",
     [pytest.param(signal.SIGKILL, id="killed"), pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.exhaustive)],

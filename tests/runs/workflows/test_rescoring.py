@@ -136,6 +136,7 @@ def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_p
 WIDE = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"
 
 
+@pytest.mark.landing
 def test_rescoring_gives_the_same_bits_without_wide_cpu_instructions(rich: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from jurygraph.runs.run import Run\n"

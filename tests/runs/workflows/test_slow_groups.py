@@ -150,6 +150,7 @@ def requested_tasks() -> set[str]:
     return {responses[0].split("/")[0] for _, responses, _ in REQUESTED}
 
 
+@pytest.mark.exhaustive
 def test_a_kill_costs_no_finished_group(
     judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -187,6 +188,7 @@ def count_groups(folder: Path) -> int:
         return 0  # it is being planned
 
 
+@pytest.mark.landing
 def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
     judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -206,6 +208,7 @@ def test_a_stopped_run_goes_on_with_the_tasks_that_are_missing(
     check_complete(tmp_path / "run", whole)
 
 
+@pytest.mark.landing
 def test_a_run_is_watched_in_the_order_of_its_tasks(
     judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path
 ) -> None:
@@ -222,6 +225,7 @@ def test_a_run_is_watched_in_the_order_of_its_tasks(
     assert seen == ALL
 
 
+@pytest.mark.landing
 def test_a_group_is_stored_after_its_canary(judge: SlowJudge, server: Server, tasks: Path, tmp_path: Path) -> None:
     with_canaries = settings(server, canary={"rate": 1.0})
     judge.holds = lambda response, message: "letter 1," not in response and "letter number 1." in message

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jurygraph.studies.monitor import analyzer_steps, penalty_components, read_groups, steps_by_number
-from tests.cli.conftest import Command, run_process
+from tests.cli.conftest import Command, run_command
 
 
 def test_a_step_has_rewards_components_lengths_and_tasks(scored_folder: Path) -> None:
@@ -27,7 +27,7 @@ def test_failed_rewards_and_erased_lengths_are_nan(project: Path, run: Command) 
     (project / "tasks.jsonl").write_text(lines)
     (project / "jury.yaml").write_text((project / "jury.yaml").read_text() + "failure: {rule: strict}\n")
     run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert run_process("erase", project / "run", "--response", "salt/a").code == 0
+    assert run_command("erase", project / "run", "--response", "salt/a").code == 0
     (step,) = analyzer_steps(steps_by_number(read_groups(project / "run"), 2))
     assert np.isnan(step.rewards).tolist() == [False, True, False, False]
     assert step.lengths is not None

@@ -114,6 +114,7 @@ def test_a_pass_threshold_that_is_not_finite_is_refused(passing: float):
         compare_rewards([(0.5, 0.5)], passing=passing)
 
 
+@pytest.mark.landing
 def test_another_process_gives_the_same_bits():
     code = """if True:
         from jurygraph.runs.reports.comparison import compare
@@ -129,6 +130,7 @@ def test_another_process_gives_the_same_bits():
     assert there.strip() == str(here)
 
 
+@pytest.mark.landing
 def test_scipy_is_imported_only_by_comparing():
     code = "import sys, jurygraph, jurygraph.runs.reports.comparison; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0

@@ -1,0 +1,86 @@
+"""Runs a command as the console script does, in this process, and leaves nothing of it behind.
+
+A test of what is imported, of signals, or of two processes at once starts a new process instead.
+"""
+
+import io
+import os
+import runpy
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from jurygraph.agents.functions import REGISTERED
+from jurygraph.cli import main
+
+JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
+
+
+class CommandResult(NamedTuple):
+    """The exit code and the output of a command."""
+
+    code: int
+    out: str
+    err: str
+
+
+def run_command(*arguments: object, cwd: Path | None = None) -> CommandResult:
+    """Run a command in a working directory (by default the present one) and return what it gave."""
+    return _run(lambda: main([str(argument) for argument in arguments]), cwd)
+
+
+def run_script(script: Path, *arguments: object, cwd: Path | None = None) -> CommandResult:
+    """Run a Python file as `python FILE ARGUMENT...` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        return _run(lambda: runpy.run_path(str(script), run_name="__main__"), cwd)
+
+
+def _run(work: Callable[[], object], cwd: Path | None) -> CommandResult:
+    out, err, code = _stream(), _stream(), 0
+    with _nothing_left_behind(), chdir(cwd or "."), redirect_stdout(out), redirect_stderr(err):
+        try:
+            work()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return CommandResult(code, _text(out), _text(err))
+
+
+def _stream() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+
+
+def _text(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    written = stream.buffer
+    assert isinstance(written, io.BytesIO)
+    return written.getvalue().decode("utf-8")
+
+
+@contextmanager
+def _nothing_left_behind() -> Iterator[None]:
+    """Restore the environment, the import path and the registered evaluators; forget the modules of a project."""
+    path = list(sys.path)
+    environment = dict(os.environ)
+    registered = dict(REGISTERED)
+    REGISTERED.clear()  # as in a new process
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        _restore(os.environ, environment)
+        _restore(REGISTERED, registered)
+        temporary = tempfile.gettempdir()
+        for name, module in list(sys.modules.items()):
+            if str(getattr(module, "__file__", None) or "").startswith(temporary):
+                del sys.modules[name]
+
+
+def _restore(changed: Any, before: Mapping[str, Any]) -> None:
+    changed.clear()
+    changed.update(before)
