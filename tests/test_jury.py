@@ -162,6 +162,26 @@ def test_evaluators_are_opened_before_the_first_question_and_closed_with_the_jur
     assert Opens.log == ["open", "answer", "answer", "close"]
 
 
+def test_juries_in_different_loops_share_their_compiled_graphs() -> None:
+    meeting = threading.Barrier(2, timeout=60)  # both are in the middle of the same graph
+
+    def tone(task: Task, response: Response) -> float:
+        meeting.wait()
+        return float(response.text)
+
+    async def score_at_once(*juries: jg.Jury) -> list[list[Trace]]:
+        given = [[Response(id=str(n), text=str(n / 4))] for n in range(len(juries))]
+        return await asyncio.gather(*map(asyncio.to_thread, [made.score for made in juries], [task()] * 2, given))
+
+    with jury(tone) as one, jury(tone) as other:
+        assert (one._prepare, one._score) == (other._prepare, other._score)
+        found = asyncio.run(score_at_once(one, other))
+    assert [[(trace.response_id, trace.reward.value) for trace in traces] for traces in found] == [
+        [("0", 0.0)],
+        [("1", 0.25)],
+    ]
+
+
 def test_a_jury_may_be_closed_twice_and_refuses_to_be_used_again() -> None:
     made, group = jury(evaluator_use("tone")), [response("a", tone=0.5)]
     many = made.score_many([(task(), group)] * 3)
