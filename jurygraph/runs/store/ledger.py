@@ -53,6 +53,8 @@ _SELECT_ORDERED = """
     FROM records WHERE kind = ? AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another program that locks the file."""
 
 
 class Ledger:
@@ -449,7 +451,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False)
 
 
 def _page_numbers(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -160,7 +160,8 @@ def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
         score(tmp_path / "run", write_tasks(tmp_path / "other", other), FULL_CONFIG)
 
 
-def test_an_erasure_is_refused_while_the_run_is_read(run: Path) -> None:
+def test_an_erasure_is_refused_while_the_run_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
     with closing(Run.open(run)) as reader, reader.ledger.snapshot(), refused:
         erase(run, "response", "t1/r0", "")
