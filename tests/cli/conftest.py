@@ -5,13 +5,14 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from jurygraph.cli import main
+from jurygraph.runs.store import ledger as ledger_module
 from tests.command_server import JURYGRAPH, run_forked
 
 __all__ = ["JURYGRAPH"]
@@ -131,20 +132,46 @@ Command = Callable[..., CommandResult]
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
-    """Run a command as the console script does."""
+    """Run a command as the console script does. It closes each ledger that it opens."""
     monkeypatch.setattr(sys, "path", list(sys.path))
     for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
         monkeypatch.setenv(name, "false")
 
     def command(*arguments: object) -> CommandResult:
         sys.modules.pop("manners", None)
-        with pytest.raises(SystemExit) as caught:
+        with held_connections() as connections, pytest.raises(SystemExit) as caught:
             main([str(argument) for argument in arguments])
+        assert not [connection for connection in connections if is_open(connection)]
         captured = capsys.readouterr()
         return CommandResult(int(caught.value.code or 0), captured.out, captured.err)
 
     yield command
     sys.modules.pop("manners", None)
+
+
+@contextmanager
+def held_connections() -> Iterator[list[sqlite3.Connection]]:
+    """Hold the connections of ledgers, so that one is closed only where somebody closes it, as if a frame held it."""
+    held: list[sqlite3.Connection] = []
+    connect = ledger_module._connect
+
+    def connect_and_hold(path: Path, mode: str) -> sqlite3.Connection:
+        held.append(connect(path, mode))
+        return held[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger_module, "_connect", connect_and_hold)
+        patch.delattr(ledger_module.Ledger, "__del__")
+        yield held
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    """Return whether a connection still keeps its file open."""
+    try:
+        connection.total_changes  # noqa: B018 - a closed one raises
+    except sqlite3.ProgrammingError:
+        return False
+    return True
 
 
 def run_process(*arguments: object) -> CommandResult:

@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -87,13 +87,14 @@ class Ledger:
         with _translate_errors(path):
             create_private_file(path, "put the file there")  # SQLite gives its log the same mode
             connection = _connect(path, "rw")
+        with close_on_error(connection.close), _translate_errors(path):
             connection.execute("BEGIN IMMEDIATE")  # a killed process leaves all tables or none
             if not _has_tables(connection):
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 for statement in TABLES.values():
                     connection.execute(statement)
             connection.execute("COMMIT")
-        return cls(path, connection)
+            return cls(path, connection)
 
     @classmethod
     def open(cls, path: Path, write: bool = False) -> "Ledger | None":
@@ -109,12 +110,9 @@ class Ledger:
                 with closing(_connect(path, "rw")) as writable:
                     _has_tables(writable)
             connection = _connect(path, "rw" if write else "ro")
-        try:
+        with close_on_error(connection.close):
             if _has_records(path, connection):
                 return cls(path, connection)
-        except BaseException:
-            connection.close()
-            raise
         connection.close()
         return None
 
@@ -391,6 +389,16 @@ class Ledger:
     def _rows(self, query: str, *values: Any) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
+
+
+@contextmanager
+def close_on_error(close: Callable[[], object]) -> Iterator[None]:
+    """Call `close` if the block raises: an open connection keeps the file from being erased or written elsewhere."""
+    try:
+        yield
+    except BaseException:
+        close()
+        raise
 
 
 @contextmanager
