@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -169,17 +170,10 @@ def test_juries_in_different_loops_share_their_compiled_graphs() -> None:
         meeting.wait()
         return float(response.text)
 
-    async def score_at_once(*juries: jg.Jury) -> list[list[Trace]]:
-        given = [[Response(id=str(n), text=str(n / 4))] for n in range(len(juries))]
-        return await asyncio.gather(*map(asyncio.to_thread, [made.score for made in juries], [task()] * 2, given))
-
-    with jury(tone) as one, jury(tone) as other:
+    with jury(tone) as one, jury(tone) as other, ThreadPoolExecutor(2) as threads:
         assert (one._prepare, one._score) == (other._prepare, other._score)
-        found = asyncio.run(score_at_once(one, other))
-    assert [[(trace.response_id, trace.reward.value) for trace in traces] for traces in found] == [
-        [("0", 0.0)],
-        [("1", 0.25)],
-    ]
+        scored = threads.map(lambda made, text: made.score(task(), [Response(id="a", text=text)]), (one, other), "01")
+        assert [trace.reward.value for (trace,) in scored] == [0.0, 1.0]
 
 
 def test_a_jury_may_be_closed_twice_and_refuses_to_be_used_again() -> None:

@@ -14,13 +14,7 @@ def engine_over_http(path: Path, slots: int = 4, context: int = 4096) -> Iterato
     """Serve the model of a GGUF file on this machine; yield the base URL, which ends with `/v1`, and the key."""
     key = "a-key-for-tests"
     server = start_server(
-        path,
-        "write it again",
-        threads=1,
-        key=key,
-        n_parallel=slots,
-        n_ctx=slots * context,
-        n_threads_http=_CONNECTIONS,
+        path, "write it again", threads=1, key=key, n_parallel=slots, n_ctx=slots * context, n_threads_http=_CONNECTIONS
     )
     try:
         yield f"{server.listening_address}/v1", key

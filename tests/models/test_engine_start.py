@@ -1,6 +1,5 @@
 """An engine is never unloaded before its loop began, which would wait for ever; the library is a fake."""
 
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -10,22 +9,11 @@ from jurygraph.models.backends import gguf
 from tests.models.engine import engine_over_http
 
 
-def use_over_http() -> None:
-    with engine_over_http(Path("tiny.gguf")) as (url, key):
-        assert (url, bool(key)) == ("http://here/v1", True)
-
-
-@pytest.mark.parametrize("start", [lambda: gguf.start_server(Path("tiny.gguf"), "too small"), use_over_http])
-def test_an_engine_answers_before_it_may_be_unloaded(
-    monkeypatch: pytest.MonkeyPatch, start: Callable[[], object]
-) -> None:
+def test_an_engine_answers_before_it_may_be_unloaded(monkeypatch: pytest.MonkeyPatch) -> None:
     had_begun: list[bool] = []
 
     class Server:
-        listening_address = "http://here"
-
-        def __init__(self, parameters: object) -> None:
-            self.has_begun = False
+        listening_address, has_begun = "http://here", False
 
         def handle_metrics(self) -> None:
             self.has_begun = True
@@ -34,6 +22,9 @@ def test_an_engine_answers_before_it_may_be_unloaded(
             had_begun.append(self.has_begun)
 
     parameters = SimpleNamespace(**{part: SimpleNamespace() for part in ("model", "cpuparams", "cpuparams_batch")})
-    monkeypatch.setattr(gguf, "library", lambda: SimpleNamespace(CommonParams=lambda: parameters, Server=Server))
-    start()
-    assert had_begun == [True]
+    library = SimpleNamespace(CommonParams=lambda: parameters, Server=lambda _: Server())
+    monkeypatch.setattr(gguf, "library", lambda: library)
+    gguf.start_server(Path("tiny.gguf"), "too small")
+    with engine_over_http(Path("tiny.gguf")) as (url, _):
+        assert url == "http://here/v1"
+    assert had_begun == [True, True]

@@ -168,7 +168,7 @@ def scored_session(
         yield session
 
 
-def stored_traces(folder: Path) -> list[Trace]:
+def traces_of(folder: Path) -> list[Trace]:
     """Return the traces of a run, whose file is closed again."""
     with Run.open(folder) as run:
         return list(run.traces())
@@ -176,7 +176,7 @@ def stored_traces(folder: Path) -> list[Trace]:
 
 def trace_contents(folder: Path) -> list[str]:
     """Return the traces of a run as JSON, without their place in the chain."""
-    return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in stored_traces(folder)]
+    return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in traces_of(folder)]
 
 
 def verify_run(folder: Path, **expected: Any) -> VerificationResult:

@@ -15,16 +15,7 @@ from tests.graphs.scripted import ScriptedEvaluator
 from tests.judges.pairwise.comparisons import LONGER, TASK, judge_script, longest
 from tests.models.server import run_server
 from tests.runs.integrity.test_verification import rewrite_chain
-from tests.runs.sample_runs import (
-    FULL_CONFIG,
-    RECORDING,
-    REQUESTED,
-    RecordingEvaluator,
-    make_tasks,
-    score,
-    stored_traces,
-    write_tasks,
-)
+from tests.runs.sample_runs import FULL_CONFIG, RECORDING, REQUESTED, RecordingEvaluator, make_tasks, score, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 from tests.runs.workflows.test_rescoring import rescore_run
 
@@ -34,7 +25,7 @@ def verify_deeply(folder: Path) -> DeepVerification:
 
 
 def count_verdicts(folder: Path) -> int:
-    return sum(v.about == t.response_id for t in stored_traces(folder) for v in t.verdicts)
+    return sum(v.about == t.response_id for t in Run.open(folder).traces() for v in t.verdicts)
 
 
 def test_every_verdict_is_recomputed(rich: Path) -> None:
@@ -152,7 +143,7 @@ def comparison_run(tmp_path: Path) -> Path:
 
 
 def test_quotations_of_pairs_and_lists_are_checked(comparison_run: Path) -> None:
-    stored = [v for t in stored_traces(comparison_run) for v in t.verdicts if v.about == t.response_id]
+    stored = [v for t in Run.open(comparison_run).traces() for v in t.verdicts if v.about == t.response_id]
     sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
     assert sources.count((2, "response")) == sources.count((2, "opponent")) == 3
     assert sources.count((3, "response")) > 0
@@ -215,7 +206,7 @@ def test_redaction_does_not_depend_on_the_known_secrets(
         write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]),
         {"evaluators": [{"use": RECORDING, "name": "tone"}]},
     )
-    (trace,) = stored_traces(folder)
+    (trace,) = Run.open(folder).traces()
     assert ("[redacted]" in trace.verdicts[0].reason) is then
     assert trace.verdicts[0].evidence[0].quote == SECRET[:9]
     set_secret(monkeypatch, now)

@@ -14,15 +14,7 @@ from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
-from tests.runs.sample_runs import (
-    FULL_CONFIG,
-    make_tasks,
-    score,
-    stored_traces,
-    trace_contents,
-    verify_run,
-    write_tasks,
-)
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, trace_contents, traces_of, verify_run, write_tasks
 
 SECRET = "my own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ and 日本"
 
@@ -56,18 +48,18 @@ def run(tmp_path: Path) -> Path:
 
 def test_an_erased_response_is_gone_from_the_folder_and_the_run_verifies(run: Path) -> None:
     assert SECRET.encode() in read_folder(run), "it was there"
-    before = [trace.reward for trace in stored_traces(run)]
+    before = [trace.reward for trace in traces_of(run)]
     done = erase(run, "response", "t1/r0", "asked for by its author")
     assert_gone(run, SECRET)
     found = verify_run(run)
     assert found.erased == done.erased + done.erased_in_others
-    assert [trace.reward for trace in stored_traces(run)] == before
+    assert [trace.reward for trace in traces_of(run)] == before
 
 
 def test_other_texts_are_kept(run: Path) -> None:
-    before = {trace.response_id: trace for trace in stored_traces(run)}
+    before = {trace.response_id: trace for trace in traces_of(run)}
     erase(run, "response", "t1/r0", "")
-    after = {trace.response_id: trace for trace in stored_traces(run)}
+    after = {trace.response_id: trace for trace in traces_of(run)}
     for name in ("t0/r0", "t0/r2", "t3/r1"):
         assert after[name].verdicts == before[name].verdicts
     for name in ("t1/r1", "t2/r0"):
