@@ -6,6 +6,7 @@ A test of what is imported, of signals, or of two processes at once starts a new
 import io
 import os
 import runpy
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ import pytest
 
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli import main
+from jurygraph.runs.store import ledger as ledger_module
 
 JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
 
@@ -30,8 +32,14 @@ class CommandResult(NamedTuple):
 
 
 def run_command(*arguments: object, cwd: Path | None = None) -> CommandResult:
-    """Run a command in a working directory (by default the present one) and return what it gave."""
-    return _run(lambda: main([str(argument) for argument in arguments]), cwd)
+    """Run a command in a working directory (by default the present one) and return what it gave.
+
+    It has closed each ledger that it opened.
+    """
+    with held_connections() as connections:
+        ended = _run(lambda: main([str(argument) for argument in arguments]), cwd)
+    assert not [connection for connection in connections if is_open(connection)]
+    return ended
 
 
 def run_script(script: Path, *arguments: object, cwd: Path | None = None) -> CommandResult:
@@ -39,6 +47,31 @@ def run_script(script: Path, *arguments: object, cwd: Path | None = None) -> Com
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", [str(script), *map(str, arguments)])
         return _run(lambda: runpy.run_path(str(script), run_name="__main__"), cwd)
+
+
+@contextmanager
+def held_connections() -> Iterator[list[sqlite3.Connection]]:
+    """Hold the connections of ledgers, so that one is closed only where somebody closes it, as if a frame held it."""
+    held: list[sqlite3.Connection] = []
+    connect = ledger_module._connect
+
+    def connect_and_hold(path: Path, mode: str) -> sqlite3.Connection:
+        held.append(connect(path, mode))
+        return held[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger_module, "_connect", connect_and_hold)
+        patch.delattr(ledger_module.Ledger, "__del__")
+        yield held
+
+
+def is_open(connection: sqlite3.Connection) -> bool:
+    """Return whether a connection still keeps its file open."""
+    try:
+        connection.total_changes  # noqa: B018 - a closed one raises
+    except sqlite3.ProgrammingError:
+        return False
+    return True
 
 
 def _run(work: Callable[[], object], cwd: Path | None) -> CommandResult:

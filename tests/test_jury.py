@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,19 @@ def test_evaluators_are_opened_before_the_first_question_and_closed_with_the_jur
         made.score(task(), [response("a")])
         made.score(task(), [response("a")])
     assert Opens.log == ["open", "answer", "answer", "close"]
+
+
+def test_juries_in_different_loops_share_their_compiled_graphs() -> None:
+    meeting = threading.Barrier(2, timeout=60)  # both are in the middle of the same graph
+
+    def tone(task: Task, response: Response) -> float:
+        meeting.wait()
+        return float(response.text)
+
+    with jury(tone) as one, jury(tone) as other, ThreadPoolExecutor(2) as threads:
+        assert (one._prepare, one._score) == (other._prepare, other._score)
+        scored = threads.map(lambda made, text: made.score(task(), [Response(id="a", text=text)]), (one, other), "01")
+        assert [trace.reward.value for (trace,) in scored] == [0.0, 1.0]
 
 
 def test_a_jury_may_be_closed_twice_and_refuses_to_be_used_again() -> None:

@@ -10,6 +10,7 @@ import inspect
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
 from typing import Any
@@ -68,7 +69,7 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
     module = (
         ""
         if use.target is not None or use.use in REGISTERED
-        else _split_path(_plugins("evaluator").get(use.use, use.use))[0]
+        else _split_path(installed_plugins("evaluator").get(use.use, use.use))[0]
     )
     module = _split_path(BUILTIN_EVALUATORS[use.use])[0] if use.use in BUILTIN_EVALUATORS else module
     spec = getattr(sys.modules.get(module), "__spec__", None)
@@ -229,14 +230,16 @@ def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping
         if registered[name] is None:
             raise ConfigError(f"several {role}s are registered as {name!r}: write the path of one, as package.{name}")
         return registered[name]
-    plugins = _plugins(role)
+    plugins = installed_plugins(role)
     known = (*builtins, *registered, *plugins)
     if "." in name or ":" in name or name in plugins:
         return _import(role, plugins.get(name, name), known)
     raise ConfigError(_unknown_message(role, name, known))
 
 
-def _plugins(role: str) -> dict[str, str]:
+@cache
+def installed_plugins(role: str) -> Mapping[str, str]:
+    """Return the paths of the installed plug-ins of a role, by name. Cached: a scan reads every installed package."""
     return {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
 
 

@@ -105,3 +105,7 @@ def _options(
     ] = False,
 ) -> None:
     """Rewards from judges, checks and people that can be trusted, explained and defended."""
+
+
+root_command = typer.main.get_command(app)
+"""The command `jurygraph`; calling `app` would build it again each time."""

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 from io import TextIOWrapper
 
-from jurygraph.cli.app import app
+from jurygraph.cli.app import root_command
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import redacted_streams
 from jurygraph.cli.render.text import escape_lines, print_message
@@ -37,7 +37,7 @@ def _run(argv: Sequence[str] | None) -> None:
             stream.reconfigure(errors="backslashreplace")
     with redacted_streams(for_good=argv is None):
         try:
-            app(None if argv is None else list(argv), prog_name="jurygraph")
+            root_command(None if argv is None else list(argv), prog_name="jurygraph")
         except JurygraphError as error:
             code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.WRONG_INPUT)
             _exit_with_message(str(error), code)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any, cast
 
 from langgraph.graph import END, START, StateGraph
@@ -226,6 +226,7 @@ async def prepare_directly(start: PrepareState, context: BatchContext) -> Prepar
     return state
 
 
+@cache  # without a checkpointer, a compiled graph holds no state of a run
 def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
     """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → freeze."""
     graph = StateGraph(PrepareState, context_schema=BatchContext)

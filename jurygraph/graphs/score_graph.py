@@ -5,6 +5,7 @@ Each group of the batch has its own waves, verdicts, failures and calls; they sh
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
@@ -162,6 +163,7 @@ def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]
     return go_on
 
 
+@cache  # without a checkpointer, a compiled graph holds no state of a run
 def build() -> CompiledStateGraph[ScoreState, BatchContext, ScoreState, ScoreOutput]:
     """Return the compiled graph: every branch leads back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=BatchContext, output_schema=ScoreOutput)

@@ -17,7 +17,7 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import remove_leftovers
 from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.header import Header, Origin, read_header
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger, close_on_error
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
@@ -103,15 +103,20 @@ class Run(Displayed):
         ledger = open_ledger(folder)
         if ledger is None:
             raise InputError(f"{folder}: contains no run yet: planning was interrupted; run `jurygraph score` again")
-        return cls(folder, ledger, read_header(ledger))
+        with close_on_error(ledger.close):
+            return cls(folder, ledger, read_header(ledger))
 
     @classmethod
     def open_if_closed(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
         ledger = open_ledger(folder) if (folder / run_folder.LEDGER).is_file() else None
-        if ledger is None or ledger.find("close", "") is None:
+        if ledger is None:
             return None
-        return cls(folder, ledger, read_header(ledger))
+        with close_on_error(ledger.close):
+            if ledger.find("close", "") is not None:
+                return cls(folder, ledger, read_header(ledger))
+        ledger.close()
+        return None
 
     def close(self) -> None:
         """Close the run's file; may be called more than once."""
@@ -211,6 +216,7 @@ class Run(Displayed):
             raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
         base = Run.open(folder)
         if base.id != origin.run:
+            base.close()
             raise TraceMismatch(f"{folder}: is another run than the one that {self.folder} refers to")
         return base
 

@@ -11,7 +11,7 @@ from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.atomic_files import write_atomically
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.header import Header, header_draft, read_header
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger, close_on_error
 from jurygraph.runs.store.packing import Body, number_shared_lists, pack_reward, pack_trace, task_text
 from jurygraph.schema import Plan, Response, Task, Trace
 
@@ -38,7 +38,8 @@ class WritableRun(Run):
         try:
             ledger = open_ledger(folder, write=True)
             if ledger is not None:
-                return cls(folder, ledger, read_header(ledger), lock)
+                with close_on_error(ledger.close):
+                    return cls(folder, ledger, read_header(ledger), lock)
         except BaseException:
             run_folder.release_lock(lock)
             raise

@@ -1,6 +1,6 @@
 """The Data Analyzer applied to the steps of a trainer, or of a stored run, also of one that is still being written."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
@@ -117,7 +117,7 @@ def _is_pending(folder: Path) -> bool:
     return folder.is_dir() and all(entry.name in run_folder.RUN_FILES for entry in folder.iterdir())
 
 
-def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
+def read_groups(folder: Path, wait: Wait | None = None) -> Generator[Group, None, None]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
     The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.

@@ -10,6 +10,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, TaskView
+from jurygraph.agents import registry
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.maths.evaluators import Length
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
@@ -82,7 +83,9 @@ def _package_of_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     (tmp_path / "mine" / "__init__.py").write_text("")
     (tmp_path / "mine" / "mod.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
+    registry.installed_plugins.cache_clear()
     yield
+    registry.installed_plugins.cache_clear()
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] == "mine":
             del sys.modules[name]

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from jurygraph.cli.app import COMMANDS, app
+from jurygraph.cli.app import COMMANDS, root_command
 from tests.cli.conftest import Command, write_project
 
 LOADED = "print(*sorted(name for name in sys.modules if name.startswith('jurygraph.cli.commands.')))"
@@ -89,7 +88,7 @@ def test_a_command_imports_its_own_module_alone() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_summary_is_the_first_sentence_of_the_command_s_help(name: str) -> None:
-    command: Any = typer.main.get_command(app).get_command(None, name)  # type: ignore[attr-defined]
+    command: Any = root_command.get_command(None, name)  # type: ignore[attr-defined]
     assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
 
 

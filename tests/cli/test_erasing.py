@@ -17,7 +17,6 @@ from tests.cli.conftest import (
     SECRET,
     Command,
     folder_contents,
-    run_command,
     traces,
     write_project,
 )
@@ -406,8 +405,8 @@ class TestRefused:
     def test_a_changed_run_is_not_changed_further(self, letters_folder: Path, run: Command):
         with closing(sqlite3.connect(letters_folder / "run.sqlite")) as ledger, ledger:
             ledger.execute("UPDATE records SET at = at + 1 WHERE key = 'letter/a'")
-        assert run_command("erase", letters_folder, *RESPONSE).code in (0, 5)
-        assert run_command("verify", letters_folder).code == 5
+        assert run("erase", letters_folder, *RESPONSE).code in (0, 5)
+        assert run("verify", letters_folder).code == 5
 
     def test_an_erasure_is_refused_while_a_reader_keeps_the_run_open(
         self, letters_folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch
@@ -437,5 +436,4 @@ class TestRefused:
 
 def disable_lock_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let SQLite give up on a lock at once."""
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **{**k, "timeout": 0.05}))
+    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)

@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from jurygraph.cli.app import app
+from jurygraph.cli.app import root_command
 from tests.cli.conftest import Command
 
 ONE_MEANING = ("--dry-run", "--edges-from", "--every", "--gate", "--json", "--max-calls", "--max-cost", "--plot")
@@ -22,7 +21,7 @@ def commands(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
         yield from commands(command.get_command(None, name), *path, name)
 
 
-EVERY = dict(commands(typer.main.get_command(app)))
+EVERY = dict(commands(root_command))
 
 
 def options(command: Any) -> list[Any]:

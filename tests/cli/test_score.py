@@ -168,6 +168,7 @@ class TestForecastOfAModel:
         assert json.loads(estimate("{}", "--json").out)["model"]["worst"]["cost"] is None
 
 
+@pytest.mark.landing
 def test_output_of_an_evaluator_is_not_part_of_the_result(project: Path, run: Command):
     (project / "manners.py").write_text('print("loading")\n\ndef polite(t, r):\n    print("asking")\n    return 1.0\n')
     (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")

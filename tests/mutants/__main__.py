@@ -6,19 +6,18 @@ import os
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.mutants.equivalents import known_equivalents
 from tests.mutants.mutations import Mutant, harmless, sample_mutants
 from tests.mutants.rooms import ROOMS, Room
-from tests.mutants.server import JOB
+from tests.mutants.server import JOB, PYTEST
 
 WANTED = 0.95
 """The share of a room's mutants that has to be killed, those left out that are known to change nothing."""
-EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Outcome:
 def main() -> int:
     """Run it; return 1 where a room falls short."""
     options = _options()
-    known = _known_equivalents()
+    known = known_equivalents()
     short = False
     for name in options.room or ROOMS:
         outcome = _try_room(name, ROOMS[name], options, known)
@@ -59,17 +58,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=2, help="mutants at a time (default: %(default)s)")
     parser.add_argument("--room", action="append", choices=ROOMS, help="one room only; may be repeated")
     return parser.parse_args()
-
-
-def _known_equivalents() -> dict[tuple[str, str, str, str], str]:
-    """Read the reviewed list: {identity: reason}. An entry whose line is gone is an error."""
-    known = {}
-    for one in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", []):
-        lines = [line.strip() for line in Path(one["module"]).read_text(encoding="utf-8").splitlines()]
-        if any(line not in lines for line in one["before"].splitlines()):
-            sys.exit(f"{EQUIVALENT.name}: {one['module']} has no line {one['before']!r} any more: delete the entry")
-        known[one["module"], one["function"], one["before"], one["after"]] = one["reason"]
-    return known
 
 
 def _try_room(
@@ -97,9 +85,10 @@ def _try_room(
 
 
 def _run_tests(tests: Sequence[str], job: Path) -> None:
-    command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.server", "-p", "no:cacheprovider", "-p", "no:xdist"]
     environment = {**os.environ, JOB: str(job), "HYPOTHESIS_PROFILE": "mutants"}
-    done = subprocess.run([*command, "-q", "-s", *tests], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [*PYTEST, "-p", "no:xdist", "-s", *tests], env=environment, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         sys.exit(f"the tests do not run (exit {done.returncode}):\n{done.stdout}{done.stderr}")
 

@@ -25,6 +25,7 @@ _STORE = (
     "packing",
     "packing_size",
     "writer",
+    "yaml_text",
 )
 
 ROOMS: dict[str, Room] = {
@@ -48,7 +49,7 @@ ROOMS: dict[str, Room] = {
                 "user_code",
                 "recall",
                 "gates",
-                "score",
+                "score_graph",
                 "execution",
                 "derived_data",
             )

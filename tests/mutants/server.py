@@ -30,6 +30,9 @@ JOB = "JURYGRAPH_MUTANTS"
 """The environment variable with the path of a job: {"modules", "mutants", "results", "processes"}."""
 IMPORTED = f"{JOB}_IMPORTED"
 """That with the path of a mutant which is imported in place of its module."""
+PYTEST = [sys.executable, "-m", "pytest", "-q"]
+PYTEST += ["-p", "tests.mutants.server", "-p", "no:cacheprovider", "-p", "no:tests.gate"]
+"""The command that runs tests; a mutant is not to be killed by the gate's rules, which are about tests."""
 MEMORY = 8 << 30
 OTHERS = 10.0
 """Seconds for tests that do not reach a mutant themselves: something cached may have reached it for them."""
@@ -197,9 +200,8 @@ def _try_from_import(session: pytest.Session, mutant: dict[str, Any]) -> int:
     with NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(mutant, file)
         file.flush()
-        command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.server", "-p", "no:cacheprovider", "-x", "-q"]
         environment = {**os.environ, IMPORTED: file.name}
-        code = subprocess.run([*command, *session.config.args], env=environment, check=False).returncode
+        code = subprocess.run([*PYTEST, "-x", *session.config.args], env=environment, check=False).returncode
         return {0: _SURVIVED, 1: _KILLED, 2: _KILLED}.get(code, _NOT_APPLIED)  # 2: a test file cannot be imported
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.mutants.equivalents import known_equivalents
+from tests.mutants.rooms import ROOMS
 from tests.mutants.server import _apply, _caches, _clear
 
 SOURCE = """
@@ -108,3 +110,18 @@ def test_what_a_function_has_kept_is_forgotten(module: ModuleType) -> None:
     assert module.constant() == 1
     _clear(_caches([str(module.__file__)]))
     assert module.constant() == 2
+
+
+def test_every_room_has_its_modules_and_tests() -> None:
+    paths = {path.partition("::")[0] for room in ROOMS.values() for path in (*room.modules, *room.tests)}
+    assert [path for path in sorted(paths) if not Path(__file__).parents[2].joinpath(path).exists()] == []
+
+
+def test_an_entry_whose_line_is_gone_is_named_and_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module, reviewed = tmp_path / "one.py", tmp_path / "equivalent.toml"
+    module.write_text("def f():\n    return 1\n")
+    entry = "[[mutant]]\nmodule = '{}'\nfunction = 'f'\nbefore = '{}'\nafter = 'return 2'\nreason = 'none'\n"
+    gone = tmp_path / "gone.py"
+    reviewed.write_text("".join(entry.format(*one) for one in ((module, "return 1"), (module, "no"), (gone, "no"))))
+    assert known_equivalents(reviewed) == {(str(module), "f", "return 1", "return 2"): "none"}
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == [str(module), str(gone)]

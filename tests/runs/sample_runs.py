@@ -14,8 +14,9 @@ from jurygraph.runs.integrity import verification
 from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.branch import ReusedRun
+from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
+from jurygraph.schema import Trace
 from jurygraph.sources import open_tasks
 from jurygraph.sources.profiles import open_profiles
 from tests.graphs.scripted import ScriptedEvaluator
@@ -160,15 +161,22 @@ def scored_session(
         jg.Jury.from_config(config, **limits) as jury,
         open_tasks(tasks) as work,
         open_profiles(profiles, work) as by_hand,
-        closing(ScoringSession(folder, jury, work, limit, branch and ReusedRun(branch, jury), by_hand)) as session,
+        open_reused_run(branch, jury) as reused,
+        closing(ScoringSession(folder, jury, work, limit, reused, by_hand)) as session,
     ):
         asyncio.run(both())
         yield session
 
 
+def traces_of(folder: Path) -> list[Trace]:
+    """Return the traces of a run, whose file is closed again."""
+    with Run.open(folder) as run:
+        return list(run.traces())
+
+
 def trace_contents(folder: Path) -> list[str]:
     """Return the traces of a run as JSON, without their place in the chain."""
-    return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in Run.open(folder).traces()]
+    return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in traces_of(folder)]
 
 
 def verify_run(folder: Path, **expected: Any) -> VerificationResult:

@@ -24,7 +24,7 @@ from jurygraph.runs.workflows.erasure import ErasureTarget, erase
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, slow, status
 from tests.runs.judge import judge_by_request, request_identity
-from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
+from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, traces_of, verify_run, write_tasks
 
 CRITERIA = ("kind", "short", "clear", "right", "new")
 """One more criterion than fits into a call."""
@@ -56,7 +56,7 @@ def run_session(folder: Path, *given: Any, **more: Any) -> dict[str, Any]:
 
 
 def read_rewards(folder: Path) -> dict[str, Any]:
-    return {trace.response_id: trace.reward.model_dump(mode="json") for trace in Run.open(folder).traces()}
+    return {trace.response_id: trace.reward.model_dump(mode="json") for trace in traces_of(folder)}
 
 
 def stored_calls(folder: Path) -> list[tuple[Request, Reply]]:
@@ -95,7 +95,7 @@ class TestStoredCalls:
 
     def test_every_verdict_names_a_call_of_its_trace(self, server: Server, tmp_path: Path):
         run_session(tmp_path / "run", write_tasks(tmp_path, tasks_with_rubrics()), judge_config(server))
-        for trace in Run.open(tmp_path / "run").traces():
+        for trace in traces_of(tmp_path / "run"):
             assert len(trace.calls) == CALLS_EACH
             assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
 
@@ -126,7 +126,7 @@ class TestCache:
         assert server.count == before
         paid = (TOKENS_IN * 2.0 + TOKENS_OUT * 10.0) / 1e6
         for name, hit in (("cold", False), ("warm", True)):
-            calls = [call for trace in Run.open(tmp_path / name).traces() for call in trace.calls]
+            calls = [call for trace in traces_of(tmp_path / name) for call in trace.calls]
             assert {(call.cache_hit, call.cost, call.attempts) for call in calls} == {(hit, paid, int(not hit))}
         assert len(stored_calls(tmp_path / "warm")) == len(stored_calls(tmp_path / "cold"))
         verify_run(tmp_path / "warm")
@@ -278,7 +278,7 @@ class TestChangedInputs:
         assert run_session(scored_run, tasks, settings) == whole
         assert run_session(tmp_path / "new", tasks, settings, branch=scored_run) == whole
         assert server.count == before
-        carried = [call for trace in Run.open(tmp_path / "new").traces() for call in trace.calls]
+        carried = [call for trace in traces_of(tmp_path / "new") for call in trace.calls]
         assert len(carried) == before, "the calls come along with the verdicts that name them"
 
 

@@ -15,7 +15,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.tables import TableName
 from jurygraph.schema import Trace
 from jurygraph.sources.ratings import escape_formulas, unescape_formulas
-from tests.runs.sample_runs import RECORDING, SIMPLE_CONFIG, make_tasks, score, write_tasks
+from tests.runs.sample_runs import RECORDING, SIMPLE_CONFIG, make_tasks, score, traces_of, write_tasks
 from tests.runs.workflows.test_rescoring import rescore_run
 
 
@@ -30,7 +30,7 @@ def csv_rows(folder: Path, name: TableName = "rewards", texts: bool = False) -> 
 
 def test_jsonl_contains_the_traces(rich: Path) -> None:
     given = list(export_jsonl(Run.open(rich)))
-    assert [Trace.model_validate_json(line) for line in given] == list(Run.open(rich).traces())
+    assert [Trace.model_validate_json(line) for line in given] == list(traces_of(rich))
     assert all(line.endswith(b"}\n") and line.count(b"\n") == 1 for line in given)
 
 
@@ -44,7 +44,7 @@ def test_jsonl_escapes_invisible_characters(tmp_path: Path) -> None:
 
 
 def test_csv_has_one_row_per_response(plain: Path) -> None:
-    found, traces = csv_rows(plain), list(Run.open(plain).traces())
+    found, traces = csv_rows(plain), list(traces_of(plain))
     assert list(found[0]) == [
         *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
         *("component.late", "component.same", "component.tone"),
@@ -119,7 +119,7 @@ def test_a_rescored_run_is_exported_with_its_own_rewards(plain: Path, tmp_path: 
     rescore_run(plain, tmp_path / "other", "reward={tone: 1}")
     exported = form(Run.open(tmp_path / "other"))
     given = exported if isinstance(exported, str) else b"".join(exported).decode()
-    own = {trace.response_id: trace.reward.value for trace in Run.open(tmp_path / "other").traces()}
+    own = {trace.response_id: trace.reward.value for trace in traces_of(tmp_path / "other")}
     found = (
         [json.loads(line) for line in given.splitlines()]
         if form is export_jsonl

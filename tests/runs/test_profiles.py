@@ -22,7 +22,7 @@ from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
-from jurygraph.runs.workflows.branch import ReusedRun
+from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.runs.workflows.scoring_session import ScoringSession
@@ -463,12 +463,12 @@ class TestForecast:
     def forecast(
         self, folder: Path, tasks: Path, given_config: dict[str, Any], **more: Any
     ) -> tuple[dict[str, Any], int]:
-        old = more.get("branch")
         with (
             jg.Jury.from_config(given_config) as jury,
             open_tasks(tasks) as work,
             open_profiles(more.get("profiles"), work) as by_hand,
-            closing(ScoringSession(folder, jury, work, None, old and ReusedRun(old, jury), by_hand)) as session,
+            open_reused_run(more.get("branch"), jury) as reused,
+            closing(ScoringSession(folder, jury, work, None, reused, by_hand)) as session,
         ):
             return asdict(asyncio.run(session.forecast(lambda count: None))), session.tasks_needing_model
 

@@ -15,7 +15,7 @@ from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
 from tests.models.judge_scripts import judge_reply, response_in
 from tests.models.server import Server, run_server
-from tests.runs.sample_runs import trace_contents, verify_run, write_tasks
+from tests.runs.sample_runs import trace_contents, traces_of, verify_run, write_tasks
 from tests.runs.test_calls import judge_config, run_session
 from tests.runs.workflows.test_rescoring import read_rewards, rescore_run
 
@@ -75,7 +75,7 @@ def test_stopped_responses_cause_no_request_and_the_run_verifies(run: Path, serv
         "r3": {None},
     }
     assert verify_run(run).closed
-    for trace in Run.open(run).traces():
+    for trace in traces_of(run):
         assert (trace.reward.coverage, trace.reward.counts.failed) == (1.0, 0)
 
 

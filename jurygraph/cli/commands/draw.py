@@ -131,18 +131,17 @@ def _task_picture(path: str, chosen: str | None) -> "Picture":
 def _response_picture(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "Picture":
     from jurygraph.studies.pictures.picture import build_picture, scores_of
 
-    stored_run = Run.open(folder)
-    task, scores = scores_of(stored_run, str(response))
-    if chosen is not None and chosen != task.id:
-        raise InputError(
-            f"--id {chosen}: response {response!r} of {folder} is a response to task {task.id!r}; remove --id"
-        )
-    if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
-        raise InputError(
-            f"{path}: task {task.id!r} has changed since {folder} was scored; remove --task to draw it as it was scored"
-        )
-    assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
-    return build_picture(task.id, task.rubric, scores)
+    with Run.open(folder) as stored_run:
+        task, scores = scores_of(stored_run, str(response))
+        if chosen is not None and chosen != task.id:
+            raise InputError(
+                f"--id {chosen}: response {response!r} of {folder} is a response to task {task.id!r}; remove --id"
+            )
+        if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
+            problem = f"task {task.id!r} has changed since {folder} was scored"
+            raise InputError(f"{path}: {problem}; remove --task to draw it as it was scored")
+        assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
+        return build_picture(task.id, task.rubric, scores)
 
 
 def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:

@@ -188,15 +188,15 @@ def _open_session(options: ScoreOptions) -> Iterator["ScoringSession"]:
     )
     with jury, locate_config_errors(path, options.model):
         # imported after open_jury has disabled LangSmith's tracing, because imports may read the environment
-        from jurygraph.runs.workflows.branch import ReusedRun
+        from jurygraph.runs.workflows.branch import open_reused_run
         from jurygraph.runs.workflows.scoring_session import ScoringSession
         from jurygraph.sources import open_tasks
         from jurygraph.sources.profiles import open_profiles
 
         for note in jury_notes(jury):
             print_message(note)
-        branch = None if options.branch is None else ReusedRun(options.branch, jury)
         with (
+            open_reused_run(options.branch, jury) as branch,
             open_tasks(
                 options.tasks,
                 options.responses,

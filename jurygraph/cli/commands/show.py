@@ -70,24 +70,24 @@ def show(
     table = {"columns": columns, "all": all_components or None}
     details = {"call": call, "calls": calls or None, "verdict": verdict, "texts": texts or None}
     _refuse_contradictions(response, details, {**table, **selection._asdict()}, json)
-    stored_run = Run.open(run)
     question = verdict if call is None else call
-    if calls or (call is not None and (response is None or _CALL_ID.fullmatch(call))):
-        _show_calls(stored_run, response, call, json)
-    elif response is not None and question is not None:
-        _show_question(stored_run, response, question, call is not None, json)
-    elif response is not None and json:
-        print_result(trace_to_json_line(stored_run.find_trace(response)))
-    elif response is not None:
-        explained = stored_run.explain(response).explained
-        task = stored_run.planned_task(explained.trace.task_id)
-        people = () if task is None else task.stakeholders
-        print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts), people))
-    elif json:
-        _print_traces(stored_run, selection)
-    else:
-        print_reward_table(stored_run, selection, columns, all_components)
-        _print_if_unfinished(stored_run)
+    with Run.open(run) as stored_run:
+        if calls or (call is not None and (response is None or _CALL_ID.fullmatch(call))):
+            _show_calls(stored_run, response, call, json)
+        elif response is not None and question is not None:
+            _show_question(stored_run, response, question, call is not None, json)
+        elif response is not None and json:
+            print_result(trace_to_json_line(stored_run.find_trace(response)))
+        elif response is not None:
+            explained = stored_run.explain(response).explained
+            task = stored_run.planned_task(explained.trace.task_id)
+            people = () if task is None else task.stakeholders
+            print_result_lines(trace_lines(explained, text_lines(stored_run, explained.trace, texts), people))
+        elif json:
+            _print_traces(stored_run, selection)
+        else:
+            print_reward_table(stored_run, selection, columns, all_components)
+            _print_if_unfinished(stored_run)
 
 
 def _print_if_unfinished(run: Run) -> None:
@@ -190,20 +190,20 @@ def explain(
     """
     selection = Selection(status, agent, sort, limit)
     _refuse_contradictions(response, {}, selection._asdict(), json)
-    stored_run = Run.open(run)
-    responses = list(selection.select(stored_run, attrgetter("response_id"))) if response is None else [response]
-    is_long = what_if and response is None and not sys.stdout.isatty()  # a terminal shows the output itself
-    with progress("deciding again", len(responses), "responses") if is_long else nullcontext(int) as report:
-        for place, name in enumerate(responses):
-            explanation = stored_run.explain(name)
-            if json:
-                print_report(True, explanation.to_dict(what_if), ())
-            else:
-                separator = [""] if place else []
-                print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
-            report(1)
-    if response is None:
-        _print_if_unfinished(stored_run)
+    with Run.open(run) as stored_run:
+        responses = list(selection.select(stored_run, attrgetter("response_id"))) if response is None else [response]
+        is_long = what_if and response is None and not sys.stdout.isatty()  # a terminal shows the output itself
+        with progress("deciding again", len(responses), "responses") if is_long else nullcontext(int) as report:
+            for place, name in enumerate(responses):
+                explanation = stored_run.explain(name)
+                if json:
+                    print_report(True, explanation.to_dict(what_if), ())
+                else:
+                    separator = [""] if place else []
+                    print_result_lines([*separator, *wrap_lines(map(escape_line, explanation.sentences(what_if)))])
+                report(1)
+        if response is None:
+            _print_if_unfinished(stored_run)
 
 
 def export(
@@ -247,18 +247,18 @@ def export(
         raise InputError(f"--to {to}: needs an output file; name one with -o")
     if form == "parquet":
         import_library("pyarrow")  # before a large run is read
-    stored_run = Run.open(run)
-    if output is not None:
-        refuse_unwritable(output)
-    _print_if_unfinished(stored_run)
-    if form not in ("csv", "parquet"):
-        traces = export_jsonl(stored_run)
-        _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))
-        return
-    with progress("reading", stored_run.header.extent.responses, "responses") as report:
-        table = stored_run.read_table("verdicts" if to == "verdicts" else "rewards", texts, report, questions)
-    with closing(table):
-        _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
+    with Run.open(run) as stored_run:
+        if output is not None:
+            refuse_unwritable(output)
+        _print_if_unfinished(stored_run)
+        if form not in ("csv", "parquet"):
+            traces = export_jsonl(stored_run)
+            _write(output, traces if form == "jsonl" else lambda path: export_bundle(stored_run, path, traces))
+            return
+        with progress("reading", stored_run.header.extent.responses, "responses") as report:
+            table = stored_run.read_table("verdicts" if to == "verdicts" else "rewards", texts, report, questions)
+        with closing(table):
+            _write(output, table_to_csv(table) if form == "csv" else lambda path: write_parquet(table, path))
 
 
 _ENDS: dict[str, tuple[str, ...]] = {

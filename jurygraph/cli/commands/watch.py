@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,13 +104,15 @@ def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -
 
     erased = 0
 
-    def groups() -> Iterator[Group]:
+    def count_erased(stream: Iterator[Group]) -> Iterator[Group]:
         nonlocal erased
-        for group in read_groups(run, wait):
+        for group in stream:
             erased += sum(response is None for _, response in group)
             yield group
 
-    yield from analyzer_steps(steps_by_number(groups(), every) if label is None else steps_by_label(groups(), label))
+    with closing(read_groups(run, wait)) as stream:
+        groups = count_erased(stream)
+        yield from analyzer_steps(steps_by_number(groups, every) if label is None else steps_by_label(groups, label))
     if erased:
         subject = "response was" if erased == 1 else "responses were"
         print_message(f"{erased} {subject} erased; their rewards are used, their lengths and labels are gone")

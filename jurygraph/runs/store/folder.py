@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import io
 import json
 import os
 import shlex
@@ -15,9 +14,8 @@ from pathlib import Path
 from typing import IO
 from zipfile import is_zipfile
 
-from ruamel.yaml import YAML
-
 from jurygraph.errors import InputError
+from jurygraph.runs.store.yaml_text import to_yaml
 from jurygraph.schema import Config
 
 LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json"
@@ -116,11 +114,7 @@ def discard_planning(folder: Path) -> None:
 
 def config_text(config: Config) -> bytes:
     """Return the content of config.yaml."""
-    text = io.StringIO()
-    yaml = YAML()
-    yaml.width = 10_000
-    yaml.dump(config.model_dump(mode="json"), text)
-    return (_CONFIG_COMMENT + text.getvalue()).encode()
+    return (_CONFIG_COMMENT + to_yaml(config.model_dump(mode="json"))).encode()
 
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

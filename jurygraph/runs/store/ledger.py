@@ -10,7 +10,7 @@ import os
 import shutil
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -53,6 +53,8 @@ _SELECT_ORDERED = """
     FROM records WHERE kind = ? AND seq <= ? ORDER BY place, seq"""
 _MIN_FREE_BYTES = 1 << 20
 _PAGE_ROWS = 500
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another program that locks the file."""
 
 
 class Ledger:
@@ -85,13 +87,14 @@ class Ledger:
         with _translate_errors(path):
             create_private_file(path, "put the file there")  # SQLite gives its log the same mode
             connection = _connect(path, "rw")
+        with close_on_error(connection.close), _translate_errors(path):
             connection.execute("BEGIN IMMEDIATE")  # a killed process leaves all tables or none
             if not _has_tables(connection):
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                 for statement in TABLES.values():
                     connection.execute(statement)
             connection.execute("COMMIT")
-        return cls(path, connection)
+            return cls(path, connection)
 
     @classmethod
     def open(cls, path: Path, write: bool = False) -> "Ledger | None":
@@ -107,12 +110,9 @@ class Ledger:
                 with closing(_connect(path, "rw")) as writable:
                     _has_tables(writable)
             connection = _connect(path, "rw" if write else "ro")
-        try:
+        with close_on_error(connection.close):
             if _has_records(path, connection):
                 return cls(path, connection)
-        except BaseException:
-            connection.close()
-            raise
         connection.close()
         return None
 
@@ -392,6 +392,16 @@ class Ledger:
 
 
 @contextmanager
+def close_on_error(close: Callable[[], object]) -> Iterator[None]:
+    """Call `close` if the block raises: an open connection keeps the file from being erased or written elsewhere."""
+    try:
+        yield
+    except BaseException:
+        close()
+        raise
+
+
+@contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
     try:
         yield
@@ -449,7 +459,7 @@ def _has_tables(connection: sqlite3.Connection) -> bool:
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     address = f"{path.absolute().as_uri()}?mode={mode}"
-    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=5.0, check_same_thread=False)
+    return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False)
 
 
 def _page_numbers(connection: sqlite3.Connection) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Branch from another run: verdicts and material are reused where digests show that no input has changed."""
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,16 @@ SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
 """Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
 
 
+@contextmanager
+def open_reused_run(folder: Path | None, jury: Jury) -> Iterator["ReusedRun | None"]:
+    """Open the run from which a jury reuses verdicts; None without one."""
+    if folder is None:
+        yield None
+        return
+    with Run.open(folder) as run:
+        yield ReusedRun(run.source, jury)
+
+
 class ReusedRun:
     """The run from which verdicts and material are reused.
 
@@ -24,9 +35,9 @@ class ReusedRun:
     the newly requested verdicts of the scored groups.
     """
 
-    def __init__(self, folder: Path, jury: Jury) -> None:
+    def __init__(self, run: Run, jury: Jury) -> None:
         self.reused = self.requested = 0
-        self.run = Run.open(folder).source
+        self.run = run
         self._requested_again: set[str] = set()
         if not has_same_requests(self.run.header, jury.config, model_of(jury)):
             self._requested_again |= {name for name, evaluator in jury.evaluators.items() if evaluator.uses_model}

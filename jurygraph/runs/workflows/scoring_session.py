@@ -31,7 +31,7 @@ from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import ProgressCallback, Run, ScoredResponse
 from jurygraph.runs.store.folder import PLANNING, relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, changes, differences, format_value
-from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger, close_on_error
 from jurygraph.runs.store.packing import ERASED, read_planning_results
 from jurygraph.runs.store.writer import Writer
 from jurygraph.runs.workflows.branch import ReusedRun, model_of
@@ -96,7 +96,8 @@ class ScoringSession:
         self._awaited_canaries: set[int] = set()
         self._waiting_groups: dict[int, _FinishedGroup] = {}
         if self._run is not None:
-            self._load_run(self._run)
+            with close_on_error(self._run.close):
+                self._load_run(self._run)
         self.tasks_done = self._first_unscored + len(self._scored_later)
         self.remaining = self._count_remaining()
         self.is_finished = self._run is not None and not self.remaining.tasks
@@ -205,9 +206,14 @@ class ScoringSession:
     def _known_calls(self) -> CallStore:
         """The recorded calls: of this run, of the branch and of a planning that was stopped."""
         runs = (self._run, self._branch.run if self._branch else None)
+        ledgers = [run.ledger if run else None for run in runs]
+        return CallStore(*(ledger for ledger in (*ledgers, self._planning_ledger) if ledger is not None))
+
+    @cached_property
+    def _planning_ledger(self) -> Ledger | None:
+        """The calls of a planning that was stopped; None if there are none."""
         path = self.folder / PLANNING
-        ledgers = [run.ledger if run else None for run in runs] + [Ledger.open(path) if path.exists() else None]
-        return CallStore(*(ledger for ledger in ledgers if ledger is not None))
+        return Ledger.open(path) if path.exists() else None
 
     async def _dry_run_requests(
         self, task: Task, group: Sequence[Response], plan: Plan, reusable: ReusedResults
@@ -460,6 +466,8 @@ class ScoringSession:
         if self._run is not None:
             self._run.close()
             self._run = None
+        if (planning := vars(self).pop("_planning_ledger", None)) is not None:
+            planning.close()
 
 
 def _enabled_canaries(jury: Jury) -> Canaries | None:

@@ -20,7 +20,7 @@ from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import Request
 from jurygraph.runs.reports.estimate import CallEstimate, CallLoad, Estimator, Forecast
-from jurygraph.runs.workflows.branch import ReusedRun
+from jurygraph.runs.workflows.branch import open_reused_run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.schema import Message
 from jurygraph.sources import open_tasks
@@ -83,7 +83,8 @@ def in_session(what: Any, folder: Path, tasks: Path, config: Any, branch: Path |
     with (
         jg.Jury.from_config(config, **limits) as jury,
         open_tasks(tasks) as work,
-        closing(ScoringSession(folder, jury, work, None, branch and ReusedRun(branch, jury))) as session,
+        open_reused_run(branch, jury) as reused,
+        closing(ScoringSession(folder, jury, work, None, reused)) as session,
     ):
         return asyncio.run(what(session))
 

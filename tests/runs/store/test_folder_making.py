@@ -144,5 +144,6 @@ def test_the_copy_of_a_config_is_yaml_with_a_warning() -> None:
     config = parse_config({"evaluators": ["criteria"], "failure": {"min_coverage": 0.5}})
     text = config_text(config)
     assert text.startswith(b"# Every setting of this run, defaults included.")
+    assert b"- use: criteria" in text.splitlines()
     assert YAML(typ="safe").load(text) == config.model_dump(mode="json")
     assert CONFIG == "config.yaml"

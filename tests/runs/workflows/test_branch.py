@@ -16,6 +16,7 @@ from tests.runs.sample_runs import (
     make_tasks,
     score,
     trace_contents,
+    traces_of,
     verify_run,
     write_tasks,
 )
@@ -87,7 +88,7 @@ def test_a_condition_that_now_holds_requests_its_question(plain: Path, tmp_path:
     }
     requests = requests_of_branch(plain, tmp_path / "new", tasks, config)
     assert {question for question, _, _ in requests} == {"late"}
-    held_back = [t for t in Run.open(plain).traces() if any(v.status == "not_applicable" for v in t.verdicts)]
+    held_back = [t for t in traces_of(plain) if any(v.status == "not_applicable" for v in t.verdicts)]
     assert {about for _, (about,), _ in requests} == {trace.response_id for trace in held_back}
 
 
@@ -98,7 +99,7 @@ def test_a_verdict_that_is_not_applicable_is_reused(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, given)
     score(tmp_path / "old", tasks)
     assert requests_of_branch(tmp_path / "old", tmp_path / "new", tasks, SIMPLE_CONFIG) == []
-    reasons = {v.reason for t in Run.open(tmp_path / "new").traces() for v in t.verdicts if v.question == "same"}
+    reasons = {v.reason for t in traces_of(tmp_path / "new") for v in t.verdicts if v.question == "same"}
     assert "no number is needed" in reasons
 
 

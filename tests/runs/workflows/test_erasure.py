@@ -14,7 +14,7 @@ from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
-from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, trace_contents, verify_run, write_tasks
+from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, trace_contents, traces_of, verify_run, write_tasks
 
 SECRET = "my own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ and 日本"
 
@@ -48,18 +48,18 @@ def run(tmp_path: Path) -> Path:
 
 def test_an_erased_response_is_gone_from_the_folder_and_the_run_verifies(run: Path) -> None:
     assert SECRET.encode() in read_folder(run), "it was there"
-    before = [trace.reward for trace in Run.open(run).traces()]
+    before = [trace.reward for trace in traces_of(run)]
     done = erase(run, "response", "t1/r0", "asked for by its author")
     assert_gone(run, SECRET)
     found = verify_run(run)
     assert found.erased == done.erased + done.erased_in_others
-    assert [trace.reward for trace in Run.open(run).traces()] == before
+    assert [trace.reward for trace in traces_of(run)] == before
 
 
 def test_other_texts_are_kept(run: Path) -> None:
-    before = {trace.response_id: trace for trace in Run.open(run).traces()}
+    before = {trace.response_id: trace for trace in traces_of(run)}
     erase(run, "response", "t1/r0", "")
-    after = {trace.response_id: trace for trace in Run.open(run).traces()}
+    after = {trace.response_id: trace for trace in traces_of(run)}
     for name in ("t0/r0", "t0/r2", "t3/r1"):
         assert after[name].verdicts == before[name].verdicts
     for name in ("t1/r1", "t2/r0"):
@@ -160,7 +160,8 @@ def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
         score(tmp_path / "run", write_tasks(tmp_path / "other", other), FULL_CONFIG)
 
 
-def test_an_erasure_is_refused_while_the_run_is_read(run: Path) -> None:
+def test_an_erasure_is_refused_while_the_run_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
     with closing(Run.open(run)) as reader, reader.ledger.snapshot(), refused:
         erase(run, "response", "t1/r0", "")

@@ -16,7 +16,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.sources import read_tasks
-from tests.runs.sample_runs import REQUESTED, trace_contents, verify_run
+from tests.runs.sample_runs import REQUESTED, trace_contents, traces_of, verify_run
 
 
 def rescore_run(folder: Path, other: Path, *settings: str) -> RescoringResult:
@@ -26,7 +26,7 @@ def rescore_run(folder: Path, other: Path, *settings: str) -> RescoringResult:
 
 
 def read_rewards(folder: Path) -> list[str]:
-    return [trace.reward.model_dump_json() for trace in Run.open(folder).traces()]
+    return [trace.reward.model_dump_json() for trace in traces_of(folder)]
 
 
 @pytest.mark.parametrize("name", ["plain", "rich"])

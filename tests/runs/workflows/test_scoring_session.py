@@ -30,6 +30,7 @@ from tests.runs.sample_runs import (
     make_tasks,
     score,
     trace_contents,
+    traces_of,
     verify_run,
     write_tasks,
 )
@@ -48,7 +49,7 @@ def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, config: d
         score(tmp_path / "run", tasks, config, stop_after=stop_after)
     assert Run.open(tmp_path / "run").tasks_scored == stop_after
     verify_run(tmp_path / "run")
-    stored = {trace.task_id for trace in Run.open(tmp_path / "run").traces()}
+    stored = {trace.task_id for trace in traces_of(tmp_path / "run")}
     session = score(tmp_path / "run", tasks, config)
     asked = {question_and_response[1][0][:2] for question_and_response in REQUESTED}
     assert asked == {f"t{t}" for t in range(4)} - stored

@@ -1,0 +1,19 @@
+"""The reviewed mutants that change nothing."""
+
+import tomllib
+from pathlib import Path
+
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+
+
+def known_equivalents(path: Path = EQUIVALENT) -> dict[tuple[str, str, str, str], str]:
+    """Read the reviewed list: {identity: reason}. An entry whose line is gone is named and left out."""
+    known = {}
+    for one in tomllib.loads(path.read_text(encoding="utf-8")).get("mutant", []):
+        module = Path(one["module"])
+        source = module.read_text(encoding="utf-8") if module.exists() else ""
+        if not set(one["before"].splitlines()) <= {line.strip() for line in source.splitlines()}:
+            print(f"{path.name}: {module} has no line {one['before']!r} any more: delete the entry", flush=True)
+            continue
+        known[one["module"], one["function"], one["before"], one["after"]] = one["reason"]
+    return known
