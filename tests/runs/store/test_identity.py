@@ -94,6 +94,7 @@ def stored_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
     return folder / "run", settings
 
 
+@pytest.mark.heavy
 class TestReplacedModel:
     """The config is the same, and the model behind it another one."""
 
@@ -153,6 +154,7 @@ class TestVerifiedWithoutAModel:
     def assert_recomputed(self, folder: Path, verdicts: int) -> None:
         assert verify_deeply(folder) == DeepVerification(recomputed=verdicts, quotations=count_quotations(folder))
 
+    @pytest.mark.heavy
     def test_the_file_of_a_local_model_may_be_gone(self, tasks: Path, tmp_path: Path) -> None:
         model = write_tiny(tmp_path / "judge.gguf")
         run_session(tmp_path / "run", tasks, gguf_config(model))
