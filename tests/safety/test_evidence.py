@@ -491,33 +491,6 @@ def test_texts_are_kept_up_to_a_number_of_letters() -> None:
     assert [recent.get(text) is not None for text in texts] == [False, False, False, True, True]
 
 
-def test_the_event_loop_goes_on_while_a_long_response_is_folded() -> None:
-    """The longest pause of the loop, beside the pause that folding takes where it runs on the loop itself."""
-    text = "e\u0301 " * 40_000
-
-    async def longest_pause(work: Callable[[], Awaitable[object]]) -> float:
-        pauses: list[float] = []
-
-        async def watch() -> None:
-            while True:
-                before = time.perf_counter()
-                await asyncio.sleep(0.001)
-                pauses.append(time.perf_counter() - before)
-
-        watching = asyncio.create_task(watch())
-        await asyncio.sleep(0.01)
-        await work()
-        await asyncio.sleep(0.01)
-        watching.cancel()
-        return max(pauses)
-
-    async def on_the_loop() -> object:
-        return SearchableText(text + "!").prepare()
-
-    plain = asyncio.run(longest_pause(on_the_loop))
-    assert asyncio.run(longest_pause(lambda: aread_text(text))) < plain / 2
-
-
 @given(TEXTS, st.lists(TEXTS, max_size=4))
 def test_a_long_text_is_folded_in_pieces_as_it_is_in_one(text: str, quotations: list[str]) -> None:
     whole = SearchableText(text)
