@@ -1,7 +1,9 @@
 """Clocks that no test waits for: one that jumps to the next timer, and one that stands still until a test moves it."""
 
 import asyncio
+import contextlib
 import selectors
+import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 from weakref import WeakSet
@@ -35,7 +37,7 @@ class SkippingSelector(selectors.SelectSelector):
 
 
 class HeldLoop(asyncio.SelectorEventLoop):
-    """An event loop for real servers and threads whose clock starts at 0 and stands still until `pass_time`.
+    """An event loop for real servers and threads; its clock, one for all such loops, stands still until `pass_time`.
 
     So a reply is in time on a machine that is busy, too, and whatever hangs is late as soon as the test says so.
     """
@@ -43,15 +45,11 @@ class HeldLoop(asyncio.SelectorEventLoop):
     skips_time = True  # read by tests/gate.py
 
     def __init__(self) -> None:
-        self.clock = 0.0
         super().__init__(HeldSelector())
-        _HELD.add(self)
+        _HELD.loops.add(self)
 
     def time(self) -> float:
-        return self.clock
-
-    def move(self, seconds: float) -> None:
-        self.clock += seconds
+        return held_time()
 
 
 class HeldSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
@@ -63,14 +61,36 @@ class HeldSelector(selectors.DefaultSelector):  # type: ignore[misc, valid-type]
         return events
 
 
-_HELD: WeakSet[HeldLoop] = WeakSet()
+class _HeldClock:
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.loops: WeakSet[HeldLoop] = WeakSet()
+        self.lock = threading.Lock()
+
+
+_HELD = _HeldClock()
+
+
+def held_time() -> float:
+    """Return what the clock of the held loops shows."""
+    return _HELD.time
 
 
 def pass_time(seconds: float) -> None:
-    """Move the clocks of all held loops, from any thread."""
-    for loop in list(_HELD):
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(loop.move, seconds)
+    """Move the clock of the held loops, from any thread."""
+    with _HELD.lock:
+        _HELD.time += seconds
+        loops = [loop for loop in _HELD.loops if not loop.is_closed()]
+    for loop in loops:
+        with contextlib.suppress(RuntimeError):  # it was closed meanwhile
+            loop.call_soon_threadsafe(lambda: None)  # so that it looks at the clock
+
+
+async def pass_time_later(seconds: float) -> None:
+    """Move the clock of the held loops when all that can run now has run."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    pass_time(seconds)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> T:
