@@ -29,13 +29,12 @@ PATIENCE = 60  # seconds that a test waits before it calls a process stuck
 ROOT = Path(__file__).parents[2]
 RELEASE = threading.Event()
 HANGING = threading.Event()
-METHODS: SimpleQueue[Any] = SimpleQueue()
-"""What ended or hangs of the methods that are no answers."""
+METHODS: SimpleQueue[Any] = SimpleQueue()  # what ended or hangs of the methods that are no answers
 
 
 @pytest.fixture(autouse=True)
 def held_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Let no time pass but in `hang` and `linger`, and let what hangs in a thread end after each test."""
+    """Let no time pass but by `pass_time`, and let what hangs in a thread end after each test."""
     monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
     monkeypatch.setattr("jurygraph.graphs.time_limits.monotonic", held_time)
     monkeypatch.setattr("jurygraph.graphs.time_limits.wait", wait_for_end_or_hang)
@@ -66,11 +65,6 @@ def hang_in_method() -> None:
     RELEASE.wait(PATIENCE)
 
 
-def linger() -> None:
-    """Take longer than the limit."""
-    pass_time(2 * LIMIT)
-
-
 def respond(*texts: str) -> list[Response]:
     return [Response(id=f"r{number}", text=text) for number, text in enumerate(texts)]
 
@@ -89,16 +83,16 @@ def hangs(task: TaskView, response: Response) -> float:
     if response.text == "hang":
         hang()
     if response.text == "slow":
-        linger()
+        pass_time(2 * LIMIT)
     return 1.0
 
 
 async def waits(task: TaskView, response: Response) -> float:
     if response.text == "hang":
-        linger()
+        pass_time(2 * LIMIT)
         await asyncio.Event().wait()
     if response.text == "slow":
-        linger()  # never awaits, so nothing can cancel it
+        pass_time(2 * LIMIT)  # never awaits, so nothing can cancel it
     return 1.0
 
 

@@ -285,37 +285,6 @@ def test_wait_for_pending_waits_for_requests_under_way() -> None:
     assert with_gateway(leave, backend=Slow(1, 1)) == 1
 
 
-def test_a_fault_keeps_retry_after() -> None:
-    class Throttles(Bills):
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            raise Fault("rate-limit", "too many", 400.0)
-
-    with pytest.raises(Fault, match="too many") as caught:
-        with_gateway(lambda gateway: gateway.ask(make_request()), backend=Throttles(1, 1))
-    assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 400.0)
-
-
-def test_a_429_holds_requests_for_its_retry_after() -> None:
-    class Throttles(Bills):
-        async def complete(self, request: Request, timeout: float) -> Reply:
-            raise Fault("rate-limit", "too many", 400.0)
-
-    class Notes(Limiter):
-        def report_throttled(self, turn: Turn, retry_after: float | None = None) -> None:
-            named.append(retry_after)
-            super().report_throttled(turn, retry_after)
-
-    async def ask() -> None:
-        gateway = Gateway(Throttles(1, 1), Notes(1), ONCE)  # type: ignore[arg-type]
-        with pytest.raises(Fault, match="too many"):
-            await gateway.ask(make_request())
-        await gateway.close()
-
-    named: list[float | None] = []
-    run(ask())
-    assert named == [400.0]
-
-
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     class Late(Limiter):
         @asynccontextmanager
