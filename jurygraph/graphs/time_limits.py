@@ -8,11 +8,11 @@ call that waits for the model at its limit ends with a `Fault`, because the resp
 import asyncio
 import math
 import threading
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future, wait
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jurygraph.agents.functions import AdaptedEvaluator
@@ -182,8 +182,8 @@ class CallLimits:
 
 async def _timed(result: Awaitable[T]) -> tuple[T, float]:
     """Return the awaited result, and the seconds since its first step."""
-    began = time.monotonic()
-    return await result, time.monotonic() - began
+    began = monotonic()
+    return await result, monotonic() - began
 
 
 @dataclass(slots=True, eq=False)
@@ -204,7 +204,7 @@ class _CallSequence:
             with self._lock:
                 if self._is_stopped:
                     return
-                self._began = time.monotonic()
+                self._began = monotonic()
             result = self.call(each)
             with self._lock:
                 if self._is_stopped:
@@ -234,4 +234,4 @@ class _CallSequence:
         limit = self.limits.seconds
         if limit is None or self._began == math.inf:
             return limit
-        return max(0.0, limit - (time.monotonic() - self._began))
+        return max(0.0, limit - (monotonic() - self._began))

@@ -179,6 +179,7 @@ except jg.ConfigError as error:
 """
 
 
+@pytest.mark.landing
 def test_a_function_of_a_script_is_refused() -> None:
     ended = subprocess.run([sys.executable, "-c", MAIN], capture_output=True, text=True, timeout=PATIENCE)
     assert "'__main__.half' cannot be imported by another process" in ended.stdout
@@ -207,6 +208,7 @@ class OpensLong(jg.Evaluator):
         return 1.0
 
 
+@pytest.mark.exhaustive
 def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path) -> None:
     use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "name": "long"}
     failures = [verdict.failure for verdict in score("a", "b", "c", isolate="process", timeout=1, **use)]

@@ -12,6 +12,8 @@ from jurygraph.errors import ModelError, PlanError
 from jurygraph.schema import Rubric
 from tests.models.tiny_gguf import write_tiny
 
+pytestmark = pytest.mark.heavy
+
 PROSE = "Day 1: we fly to New Orleans. Lunch at Roma, New Orleans; dinner at Town Table Restaurant, New Orleans."
 RECORDS = {"meals": {"name": "the restaurant", "city": {"about": "its city", "context": True}}}
 SEEDS = range(4)
@@ -101,7 +103,6 @@ def test_noise_gives_a_rubric_a_valid_graph(tiny: Path) -> None:
     assert is_a_graph_of(graph_of(tiny, RUBRICS[1], 6), RUBRICS[1])
 
 
-@pytest.mark.exhaustive
 def test_noise_gives_five_rubrics_valid_graphs_and_some_edges(tiny: Path) -> None:
     graphs = [graph_of(tiny, weights, 6) for weights in RUBRICS]
     assert all(is_a_graph_of(*each) for each in zip(graphs, RUBRICS, strict=True))

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import threading
 from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -55,7 +56,7 @@ class Awaited(jg.Evaluator):
             task = asyncio.current_task()
             assert task is not None
             task.cancel()
-            await asyncio.sleep(1)
+            await asyncio.Event().wait()
         return look()
 
 
@@ -145,20 +146,30 @@ def test_a_secret_that_one_group_plants_is_redacted_in_all_groups(monkeypatch: p
 def test_a_batch_that_is_cancelled_ends_all_its_calls() -> None:
     async def scene() -> None:
         with jg.Jury.from_config({"evaluators": [f"{HERE}:Waits"]}) as jury:
-            async with asyncio.timeout(0.3):
-                _ = [traces async for traces in jury.ascore_many(GROUPS)]
+            async with asyncio.TaskGroup() as tasks:
+                scoring = tasks.create_task(score_all(jury))
+                await asyncio.to_thread(ALL_BEGUN.wait)
+                scoring.cancel()
 
     ENDED.clear()
-    with pytest.raises(TimeoutError):
-        asyncio.run(scene())
+    asyncio.run(scene())
     assert set(ENDED) == {response.id for group in GROUPS for response in group.responses}
 
 
+async def score_all(jury: jg.Jury) -> None:
+    _ = [traces async for traces in jury.ascore_many(GROUPS)]
+
+
+BEGUN: list[str] = []
+ALL_BEGUN = threading.Event()
 ENDED: list[str] = []
 
 
 class Waits(jg.Evaluator):
     async def answer(self, inputs: jg.EvaluatorInput) -> float:
+        BEGUN.append(inputs.response.id)
+        if len(BEGUN) == sum(len(group.responses) for group in GROUPS):
+            ALL_BEGUN.set()
         try:
             await asyncio.Event().wait()
         finally:

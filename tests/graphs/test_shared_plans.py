@@ -103,7 +103,7 @@ def similar_tasks(draw: st.DrawFn) -> list[Task]:
     return [make_task(first), *(make_task({**first, name: draw(parts[name])}) for name in changed)]
 
 
-@settings(max_examples=at_most(60, quick=20), deadline=None)
+@settings(max_examples=at_most(60, quick=5), deadline=None)
 @given(similar_tasks(), st.sampled_from([1, 2, 512]))
 def test_a_plan_does_not_depend_on_the_tasks_planned_before(several: list[Task], most_shared: int) -> None:
     with pytest.MonkeyPatch.context() as patched, jg.Jury(**settings_of_jury()) as one:

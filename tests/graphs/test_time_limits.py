@@ -7,7 +7,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future, wait
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypedDict
 
 import pytest
@@ -18,6 +20,7 @@ from jurygraph.agents.roles import CODE_LIMIT
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.time_limits import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
+from tests.virtual_time import HeldLoop, held_time, pass_time
 
 HERE = "tests.graphs.test_time_limits"
 LIMIT = 0.3
@@ -25,14 +28,41 @@ TASK = jg.Task(id="t", query="?")
 PATIENCE = 60  # seconds that a test waits before it calls a process stuck
 ROOT = Path(__file__).parents[2]
 RELEASE = threading.Event()
+HANGING = threading.Event()
+METHODS: SimpleQueue[Any] = SimpleQueue()  # what ended or hangs of the methods that are no answers
 
 
 @pytest.fixture(autouse=True)
-def release() -> Iterator[None]:
-    """Let what hangs in a thread end after each test."""
+def held_clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let no time pass but by `pass_time`, and let what hangs in a thread end after each test."""
+    monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
+    monkeypatch.setattr("jurygraph.graphs.time_limits.monotonic", held_time)
+    monkeypatch.setattr("jurygraph.graphs.time_limits.wait", wait_for_end_or_hang)
+    monkeypatch.setattr(f"{HERE}.METHODS", SimpleQueue())
     RELEASE.clear()
+    HANGING.clear()
     yield
     RELEASE.set()
+
+
+def wait_for_end_or_hang(futures: list[Future[Any]], seconds: float) -> Any:
+    """Wait as `concurrent.futures` does; the seconds are over when the method hangs."""
+    for future in futures:
+        future.add_done_callback(METHODS.put)
+    METHODS.get(timeout=PATIENCE)
+    return wait(futures, 0)
+
+
+def hang() -> None:
+    """Hang in a thread while more time passes than any limit of the test."""
+    HANGING.set()
+    pass_time(2 * LIMIT)
+    RELEASE.wait(PATIENCE)
+
+
+def hang_in_method() -> None:
+    METHODS.put(None)
+    RELEASE.wait(PATIENCE)
 
 
 def respond(*texts: str) -> list[Response]:
@@ -51,17 +81,18 @@ def outcome(verdict: Verdict) -> Any:
 
 def hangs(task: TaskView, response: Response) -> float:
     if response.text == "hang":
-        RELEASE.wait(PATIENCE)
+        hang()
     if response.text == "slow":
-        time.sleep(2 * LIMIT)
+        pass_time(2 * LIMIT)
     return 1.0
 
 
 async def waits(task: TaskView, response: Response) -> float:
     if response.text == "hang":
+        pass_time(2 * LIMIT)
         await asyncio.Event().wait()
     if response.text == "slow":
-        time.sleep(2 * LIMIT)  # never awaits, so nothing can cancel it
+        pass_time(2 * LIMIT)  # never awaits, so nothing can cancel it
     return 1.0
 
 
@@ -69,7 +100,8 @@ async def clings(task: TaskView, response: Response) -> float:
     """Catch every cancellation and go on."""
     while response.text == "hang":
         try:
-            await asyncio.sleep(PATIENCE)
+            pass_time(1.0)
+            await asyncio.Event().wait()
         except asyncio.CancelledError:
             continue
     return 1.0
@@ -82,7 +114,7 @@ class State(TypedDict, total=False):
 
 def score_node(state: State) -> State:
     if state["text"] == "hang":
-        RELEASE.wait(PATIENCE)
+        hang()
     return {"score": 1.0}
 
 
@@ -97,7 +129,7 @@ class HangingDeriver(jg.Deriver):
     gives = "words"
 
     def derive(self, inputs: jg.DeriverInput) -> jg.Material:
-        RELEASE.wait(PATIENCE)
+        hang()
         return jg.Material(name="words", data=1)
 
 
@@ -106,16 +138,19 @@ def reads_words(task: TaskView, response: Response, words: jg.Material) -> float
     return 1.0
 
 
-@pytest.mark.parametrize("name", ["hangs", "waits", "clings", "graph"])
+@pytest.mark.parametrize("name", ["hangs", "waits", "clings"])
 def test_a_call_that_hangs_is_a_named_failure_and_the_others_are_scored(name: str) -> None:
     verdicts = score("fine", "hang", "fine", "hang", "fine", use=f"{HERE}.{name}")
     assert [outcome(verdict) for verdict in verdicts] == [1.0, "time-limit", 1.0, "time-limit", 1.0]
     assert "'it' ran past its time limit of 0.3 s" in verdicts[1].reason
 
 
-def test_a_step_of_a_graph_that_never_ended_has_no_duration() -> None:
-    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.graph", "timeout": LIMIT}]}) as jury:
-        fine, hung = (trace.verdicts[0].steps for trace in jury.score(TASK, respond("fine", "hang")))
+def test_a_graph_that_hangs_is_a_named_failure_and_its_step_that_never_ended_has_no_duration() -> None:
+    with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.graph", "name": "it", "timeout": LIMIT}]}) as jury:
+        verdicts = [jury.score(TASK, respond(text))[0].verdicts[0] for text in ("fine", "hang", "fine")]
+    assert [outcome(verdict) for verdict in verdicts] == [1.0, "time-limit", 1.0]
+    assert "'it' ran past its time limit of 0.3 s" in verdicts[1].reason
+    fine, hung, _ = (verdict.steps for verdict in verdicts)
     assert [(step.name, step.duration is None) for step in (*fine, *hung)] == [("node", False), ("node", True)]
 
 
@@ -127,7 +162,7 @@ class HangsOutside(jg.Evaluator):
 
     def hang(self, where: str) -> None:
         if where == self.where:
-            RELEASE.wait(PATIENCE)
+            hang_in_method()
 
     def open(self) -> None:
         self.hang("open")
@@ -167,12 +202,12 @@ def test_other_methods_of_an_evaluator_have_the_default_limit(
 def test_an_open_that_hangs_is_waited_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[HangsOutside] = []
 
-    def hang(evaluator: HangsOutside) -> None:
+    def open_(evaluator: HangsOutside) -> None:
         opened.append(evaluator)
-        RELEASE.wait(PATIENCE)
+        hang_in_method()
 
     monkeypatch.setattr("jurygraph.graphs.time_limits.CODE_LIMIT", LIMIT)
-    monkeypatch.setattr(HangsOutside, "open", hang)
+    monkeypatch.setattr(HangsOutside, "open", open_)
     use = {"use": f"{HERE}.HangsOutside", "name": "it", "params": {"where": "nowhere"}}
     with jg.Jury.from_config({"evaluators": [use]}) as jury:
         for _ in range(3):
@@ -284,10 +319,12 @@ def test_a_limit_is_no_part_of_the_plan() -> None:
 def test_scoring_that_is_cancelled_does_not_wait_for_a_call_that_hangs() -> None:
     async def scene() -> None:
         with jg.Jury.from_config({"evaluators": [f"{HERE}.hangs"]}) as jury:
-            async with asyncio.timeout(LIMIT):
-                await jury.ascore(TASK, respond("hang", "fine"))
+            scoring = asyncio.create_task(jury.ascore(TASK, respond("hang", "fine")))
+            await asyncio.to_thread(HANGING.wait, PATIENCE)
+            scoring.cancel()
+            await scoring
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(asyncio.CancelledError):
         asyncio.run(scene())
 
 

@@ -27,6 +27,7 @@ from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.structured import parse_reply
 from jurygraph.schema import Message
 from tests.models.faults import (
+    ENDLESS,
     REPLY,
     RIGHT,
     TIMEOUT,
@@ -75,9 +76,8 @@ def _request(provider: str, model: str) -> Request:
 
 async def _complete(backend: Backend) -> None:
     try:
-        is_first = backend.model.endswith("right")  # which waits for its library to be loaded
         request = _request(backend.provider, backend.model)
-        reply: Reply = await backend.complete(request, _PATIENCE if is_first else TIMEOUT)
+        reply: Reply = await backend.complete(request, _time_for(backend.model))
     finally:
         await backend.close()
     parse_reply(reply, Answered)
@@ -138,18 +138,22 @@ def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awai
 
 
 def _embedder(server: remote.Server) -> remote.RemoteEmbedder:
-    _try_once()
+    _try_once(server.name)
     return remote.RemoteEmbedder(server)
 
 
 def _reranker(server: remote.Server) -> remote.RemoteReranker:
-    _try_once()
+    _try_once(server.name)
     return remote.RemoteReranker(server)
 
 
-def _try_once() -> None:
-    """Make one attempt, within the time for which the modes are made."""
-    remote.TIMEOUT, remote.POLICY = TIMEOUT, RetryPolicy(attempts=1)
+def _try_once(model: str) -> None:
+    """Make one attempt, within the time for the mode in a model's name."""
+    remote.TIMEOUT, remote.POLICY = _time_for(model), RetryPolicy(attempts=1)
+
+
+def _time_for(model: str) -> float:
+    return TIMEOUT if model.endswith(ENDLESS) else _PATIENCE
 
 
 HTTP_TARGETS: Mapping[str, Target] = {

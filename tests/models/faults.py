@@ -4,7 +4,6 @@ Every mode gets the reply that would count, as bytes, and plants something aroun
 the fault may have; where there are two, the transports see the same fault at different layers.
 """
 
-import asyncio
 import gzip
 import json
 import math
@@ -16,13 +15,15 @@ from typing import Any, NamedTuple
 import zstandard
 from aiohttp import web
 
-from tests.models.server import Answer, cut_off, hang, reset, status
+from tests.models.server import Answer, cut_off, drip_body, hang, reset, status
 
 RIGHT = '{"met": true, "probability": 0.9}'
 """A text that counts where nothing is wrong with its reply."""
 
 TIMEOUT = 2.0
-"""Seconds that a target has for one reply."""
+"""Seconds that a target has for a reply that never ends."""
+ENDLESS = ("hang", "drip")
+"""The modes whose reply never ends: in all others it may be as late as the machine is slow."""
 
 _MEGABYTE = 1 << 20
 _BOMB = 300
@@ -198,8 +199,8 @@ HTTP: Mapping[str, HttpMode] = {
             head(*(f"X-{place}: a" for place in range(200_000)), f"Content-Length: {len(planted.body)}") + planted.body
         ),
     ),
-    "hang": HttpMode(_kinds("timeout"), lambda planted: hang()),
-    "drip": HttpMode(_kinds("timeout"), lambda planted: dripping(planted.body)),
+    "hang": HttpMode(_kinds("timeout"), lambda planted: hang(passing=TIMEOUT)),
+    "drip": HttpMode(_kinds("timeout"), lambda planted: drip_body(planted.body, TIMEOUT / 4)),
     "huge": HttpMode(TOO_LARGE, lambda planted: streamed(lambda: padded(planted.body, 9))),
     "endless": HttpMode(TOO_LARGE, lambda planted: streamed(lambda: padded(planted.body, _ENDLESS))),
     "endless-error": HttpMode(
@@ -239,7 +240,7 @@ HTTP: Mapping[str, HttpMode] = {
 
 QUICK = (
     *("status-500", "status-404", "status-429-without-funds", "redirect-302", "redirect-307", "reset", "huge", "html"),
-    *("gzip-bomb", "gzip-cut", "half", "reply-truncated", "reply-think", "reply-fenced"),
+    *("hang", "drip", "gzip-bomb", "gzip-cut", "half", "reply-truncated", "reply-think", "reply-fenced"),
 )
 """A few modes, which are tried on every target in each run of the tests."""
 
@@ -254,22 +255,6 @@ VECTORS: Mapping[str, Any] = {
     "vectors-too-many": [[0.6, 0.8], [0.6, 0.8]],
 }
 """What an embedder in this process may give for one text; each is `unreadable`."""
-
-
-def dripping(content: bytes) -> Answer:
-    """Return a body that comes in 16 pieces, over four times the timeout."""
-
-    async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": "application/json"})
-        response.content_length = len(content)
-        await response.prepare(request)
-        each = len(content) // 16 + 1
-        for start in range(0, len(content), each):
-            await asyncio.sleep(TIMEOUT / 4)
-            await response.write(content[start : start + each])
-        return response
-
-    return answer
 
 
 def answers(text: str, kind: str = "malformed") -> ReplyMode:

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 from aiohttp import web
 
+from tests.virtual_time import PATIENCE, pass_time
+
 Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 Script = Callable[[dict[str, Any], int], Answer]
 """What a request is answered with, by its body and its number; the first is 1."""
@@ -42,12 +44,16 @@ class ReceivedRequest(NamedTuple):
 class Server:
     """A running server. `url` is what a client is given; it ends in `/v1`.
 
-    With a `port` it comes back where a server was before that has stopped.
+    With a `port` it comes back where a server was before that has stopped. No request is answered before `together` of
+    them have come, or `release` is called.
     """
 
-    def __init__(self, script: Script, port: int | None = None) -> None:
+    def __init__(self, script: Script, port: int | None = None, together: float = 0) -> None:
         self._script = script
+        self._together = together
         self._seen: list[ReceivedRequest] = []
+        self._arrival = threading.Condition()
+        self._released = asyncio.Event()
         self._socket = _at_a_fresh_port() if port is None else _listening(port)  # clients may come from here on
         self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
@@ -65,6 +71,14 @@ class Server:
     def count(self) -> int:
         """The number of requests so far."""
         return len(self._seen)
+
+    async def wait_for(self, count: int) -> None:
+        """Wait until so many requests have come."""
+        await asyncio.to_thread(self._wait_for, count)
+
+    def release(self) -> None:
+        """Answer the requests that are held, and all later ones."""
+        self._loop.call_soon_threadsafe(self._released.set)
 
     def start(self) -> None:
         """Answer from here on."""
@@ -92,26 +106,48 @@ class Server:
             await asyncio.sleep(0)
         await runner.cleanup()
 
-    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+    def _wait_for(self, count: int) -> None:
+        with self._arrival:
+            self._arrival.wait_for(lambda: len(self._seen) >= count, PATIENCE)
+
+    async def _read(self, request: web.BaseRequest) -> dict[str, Any] | None:
+        """Return the body of a request, None if nothing is at its path."""
         if request.method != "POST" or request.path != "/v1/chat/completions":
+            return None
+        body: dict[str, Any] = json.loads(await request.content.read())  # read so, a body may be of any size
+        return body
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+        if (body := await self._read(request)) is None:
             return web.Response(status=404)
-        body = json.loads(await request.content.read())  # read so, a body may be of any size
-        self._seen.append(ReceivedRequest(body, {name.lower(): value for name, value in request.headers.items()}))
+        with self._arrival:
+            self._seen.append(ReceivedRequest(body, {name.lower(): value for name, value in request.headers.items()}))
+            self._arrival.notify_all()
+        if len(self._seen) >= self._together:
+            self._released.set()
         try:
             answer = self._script(body, len(self._seen))
         except Exception as error:  # noqa: BLE001 - `serving` raises it where the test sees it
             self.broken = error
             return web.Response(status=500)
+        await self._released.wait()
         return await answer(request)
 
 
 @contextmanager
-def run_server(script: Script, port: int | None = None) -> Iterator[Server]:
+def run_server(script: Script, port: int | None = None, together: float = 0) -> Iterator[Server]:
     """Run a server that answers by a script while the block lasts. Raise what the script raised."""
-    server = Server(script, port)
+    server = Server(script, port, together)
+    with running(server):
+        yield server
+
+
+@contextmanager
+def running(server: Server) -> Iterator[None]:
+    """Run a server while the block lasts. Raise what its script raised."""
     server.start()
     try:
-        yield server
+        yield
     finally:
         server.stop()
     if server.broken is not None:
@@ -195,17 +231,27 @@ def held(event: threading.Event, then: Answer) -> Answer:
     return answer
 
 
-def drip(text: str, seconds_each: float) -> Answer:
-    """Return a reply that comes in pieces of 16 bytes, each after a while: about 15 of them for a short text."""
-    content = _envelope(text).encode()
+def drip(text: str, seconds_each: float, ends: bool = False) -> Answer:
+    """Return a reply in pieces; see `drip_body`."""
+    return drip_body(_envelope(text).encode(), seconds_each, ends)
+
+
+def drip_body(content: bytes, seconds_each: float, ends: bool = False) -> Answer:
+    """Return a body in pieces of 16 bytes; the last byte comes only if it `ends`.
+
+    With each piece, so much time passes on the clients' held clocks.
+    """
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.content_length = len(content)
         await response.prepare(request)
-        for start in range(0, len(content), _PIECE):
-            await asyncio.sleep(seconds_each)
-            await response.write(content[start : start + _PIECE])
+        for start in range(0, len(content) - 1, _PIECE):
+            pass_time(seconds_each)
+            await response.write(content[start : min(start + _PIECE, len(content) - 1)])
+        if not ends:
+            await asyncio.Event().wait()
+        await response.write(content[-1:])
         return response
 
     return answer
@@ -227,14 +273,26 @@ def huge(megabytes: int) -> Answer:
     return answer
 
 
-def hang() -> Answer:
-    """Never answer; the connection stays open until the client or the server closes it."""
+def hang(passing: float = 0.0) -> Answer:
+    """Never answer; the connection stays open until the client or the server closes it.
+
+    So many seconds pass on the clients' held clocks.
+    """
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        pass_time(passing)
         await asyncio.Event().wait()
         return web.Response()
 
     return answer
+
+
+@contextmanager
+def nobody() -> Iterator[str]:
+    """Return the URL of a port that refuses connections, since it is bound and nobody listens there."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/v1"
 
 
 def _listening(port: int) -> socket.socket:

@@ -189,7 +189,7 @@ def test_an_attempt_that_raises_is_charged_its_reservation() -> None:
 
     async def sent() -> None:
         with budget.reserve(0.4):
-            await asyncio.sleep(60)
+            await asyncio.Event().wait()
 
     async def cancelled() -> None:
         task = asyncio.create_task(sent())

@@ -535,6 +535,7 @@ def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stderr=subprocess.PIPE)
 
 
+@pytest.mark.landing
 def test_a_full_disk_loses_only_the_replies_without_room(folder: Path) -> None:
     with run(FULL, str(folder)) as process:
         _, told = process.communicate(timeout=60)
@@ -563,6 +564,7 @@ with closing(Cache(Path(folder))) as cache:
 """
 
 
+@pytest.mark.landing
 def test_processes_share_a_folder(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     writers = [run(WRITER, str(folder), *names) for names in (("one", "two"), ("two", "one"))]
     for writer in writers:

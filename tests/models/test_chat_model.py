@@ -26,6 +26,7 @@ from jurygraph.models.faults import Fault, exception_chain
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import run_server, status
+from tests.virtual_time import pass_time, run_held
 
 SECRET = "sk-canary-0123456789"
 
@@ -50,9 +51,14 @@ class Judge(BaseChatModel):
 
 
 class Silent(FakeListChatModel):
-    """Never reply."""
+    """Never reply: a minute passes on a held clock. `begun` is set when it is called."""
+
+    begun: Any = None
 
     async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+        if self.begun:
+            self.begun.set()
+        pass_time(60.0)
         await asyncio.Event().wait()
         raise AssertionError
 
@@ -67,7 +73,7 @@ def request(**others: Any) -> Request:
 
 
 def ask(model: BaseChatModel, timeout: float = 5.0, **others: Any) -> Reply:
-    return asyncio.run(ChatModel(model).complete(request(**others), timeout))
+    return run_held(ChatModel(model).complete(request(**others), timeout))
 
 
 def fault(raised: BaseException) -> Fault:
@@ -324,15 +330,15 @@ def test_an_unknown_error_is_reported_with_its_type_without_the_key() -> None:
 
 def test_a_model_that_is_too_slow_times_out() -> None:
     with pytest.raises(Fault) as caught:
-        ask(Silent(responses=[]), timeout=0.05)
+        ask(Silent(responses=[]), timeout=60.0)
     assert caught.value.kind == "timeout"
 
 
 def test_cancellation_is_not_turned_into_a_fault() -> None:
     async def cancelled() -> None:
-        backend = ChatModel(Silent(responses=[]))
-        asking = asyncio.create_task(backend.complete(request(), 60.0))
-        await asyncio.sleep(0.05)
+        model = Silent(responses=[], begun=asyncio.Event())
+        asking = asyncio.create_task(ChatModel(model).complete(request(), 60.0))
+        await model.begun.wait()
         asking.cancel()
         await asking
 

@@ -21,7 +21,7 @@ from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.examples import at_most
-from tests.models.test_retries import now, run
+from tests.virtual_time import now, run
 
 LATENCY = 0.1
 """Virtual seconds that a server takes for a reply, or to fail."""

@@ -22,7 +22,10 @@ from tests.models.judge_scripts import responses, rubric
 from tests.models.tiny_gguf import write_tiny
 from tests.runs.sample_runs import score, write_tasks
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"),
+]
 
 AT_ONCE = 50
 BRIEF = {str(ord(sign)): 10.0 for sign in '"}'}
@@ -163,7 +166,6 @@ def one_call(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return judge_group(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(2), texts(1))
 
 
-@pytest.mark.exhaustive
 def test_an_engine_in_process_judges_a_whole_rubric(in_process: Outcome) -> None:
     traces, verdicts, calls = in_process
     for one in verdicts:
@@ -249,7 +251,6 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return under_way
 
 
-@pytest.mark.exhaustive
 @pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
 def test_fifty_responses_are_judged_concurrently_over_http(
     backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
@@ -269,7 +270,6 @@ def test_fifty_responses_are_judged_concurrently_over_http(
         assert one.verdict.score == pytest.approx(p_met_from_tokens(one.reply, one.name), abs=1e-12)
 
 
-@pytest.mark.exhaustive
 def test_a_probability_above_one_gives_no_credit(served: str, tmp_path: Path) -> None:
     """The engine's own schemas, unlike its grammars, heed no bounds of numbers."""
     model = f"openai-compatible:{served}#tiny"

@@ -95,6 +95,7 @@ def test_the_identity_of_a_server_is_its_url_and_model() -> None:
     assert found == ("openai-compatible", "http://127.0.0.1:8000/v1", "org/qwen:4b")
 
 
+@pytest.mark.heavy
 def test_the_identity_of_a_gguf_file_is_its_digest_and_name(tmp_path: Path) -> None:
     path = write_tiny(tmp_path / "tiny.gguf")
     moved = tmp_path / "elsewhere"
@@ -149,6 +150,7 @@ def test_a_form_that_a_model_cannot_have_is_refused() -> None:
         backend("langchain:tests.models.test_factory.listed", form="native")
 
 
+@pytest.mark.heavy
 def test_a_gguf_model_has_the_configured_context(tmp_path: Path) -> None:
     model = f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
     long = (Message(role="user", content="x" * 5000),)
@@ -236,7 +238,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("model", WRONG)
+@pytest.mark.parametrize(
+    "model", [pytest.param(one, marks=pytest.mark.heavy if one.startswith("gguf:") else ()) for one in WRONG]
+)
 def test_an_invalid_model_is_refused_in_one_line_with_the_valid_forms(
     model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -300,22 +304,30 @@ def test_a_limit_on_calls_needs_no_price() -> None:
         pass
 
 
-@pytest.mark.parametrize("model", ["langchain:tests.models.test_factory.listed", "nobody/knows-what-it-costs"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        "langchain:tests.models.test_factory.listed",
+        pytest.param("nobody/knows-what-it-costs", marks=pytest.mark.heavy),
+    ],
+)
 def test_a_model_without_a_price_cannot_have_a_cost_limit(model: str) -> None:
     with pytest.raises(ConfigError, match="is not known, so --max-cost cannot be kept"):
         open_gateway(model, CallsConfig(), max_cost=1.0)
 
 
+@pytest.mark.heavy
 def test_the_prices_of_providers_are_those_that_litellm_knows() -> None:
     with gateway("openai/gpt-4.1", {"max_cost": 1.0}):
         pass
 
 
-def test_a_local_model_costs_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["replay", pytest.param("gguf", marks=pytest.mark.heavy)])
+def test_a_local_model_costs_nothing(kind: str, tmp_path: Path) -> None:
     path = recording(tmp_path / "calls.jsonl", request())
-    for model in (f"replay:{path}", f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"):
-        with gateway(model, {"max_cost": 0.0}) as opened:
-            opened.budget.reserve(0.0).settle(0.0)
+    model = f"replay:{path}" if kind == "replay" else f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
+    with gateway(model, {"max_cost": 0.0}) as opened:
+        opened.budget.reserve(0.0).settle(0.0)
 
 
 def test_a_request_that_might_exceed_the_cost_limit_is_not_sent() -> None:
@@ -375,6 +387,7 @@ def loaded_by(*steps: str) -> list[set[str]]:
     return [HEAVY & set(line.split()) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.landing
 def test_without_a_model_nothing_of_it_is_imported() -> None:
     loaded = loaded_by(
         "import jurygraph",
@@ -384,6 +397,7 @@ def test_without_a_model_nothing_of_it_is_imported() -> None:
     assert loaded == [set(), set(), set()]
 
 
+@pytest.mark.landing
 def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
     loaded = loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())")

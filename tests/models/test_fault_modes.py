@@ -21,6 +21,7 @@ from tests.models.embedding.server import run_embedding_server
 from tests.models.fault_targets import COUNTED, HTTP_TARGETS, IN_PROCESS_TARGETS, IN_PROCESS_TEXT, KEYS, outcome
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
+from tests.virtual_time import run_held
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
 
@@ -33,8 +34,13 @@ _NO_TEXT = "it gives numbers: there is no text that could be malformed"
 _NO_VECTORS = "it gives a text"
 _OVER_HTTP = "its numbers are JSON, and what is no JSON number is tried by the modes of HTTP"
 
-every_target = pytest.mark.parametrize("name", HTTP_TARGETS)
-every_local = pytest.mark.parametrize("name", IN_PROCESS_TARGETS)
+_HEAVY = ("litellm", "gguf", "sentence-transformers")
+every_target, every_local = (
+    pytest.mark.parametrize(
+        "name", [pytest.param(name, marks=pytest.mark.heavy if name.startswith(_HEAVY) else ()) for name in targets]
+    )
+    for targets in (HTTP_TARGETS, IN_PROCESS_TARGETS)
+)
 
 
 def modes_of(name: str) -> list[str]:
@@ -110,7 +116,7 @@ def environment_of_targets(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_each_fault_mode_over_http_is_its_kind_of_fault(name: str) -> None:
     modes = [mode for mode in QUICK if mode in modes_of(name)]
     with provider(name) as (server, other):
-        met = {mode: asyncio.run(outcome(HTTP_TARGETS[name].call, address(server), mode)) for mode in ("right", *modes)}
+        met = {mode: run_held(outcome(HTTP_TARGETS[name].call, address(server), mode)) for mode in ("right", *modes)}
         assert met.pop("right") == COUNTED
         assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
         assert [seen.body["model"] for seen in server.requests] == ["right", *modes]  # each once

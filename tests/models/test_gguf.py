@@ -27,6 +27,8 @@ from jurygraph.schema import Message
 from tests.models.engine import engine_over_http
 from tests.models.tiny_gguf import CHAT, write_tiny
 
+pytestmark = pytest.mark.heavy
+
 LONG = 60.0
 PROMPTS = [
     "Is the plan within its budget?", "a", " ", "{}", '{"verdicts":[{"id":"a","met":true}]}', "line\nbreak\ttab",

@@ -14,19 +14,21 @@ import pytest
 
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Call, Task, Trace
 from tests.models.judge_scripts import Script, config, judge_reply, jury, requested_items, responses, rubric
 from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
     Answer,
+    Server,
     hang,
     raw_body,
     reply_with,
     run_server,
-    slow,
     status,
 )
+from tests.virtual_time import HeldLoop, pass_time, run_held
 
 PRICES = {"tiny": {"input": 1.0, "output": 10.0}}
 COST = (TOKENS_IN * 1.0 + TOKENS_OUT * 10.0) / 1_000_000
@@ -58,7 +60,7 @@ def right_reply(body: Mapping[str, Any], number: int) -> Answer:
 
 class TestOneCallForAll:
     def test_twenty_responses_with_one_text_are_one_call(self) -> None:
-        with run_server(lambda body, number: slow(0.05, judge_reply(body))) as server:
+        with run_server(right_reply) as server:
             traces = scored(server.url, *["Dear all, the office is closed."] * 20, cache=False)
         assert server.count == 1
         assert {trace.verdicts[0].score for trace in traces} == {0.9}
@@ -311,9 +313,17 @@ def kind_of(trace: Trace) -> tuple[str, str | None, str | None]:
     return verdict.status, verdict.failure.kind, verdict.failure.cause
 
 
+@pytest.fixture
+def held_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time pass but what a test says, and retry at once."""
+    monkeypatch.setattr("jurygraph.concurrency.uvloop.new_event_loop", HeldLoop)
+    monkeypatch.setattr("jurygraph.models.factory.RetryPolicy", lambda attempts: RetryPolicy(attempts, 0.0, 0.0))
+
+
+@pytest.mark.usefixtures("held_clock")
 class TestWhatIsNoReply:
     def test_a_permanent_429_is_as_many_requests_as_attempts(self) -> None:
-        trace, count = score_one_response(lambda body, number: status(429, {"retry-after-ms": "1"}), attempts=3)
+        trace, count = score_one_response(lambda body, number: status(429, {"retry-after-ms": "0"}), attempts=3)
         assert count == 3
         assert kind_of(trace) == ("failed", "rate-limit", "infrastructure")
         assert [(call.attempts, call.fault, call.cost) for call in trace.calls] == [(3, "rate-limit", None)]
@@ -329,14 +339,14 @@ class TestWhatIsNoReply:
         assert [call.attempts for call in trace.calls] == [2]
 
     def test_a_group_has_one_deadline_for_what_is_in_flight_and_what_is_queued(self) -> None:
-        with run_server(lambda body, number: hang()) as server:
+        with run_server(lambda body, number: hang(passing=0.5)) as server:
             traces = scored(server.url, "one", "two", "three", concurrency=1, deadline=0.5)
         assert server.count == 1
         assert [kind_of(trace) for trace in traces] == [("failed", "deadline", "infrastructure")] * 3
 
     def test_the_next_group_has_a_deadline_of_its_own(self) -> None:
         with (
-            run_server(lambda body, number: hang() if number == 1 else judge_reply(body)) as server,
+            run_server(lambda body, number: hang(passing=0.5) if number == 1 else judge_reply(body)) as server,
             jury(server.url, deadline=0.5) as made,
         ):
             (late,) = made.score(rubric("clear"), responses("one"))
@@ -345,18 +355,22 @@ class TestWhatIsNoReply:
         assert in_time.verdicts[0].score == 0.9
 
     def test_a_cancelled_group_leaves_the_jury_usable(self) -> None:
-        async def given_up(url: str) -> Trace:
-            made = jury(url, concurrency=1, timeout=0.5, attempts=1)
+        async def given_up(server: Server) -> Trace:
+            made = jury(server.url, concurrency=1, timeout=0.5, attempts=1)
             try:
-                with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(made.ascore(rubric("clear"), responses("one", "two")), 0.1)
+                scoring = asyncio.create_task(made.ascore(rubric("clear"), responses("one", "two")))
+                await server.wait_for(1)
+                scoring.cancel()
+                with pytest.raises(asyncio.CancelledError):
+                    await scoring
+                pass_time(0.5)
                 (trace,) = await made.ascore(rubric("clear"), responses("three"))
                 return trace
             finally:
                 await made.aclose()
 
         with run_server(lambda body, number: hang() if number == 1 else judge_reply(body)) as server:
-            trace = asyncio.run(asyncio.wait_for(given_up(server.url), 20.0))
+            trace = run_held(given_up(server))
         assert trace.verdicts[0].score == 0.9
 
 
@@ -364,7 +378,7 @@ class TestBudget:
     def test_with_64_in_flight_no_more_calls_are_made_and_the_rest_fail_by_name(self) -> None:
         texts = [f"letter {number}" for number in range(64)]
         with (
-            run_server(lambda body, number: slow(0.05, judge_reply(body))) as server,
+            run_server(right_reply, together=10) as server,
             Jury.from_config(config(server.url, concurrency=64), max_calls=10) as made,
         ):
             traces = made.score(rubric("clear"), responses(*texts))
@@ -377,7 +391,7 @@ class TestBudget:
         prices = {"tiny": {"input": 0.0, "output": 10.0}}
         most, reserved, each = 0.0025, 8 * 10 / 1_000_000, TOKENS_OUT * 10 / 1_000_000
         with (
-            run_server(lambda body, number: slow(0.05, judge_reply(body))) as server,
+            run_server(right_reply, together=most // reserved) as server,
             Jury.from_config(config(server.url, concurrency=64, prices=prices, max_tokens=8), max_cost=most) as made,
         ):
             traces = made.score(rubric("clear"), responses(*texts))
@@ -387,7 +401,7 @@ class TestBudget:
 
     def test_a_limit_of_cost_for_a_model_of_unknown_price_is_refused_at_once(self) -> None:
         with pytest.raises(ConfigError, match=r"price of 'tiny' is not known.*calls\.prices"):
-            Jury.from_config(config("http://127.0.0.1:9/v1"), max_cost=1.0)
+            Jury.from_config(config("http://closed.example/v1"), max_cost=1.0)
 
 
 CANARY = "sk-canary/7+x&y=z%41~mlut"

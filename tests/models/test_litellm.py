@@ -38,7 +38,10 @@ from tests.models.server import (
     status,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"),
+]
 
 SECRET = "sk-canary-0123456789"
 KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "COHERE_API_KEY")
@@ -433,31 +436,10 @@ def listening() -> Iterator[tuple[str, list[str]]]:
 
 
 ASKED = (
-    "openai/m",
-    "anthropic/m",
-    "azure/m",
-    "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0",
-    "cohere_chat/m",
-    "deepseek/m",
-    "featherless_ai/m",
-    "fireworks_ai/m",
-    "friendliai/m",
-    "gemini/m",
-    "groq/m",
-    "hosted_vllm/m",
-    "lambda_ai/m",
-    "litellm_proxy/m",
-    "lm_studio/m",
-    "meta_llama/m",
-    "mistral/m",
-    "nvidia_nim/m",
-    "ollama/m",
-    "ollama_chat/m",
-    "openrouter/m",
-    "scx-ai/m",
-    "together_ai/m",
-    "xai/m",
-    "xinference/m",
+    *("openai/m", "anthropic/m", "azure/m", "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0", "cohere_chat/m"),
+    *("deepseek/m", "featherless_ai/m", "fireworks_ai/m", "friendliai/m", "gemini/m", "groq/m", "hosted_vllm/m"),
+    *("lambda_ai/m", "litellm_proxy/m", "lm_studio/m", "meta_llama/m", "mistral/m", "nvidia_nim/m", "ollama/m"),
+    *("ollama_chat/m", "openrouter/m", "scx-ai/m", "together_ai/m", "xai/m", "xinference/m"),
 )
 """Models of providers that can be asked without a library of their own."""
 

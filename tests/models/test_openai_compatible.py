@@ -31,17 +31,18 @@ from tests.models.server import (
     drip,
     hang,
     huge,
+    nobody,
     raw_body,
     reply_with,
     reset,
     run_server,
-    slow,
     status,
 )
+from tests.virtual_time import run_held
 
 KEY = "sk-canary+/7d1f=mlut"
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {"met": {"type": "boolean"}}, "required": ["met"]}
-CLOSED = "http://127.0.0.1:9/v1"
+CLOSED = "http://closed.example/v1"
 
 
 def request(**fields: Any) -> Request:
@@ -57,7 +58,7 @@ def with_backend(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awa
         finally:
             await backend.close()
 
-    return asyncio.run(whole())
+    return run_held(whole())
 
 
 def reply_to(answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY) -> Reply:
@@ -178,8 +179,7 @@ def test_a_refusal_is_reported() -> None:
 
 
 def test_a_slow_reply_within_the_timeout_is_accepted() -> None:
-    assert reply_to(slow(0.05, reply_with("yes"))).text == "yes"
-    assert reply_to(drip("yes", 0.002)).text == "yes"
+    assert reply_to(drip("yes", 0.1, ends=True)).text == "yes"
 
 
 def test_parts_of_text_are_joined_and_thoughts_left_out() -> None:
@@ -446,15 +446,17 @@ def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
     assert fault_of(status(200, {"Content-Encoding": "gzip"}, envelope())).kind == "connection"
 
 
-@pytest.mark.parametrize("url", [CLOSED, "http://no-such-host.invalid/v1"])
-def test_an_unreachable_server_is_a_connection_fault(url: str) -> None:
-    with pytest.raises(Fault) as caught:
-        with_backend(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
+@pytest.mark.parametrize(
+    ("url", "problem"), [("", "connection refused"), ("http://no-such-host.invalid/v1", "Cannot connect to ")]
+)
+def test_an_unreachable_server_is_a_connection_fault(url: str, problem: str) -> None:
+    with nobody() as closed, pytest.raises(Fault) as caught:
+        with_backend(OpenAICompatible(url or closed, "tiny", KEY), lambda one: one.complete(request(), 5.0))
     assert (caught.value.kind, caught.value.is_unsent) == ("connection", True)
-    assert str(caught.value).startswith(f"{url}: {'connection refused' if url == CLOSED else 'Cannot connect to '}")
+    assert str(caught.value).startswith(f"{url or closed}: {problem}")
 
 
-@pytest.mark.parametrize("answer", [hang(), slow(30, reply_with("yes")), drip("yes" * 1000, 0.02)])
+@pytest.mark.parametrize("answer", [hang(passing=0.1), drip("yes" * 1000, 0.02)])
 def test_an_incomplete_reply_at_the_deadline_is_a_timeout(answer: Answer) -> None:
     assert fault_of(answer, timeout=0.1).kind == "timeout"
 
@@ -513,7 +515,7 @@ def test_a_connection_that_the_server_closed_meanwhile_does_no_harm() -> None:
 def test_cancellation_passes() -> None:
     async def cancelled(one: OpenAICompatible) -> None:
         task = asyncio.ensure_future(one.complete(request(), 30.0))
-        await asyncio.sleep(0.05)
+        await server.wait_for(1)
         task.cancel()
         await task
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import random
-import selectors
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
 
 import pytest
 from hypothesis import given
@@ -13,43 +11,11 @@ from hypothesis import strategies as st
 from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.retries import MAX_WAIT, RetryPolicy, call_with_retries
+from tests.virtual_time import now, run
 
-T = TypeVar("T")
 FINAL = RESPONSE_KINDS | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
 policies = st.builds(RetryPolicy, st.integers(1, 8), st.floats(0, 5), st.floats(5, 60))
 retried = st.sampled_from(sorted(RETRYABLE))
-
-
-class SkippingLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock starts at 0 and jumps to the next timer, where another loop would sleep until it."""
-
-    def __init__(self) -> None:
-        self.clock = 0.0
-        super().__init__(SkippingSelector(self))
-
-    def time(self) -> float:
-        return self.clock
-
-
-class SkippingSelector(selectors.SelectSelector):
-    def __init__(self, loop: SkippingLoop) -> None:
-        super().__init__()
-        self.loop = loop
-
-    def select(self, timeout: float | None = None) -> list[Any]:
-        assert timeout is not None, "everybody waits for ever"
-        self.loop.clock += max(timeout, 0.0)
-        return super().select(0)
-
-
-def run(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Return the result; waiting takes no real time."""
-    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
-        return runner.run(coroutine)
-
-
-def now() -> float:
-    return asyncio.get_running_loop().time()
 
 
 class Provider:
@@ -252,8 +218,3 @@ class TestCancellation:
         with pytest.raises(asyncio.CancelledError):
             run(call_with_retries(provider, RetryPolicy()))
         assert len(provider.sent) == 1
-
-    def test_retries_work_on_a_real_clock(self) -> None:
-        provider = Provider(Fault("server", "500"), Fault("rate-limit", "429", retry_after=0.01))
-        assert asyncio.run(call_with_retries(provider, RetryPolicy(first=0.001))) == ("done", 3)
-        assert provider.waits[1] >= 0.01

@@ -87,26 +87,10 @@ def test_white_space_alone_is_empty(text: str) -> None:
 
 
 WRAPPED = [
-    f"```json\n{TEXT}\n```",
-    f"Here it is: {TEXT}",
-    f"{TEXT}\nI hope that helps.",
-    f"{TEXT}{TEXT}",
-    f"<answer>{TEXT}</answer>",
-    f"\ufeff{TEXT}",
-    f"\u00a0{TEXT}",
-    f"{TEXT}\x00",
-    f"[{TEXT}]",
-    json.dumps(TEXT),
-    TEXT.replace('"', "'"),
-    TEXT.replace("}]", "},]"),
-    TEXT[:-1],
-    TEXT + "// done",
-    "null",
-    "true",
-    "{}",
-    "[]",
-    "1",
-    '"met"',
+    *(f"```json\n{TEXT}\n```", f"Here it is: {TEXT}", f"{TEXT}\nI hope that helps.", f"{TEXT}{TEXT}"),
+    *(f"<answer>{TEXT}</answer>", f"\ufeff{TEXT}", f"\u00a0{TEXT}", f"{TEXT}\x00", f"[{TEXT}]", json.dumps(TEXT)),
+    *(TEXT.replace('"', "'"), TEXT.replace("}]", "},]"), TEXT[:-1], TEXT + "// done", "null", "true", "{}", "[]"),
+    *("1", '"met"'),
 ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
@@ -23,6 +23,7 @@ from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import PLACES, look_up_claims, make_facts, view, write_table
+from tests.examples import at_most
 
 TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
 TOOLS = "tests.agents.facts.examples"
@@ -150,6 +151,7 @@ def findings_of(data: Any) -> Mapping[str, Sequence[Finding]]:
     return claim_findings(EvaluatorInput(question, seen, (response(),), (material,)))
 
 
+@settings(max_examples=at_most(100, quick=5))
 @given(st.dictionaries(st.text(), st.lists(JSON), max_size=3))
 def test_evaluators_see_the_claims_of_the_material(data: Any) -> None:
     assert repr(findings_of(data)) == repr(data)  # True is not 1, and -0.0 not 0.0

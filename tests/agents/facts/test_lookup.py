@@ -30,6 +30,7 @@ from tests.agents.facts.examples import (
     rows_of_tools,
     write_table,
 )
+from tests.examples import at_most
 from tests.schema.strategies import json_values
 
 FACTS = make_facts()
@@ -273,7 +274,7 @@ def test_the_order_of_the_rows_changes_nothing_but_their_numbers(
     assert [without_row_number(each, rows) for each in one] == [without_row_number(each, turned) for each in other]
 
 
-@settings(max_examples=25)
+@settings(max_examples=at_most(25, quick=5))
 @given(rows=some_rows, texts=some_texts, order=st.sampled_from([None, "since"]))
 def test_the_source_of_the_rows_changes_no_finding(rows: Rows, texts: Sequence[str], order: str | None) -> None:
     expected = [(without_row_number(one, rows), one["row"]) for one in meals(make_facts(rows, order=order), *texts)]

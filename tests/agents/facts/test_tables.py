@@ -201,6 +201,7 @@ def test_the_index_of_a_file_is_closed_with_its_table(tmp_path: Path) -> None:
         index.execute("SELECT 1")
 
 
+@pytest.mark.landing
 def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(4_000)])
     code = (

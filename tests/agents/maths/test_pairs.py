@@ -1,7 +1,7 @@
 """Pairs of an answer and a reference, judged by hand: `pairs.jsonl`."""
 
+import contextlib
 import json
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.maths.comparison import compare_numbers
+from jurygraph.agents.maths.comparison import compare, compare_numbers
 from jurygraph.agents.maths.pool import EquivalencePool
 from jurygraph.agents.maths.question import required_unit
 from jurygraph.errors import TimeLimitExceeded
@@ -18,18 +18,12 @@ PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs.jsonl").re
 PATIENCE = 60
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[EquivalencePool]:
-    with closing(EquivalencePool(time_limit=3).open()) as opened:
-        yield opened
+HOSTILE = (r"9^{9^{9^{9}}}", "10**10**10", "18 * 10^{999999999}", r"3 \times 10^{999} km", "(10^9)!", "18 cm**99999999")
+"""Answers that are compared by a worker alone, since it takes seconds or never ends."""
 
 
-def is_equal(pool: EquivalencePool, pair: dict[str, Any]) -> bool:
-    future = pool.compare(pair["answer"], pair["reference"], required_unit(pair.get("question", "")))
-    try:
-        return future.result(PATIENCE).status == "equal"
-    except TimeLimitExceeded:
-        return False
+def texts_of(pair: dict[str, Any]) -> tuple[str, str, str]:
+    return pair["answer"], pair["reference"], required_unit(pair.get("question", ""))
 
 
 def test_there_are_enough_pairs_of_both_kinds() -> None:
@@ -39,23 +33,35 @@ def test_there_are_enough_pairs_of_both_kinds() -> None:
 
 
 @pytest.mark.parametrize("topic", dict.fromkeys(pair["topic"] for pair in PAIRS))
-def test_every_pair_is_judged_as_by_hand(pool: EquivalencePool, topic: str) -> None:
-    pairs = [pair for pair in PAIRS if pair["topic"] == topic]
-    assert [pair for pair in pairs if is_equal(pool, pair) != pair["equal"]] == []
+def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
+    pairs = [pair for pair in PAIRS if pair["topic"] == topic and pair["answer"] not in HOSTILE]
+    assert [pair for pair in pairs if (compare(*texts_of(pair))[0] == "equal") != pair["equal"]] == []
+
+
+@pytest.mark.exhaustive
+def test_no_hostile_answer_equals_its_reference() -> None:
+    with closing(EquivalencePool(time_limit=3).open()) as pool:
+        for pair in (pair for pair in PAIRS if pair["answer"] in HOSTILE):
+            assert not pair["equal"]
+            with contextlib.suppress(TimeLimitExceeded):
+                assert pool.compare(*texts_of(pair)).result(PATIENCE).status != "equal"
 
 
 def test_a_pair_that_needs_no_worker_is_judged_as_by_hand() -> None:
-    asked = [(pair["answer"], pair["reference"], required_unit(pair.get("question", ""))) for pair in PAIRS]
-    known = {place: result for place, texts in enumerate(asked) if (result := compare_numbers(*texts)) is not None}
+    known = {
+        place: result
+        for place, texts in enumerate(map(texts_of, PAIRS))
+        if (result := compare_numbers(*texts)) is not None
+    }
     assert len(known) > len(PAIRS) / 2
     assert [PAIRS[place] for place, (status, _) in known.items() if (status == "equal") != PAIRS[place]["equal"]] == []
 
 
 def test_numbers_are_compared_without_a_worker_and_expressions_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    compare = EquivalencePool.compare
+    send = EquivalencePool.compare
     monkeypatch.setattr(
-        EquivalencePool, "compare", lambda pool, answer, *rest: (sent.append(answer), compare(pool, answer, *rest))[1]
+        EquivalencePool, "compare", lambda pool, answer, *rest: (sent.append(answer), send(pool, answer, *rest))[1]
     )
     texts = ["42", "42.0 apples", "41", "forty-two of them", "40 + 2", "42" + " " * 200 + "apples"]
     task = Task(id="sum", query="How much is it?", reference="A: 42")

@@ -9,34 +9,22 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.models.server import Answer, ReceivedRequest, Script, Server, raw_body
+from tests.models.server import Answer, Script, Server, raw_body, running
 
 
 class _AnyPath(Server):
     """Like `Server`, but a request has its path in the body, under `path`."""
 
-    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
-        body = {**json.loads(await request.content.read()), "path": request.path}
-        self._seen.append(ReceivedRequest(body, {name.lower(): value for name, value in request.headers.items()}))
-        try:
-            answer = self._script(body, len(self._seen))
-        except Exception as error:  # noqa: BLE001 - `reading` raises it where the test sees it
-            self.broken = error
-            return web.Response(status=500)
-        return await answer(request)
+    async def _read(self, request: web.BaseRequest) -> dict[str, Any]:
+        return {**json.loads(await request.content.read()), "path": request.path}
 
 
 @contextmanager
 def run_embedding_server(script: Script) -> Iterator[Server]:
     """A server that answers by a script, for as long as the block lasts. Raises what the script raised."""
     server = _AnyPath(script)
-    server.start()
-    try:
+    with running(server):
         yield server
-    finally:
-        server.stop()
-    if server.broken is not None:
-        raise server.broken
 
 
 def vector(text: str) -> list[float]:

@@ -13,6 +13,8 @@ from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from tests.models.tiny_gguf import write_tiny
 
+pytestmark = pytest.mark.heavy
+
 TEXTS = ("the answer is 42", "the answer is 43", "zebra", "解 😀")
 
 

@@ -15,7 +15,10 @@ from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
 from tests.models.server import Answer, Script, Server, hang, raw_body, status
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning"),
+]
 
 TEXTS = ("eat", "tea on sea", "stone")
 KEY = "sk-0123456789abcdefghij"

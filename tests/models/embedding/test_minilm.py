@@ -13,7 +13,7 @@ import pytest
 from jurygraph import Jury, Response, Task
 from jurygraph.models.embedding.factory import open_embedder
 
-pytestmark = pytest.mark.exhaustive
+pytestmark = pytest.mark.heavy
 
 REFERENCE = "The court ruled that the contract was void because the signature had been forged."
 PARAPHRASE = "Because someone faked the signature, the judge held the agreement invalid."

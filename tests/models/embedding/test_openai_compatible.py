@@ -14,14 +14,15 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
 from tests.models.server import Answer, cut_off, hang, huge, raw_body, reset, status
+from tests.virtual_time import run_held
 
 TEXTS = ("eat", "tea on sea", "stone")
 DOCUMENTS = ("a", "b", "c")
 
 
 @pytest.fixture(autouse=True)
-def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+def no_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=3, first=0.0, longest=0.0))
 
 
 def embed_texts(url: str, *texts: str) -> Floats:
@@ -163,10 +164,11 @@ def test_redirects_are_not_followed(code: int) -> None:
         assert other.count == 0
 
 
-def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
-    with run_embedding_server(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
-        embed_texts(server.url, "a")
+def test_a_request_that_hangs_times_out() -> None:
+    with run_embedding_server(lambda body, number: hang(passing=remote.TIMEOUT)) as server:
+        embedder = open_embedder(f"openai-compatible:{server.url}#tiny")
+        with pytest.raises(Fault) as caught:
+            run_held(embedder.embed("a"))
     assert caught.value.kind == "timeout"
 
 

@@ -14,6 +14,8 @@ from jurygraph.models.faults import Fault
 from tests.models.embedding import tiny
 from tests.models.embedding.test_sentence_transformer import scores
 
+pytestmark = pytest.mark.heavy
+
 QUERY = "What is 17 + 25?"
 DOCUMENTS = ("The answer is 42.", "43", "zebra\n" * 30)
 PREFIX = (

@@ -13,6 +13,8 @@ from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from tests.models.embedding import tiny
 
+pytestmark = pytest.mark.heavy
+
 TEXTS = ("the answer is 42", "the answer is 43", "zebra", "", "word " * 500, "解 😀 \x00")
 
 
