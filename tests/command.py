@@ -61,7 +61,7 @@ def held_connections() -> Iterator[list[sqlite3.Connection]]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ledger_module, "_connect", connect_and_hold)
-        patch.delattr(ledger_module.Ledger, "__del__")
+        patch.delattr(ledger_module.Ledger, "__del__", raising=False)  # one command may run within another
         yield held
 
 
@@ -101,11 +101,14 @@ def _nothing_left_behind() -> Iterator[None]:
     path = list(sys.path)
     environment = dict(os.environ)
     registered = dict(REGISTERED)
+    writes_no_bytecode = sys.dont_write_bytecode
     REGISTERED.clear()  # as in a new process
+    sys.dont_write_bytecode = True  # a module may be changed within a second, which compiled code does not notice
     try:
         yield
     finally:
         sys.path[:] = path
+        sys.dont_write_bytecode = writes_no_bytecode
         _restore(os.environ, environment)
         _restore(REGISTERED, registered)
         temporary = tempfile.gettempdir()

@@ -24,7 +24,7 @@ def all_rows(names: str | Sequence[str], rows: Iterable[Any]) -> Callable[[TestF
                 row = dict(zip(columns, values, strict=True))
                 try:
                     test(*instance, **row, **others)
-                except Exception as error:
+                except Exception as error:  # noqa: BLE001 - raised again with the others
                     error.add_note(f"in the row {row!r:.2000}")
                     failures.append(error)
             if failures:

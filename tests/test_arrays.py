@@ -8,14 +8,15 @@ import pytest
 
 from jurygraph import arrays
 from jurygraph.errors import GraphError, PlanError
+from tests.rows import all_rows
 
 MASKED = np.ma.masked_array([0.5, 0.5], [True, False])
 NAN = float("nan")
 INF = float("inf")
 
 
-@pytest.mark.parametrize("error", [PlanError, GraphError])
-@pytest.mark.parametrize(
+@all_rows("error", [PlanError, GraphError])
+@all_rows(
     ("read", "given", "message"),
     [
         (arrays.as_floats, MASKED, "x is a masked array: pass the mask separately, as booleans"),
@@ -44,8 +45,8 @@ def test_invalid_entries_are_named_with_their_index(
         read("x", given)
 
 
-@pytest.mark.parametrize("error", [PlanError, GraphError])
-@pytest.mark.parametrize(
+@all_rows("error", [PlanError, GraphError])
+@all_rows(
     ("given", "message"),
     [
         (MASKED, "x is a masked array"),
@@ -91,7 +92,7 @@ def test_a_row_or_rows_have_the_width(shape: tuple[int, ...], error: type[PlanEr
         arrays.check_vector_or_matrix("x", np.zeros(shape), 3)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("read", "given", "kind"),
     [
         (arrays.as_floats, [1, 2], np.float64),

@@ -250,6 +250,7 @@ def printed_by(module: str) -> str:
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("module", ["mappings", "agreement", "with_gpt4"])
 def test_the_readme_shows_what_the_scripts_print(module: str) -> None:
     assert f"```sh\npython -m examples.consensus.{module}\n```" in README

@@ -13,6 +13,7 @@ from tests.cli.conftest import run_command, write_project
 from tests.graphs.scripted import criterion, evaluator_use, find_verdict, jury, response, task
 from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with
 from tests.judges.few_shot.reviewers import task as reviewed_task
+from tests.rows import all_rows
 
 _, _, SECTION = (
     (Path(__file__).parent.parent / "docs" / "reference.md").read_text(encoding="utf-8").partition("\n## Gates\n")
@@ -163,7 +164,7 @@ def test_every_row_is_tried() -> None:
     assert [*TRIED, *AT_THE_END_OF_A_COMMAND] == ROWS
 
 
-@pytest.mark.parametrize("name", TRIED)
+@all_rows("name", TRIED)
 def test_a_gate_acts_as_its_row_says(name: str) -> None:
     TRIED[name]()
 

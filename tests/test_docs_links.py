@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rows import all_rows
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
     page
@@ -40,9 +42,7 @@ def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
     assert dead == []
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if "templates" not in page.parts], ids=lambda page: str(page.relative_to(ROOT))
-)
+@all_rows("page", [page for page in PAGES if "templates" not in page.parts])
 def test_every_path_that_is_named_is_there(page: Path) -> None:
     """A template names files of the project that is made of it; a pattern (`*`) is no path."""
     named = re.findall(rf"`((?:{ROOMS})/[\w./-]+)`", prose(page))

@@ -7,6 +7,7 @@ import pytest
 
 import jurygraph
 from jurygraph import GraphCycleError, JurygraphError, errors
+from tests.rows import all_rows
 
 OWN = {name: one for name, one in vars(errors).items() if inspect.isclass(one)}
 CONTRACT = ["InputError", "ConfigError", "PlanError", "ModelError", "BudgetExceeded", "TraceMismatch"]
@@ -17,7 +18,7 @@ def test_the_errors_of_the_contract_are_public_and_have_one_base(name: str) -> N
     assert issubclass(getattr(jurygraph, name), JurygraphError)
 
 
-@pytest.mark.parametrize("name", OWN)
+@all_rows("name", OWN)
 def test_every_error_is_public_documented_and_derived_from_the_base(name: str) -> None:
     assert issubclass(OWN[name], JurygraphError)
     assert getattr(jurygraph, name) is OWN[name]

@@ -49,6 +49,7 @@ def test_the_walk_counts_imports_inside_functions_and_commands_by_name() -> None
         graphlib.TopologicalSorter(found | {"jurygraph.errors": {"jurygraph.cli.app"}}).prepare()
 
 
+@pytest.mark.landing
 def test_a_group_is_decided_without_the_graph_library() -> None:
     with jury(evaluator_use("tone")) as made:
         plan = made.prepare(task())

@@ -29,6 +29,7 @@ from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.scripted import SCRIPTED, evaluator_use, jury, response, task
 from tests.models import judge_scripts
 from tests.models.server import Answer, run_server, status
+from tests.rows import all_rows
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [evaluator_use("tone")]}
@@ -296,7 +297,7 @@ def _scored(made: jg.Jury) -> Any:
     return made.score(task(), [response("a", tone=0.5)])[0]
 
 
-@pytest.mark.parametrize(("use", "message"), WRONG, ids=[message for _, message in WRONG])
+@all_rows(("use", "message"), WRONG)
 def test_a_value_of_a_wrong_type_is_refused_by_the_name_of_its_argument(use: Any, message: str) -> None:
     with jury(evaluator_use("tone")) as made, pytest.raises(InputError) as refused:
         use(made)
@@ -339,6 +340,7 @@ def test_closing_a_jury_releases_waiting_callers(score: Callable[[jg.Jury], Any]
     assert ended == ["refused"]
 
 
+@pytest.mark.landing
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 def test_a_jury_in_a_fork_after_its_first_use_is_refused_and_can_be_closed() -> None:
     with jury(evaluator_use("tone")) as made:
@@ -498,7 +500,7 @@ class Waits(Evaluator):
     async def answer(self, inputs: EvaluatorInput) -> Any:
         if inputs.response.id == "r0":
             while Waits.answered < Waits.others:
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(0)
             await wait_turns(1000)
         Waits.answered += 1
         return inputs.response.data["tone"]  # type: ignore[index,call-overload]
@@ -602,6 +604,7 @@ with jg.Jury.from_config(config) as jury:
 """
 
 
+@pytest.mark.landing
 def test_two_runs_in_two_processes_give_the_same_traces(capsys: pytest.CaptureFixture[str]) -> None:
     seed = "0" if os.environ.get("PYTHONHASHSEED") == "4242" else "4242"
     other = subprocess.run(

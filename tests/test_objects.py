@@ -15,6 +15,7 @@ import jurygraph as jg
 from jurygraph.conformance import check_evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
+from tests.rows import all_rows
 
 TASK = jg.Task(id="letter", query="Write a letter.")
 HERE = __name__
@@ -113,26 +114,16 @@ def test_the_attributes_of_an_instance_are_part_of_its_version() -> None:
     assert versions(changed) == [four]
 
 
-@pytest.mark.parametrize(
-    "most", [{1, 2}, np.float64(3.0), Path("a"), share, jg.Evidence(quote="a"), [share, {3: None}]]
-)
-def test_an_attribute_that_is_no_plain_data_has_a_stable_part_in_it(most: Any) -> None:
-    code = f"import sys; sys.path[:0] = ['.']; from {HERE} import *; print(versions(Short({_written(most)})))"
-    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert other.stdout.strip() == str(versions(Short(most)))
+UNPLAIN = '[{1, 2}, np.float64(3.0), Path("a"), share, jg.Evidence(quote="a"), [share, {3: None}]]'
 
 
-ROOT = Path(__file__).parents[1]
-
-
-def _written(most: Any) -> str:
-    if isinstance(most, Path):
-        return "Path('a')"
-    if isinstance(most, jg.Evidence):
-        return "jg.Evidence(quote='a')"
-    return {"float64": "np.float64(3.0)", "function": "share", "list": "[share, {3: None}]"}.get(
-        type(most).__name__, repr(most)
-    )
+@pytest.mark.landing
+def test_an_attribute_that_is_no_plain_data_has_a_stable_part_in_it() -> None:
+    show = f"[versions(Short(one)) for one in {UNPLAIN}]"
+    code = f"import sys; sys.path[:0] = ['.']; from {HERE} import *; print({show})"
+    root = Path(__file__).parents[1]
+    other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert other.stdout.strip() == str(eval(show))
 
 
 def test_an_instance_is_copied_so_that_two_juries_do_not_share_its_name() -> None:
@@ -166,7 +157,7 @@ def test_a_combiner_object_may_be_used_twice_and_has_its_attributes_in_its_versi
     assert " with " in specs[0].version
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("settings", "message"),
     [
         ({"evaluators": [half, half]}, "evaluators: 'half' is listed twice; give one of them a `name` of its own"),

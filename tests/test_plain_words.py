@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.plain_words import Place, find_refused, find_words, main
+from tests.rows import all_rows
 
 PACKAGE = Path(__file__).parent.parent / "jurygraph"
 
@@ -20,7 +21,7 @@ def test_the_package_has_few_of_the_words_and_none_of_the_beginnings(capsys: pyt
     assert main([str(PACKAGE)]) == 0, capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("source", "finding"),
     [
         ("class FaultStated: ...", "stated in FaultStated"),

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import jurygraph
+from tests.rows import all_rows
 
 ROOT = Path(jurygraph.__file__).parents[1]
 HEAVY = (
@@ -25,10 +26,12 @@ def loaded_by(code: str) -> set[str]:
     return set(done.stdout.split())
 
 
+@pytest.mark.landing
 def test_importing_it_loads_no_heavy_library() -> None:
     assert not loaded_by("import jurygraph") & set(HEAVY)
 
 
+@pytest.mark.landing
 def test_its_aggregation_loads_numpy_and_no_other_library() -> None:
     loaded = loaded_by("import jurygraph.aggregation")
     assert loaded & set(HEAVY) == {"numpy"}
@@ -36,13 +39,14 @@ def test_its_aggregation_loads_numpy_and_no_other_library() -> None:
     assert rooms == {"aggregation", "arrays", "errors", "inference"}
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", ["JurygraphError", "Verdict", "evaluator"])
 def test_names_for_writing_an_evaluator_load_no_graph_library(name: str) -> None:
     heavy = set(HEAVY) - {"pydantic", "numpy"}
     assert not loaded_by(f"import jurygraph; jurygraph.{name}") & heavy
 
 
-@pytest.mark.parametrize("name", jurygraph.__all__)
+@all_rows("name", jurygraph.__all__)
 def test_every_public_name_is_available_and_listed(name: str) -> None:
     assert getattr(jurygraph, name) is not None
     assert name in dir(jurygraph)

@@ -117,6 +117,7 @@ def written(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.landing
 def test_the_evaluator_has_ten_lines_and_works_from_python(written: Path) -> None:
     (tone,), (script, _) = blocks(README, "python"), blocks(TOUR, "python")
     assert len(tone.splitlines()) <= 10
@@ -128,6 +129,7 @@ def test_the_evaluator_has_ten_lines_and_works_from_python(written: Path) -> Non
     assert "accuracy were met 1.0 1.0" in printed
 
 
+@pytest.mark.landing
 def test_a_stored_run_is_read_from_python(tmp_path: Path) -> None:
     for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
         assert line in [*commands(README), *commands(TOUR)]

@@ -138,6 +138,7 @@ def test_thirty_tasks_each_a_pair_of_another_domain_that_three_groups_or_more_ar
         assert {name: pair.labels[name] for name in ANNOTATORS} == {name: one.score for name, one in said.items()}
 
 
+@pytest.mark.landing
 def test_what_agreement_prints_is_what_is_published() -> None:
     published = json.loads((PANDALM / "published.json").read_text(encoding="utf-8"))
     figures = ("macroP", "macroR", "macroF1", "acc", "cohen_kappa_vs_majority")

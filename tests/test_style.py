@@ -4,30 +4,28 @@ import ast
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
-
 import jurygraph
 from tests.determinism import violations
+from tests.rows import all_rows
 
 PACKAGE = Path(jurygraph.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE, LONGEST_FUNCTION = 600, 60
-every_module = pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 
 
-@every_module
-def test_a_module_can_be_read_in_one_go(module: Path) -> None:
-    assert len(module.read_text(encoding="utf-8").splitlines()) <= LONGEST_MODULE
+def test_a_module_can_be_read_in_one_go() -> None:
+    lengths = {str(module): len(module.read_text(encoding="utf-8").splitlines()) for module in MODULES}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_MODULE} == {}
 
 
-@every_module
-def test_a_function_fits_on_a_screen(module: Path) -> None:
-    long = {
-        node.name: node.end_lineno - node.lineno + 1
+def test_a_function_fits_on_a_screen() -> None:
+    lengths = {
+        f"{module}:{node.name}": node.end_lineno - node.lineno + 1
+        for module in MODULES
         for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno is not None
     }
-    assert {name: lines for name, lines in long.items() if lines > LONGEST_FUNCTION} == {}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST_FUNCTION} == {}
 
 
 DETERMINISTIC_MODULES: Mapping[str, Mapping[str, set[str]]] = {
@@ -68,6 +66,6 @@ may use because they are our own (`ComponentInput.reduce`, `ScoreMatrix.mean`) o
 (`functools.reduce`). `aggregation` has a test of its own."""
 
 
-@pytest.mark.parametrize("module", DETERMINISTIC_MODULES)
+@all_rows("module", DETERMINISTIC_MODULES)
 def test_between_verdicts_and_rewards_nothing_differs_by_shape_or_cpu(module: str) -> None:
     assert violations(PACKAGE / module, DETERMINISTIC_MODULES[module]) == []

@@ -7,6 +7,7 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.testing import ScriptedJudge
+from tests.rows import all_rows
 
 TASK = jg.Task(id="letter", query="Write a letter that is kind.")
 TEXT = "Dear Ann, it is late."
@@ -23,16 +24,13 @@ def judge_with(answers: Any, criteria: Any, *texts: str, **settings: Any) -> tup
         return jury.score(TASK, list(texts) or [TEXT]), judge
 
 
-@pytest.mark.parametrize("profile", ["full", "compact"])
-@pytest.mark.parametrize(
-    ("form", "answer", "score"),
-    [
+@all_rows("profile", ["full", "compact"])
+@all_rows(("form", "answer", "score"), [
         ("met", True, 1.0), ("met", False, 0.0), ("met", 0.3, 0.3), ("met", 1, 1.0),
         ("value", True, 1.0), ("value", False, 0.0), ("value", 4, 0.75), ("value", 1, 0.0),
         ("parts", True, 1.0), ("parts", False, 0.0), ("parts", [True, False], 0.25),
         ("met", lambda response: "Ann" in response, 1.0), ("value", lambda response: 2, 0.25),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_an_answer_fits_the_form_of_its_item(form: str, answer: Any, score: float, profile: str) -> None:
     ((trace,), _) = judge_with({"ind": answer}, {form: FORMS[form]}, profile=profile)
     assert trace.reward.value == score

@@ -17,6 +17,7 @@ from jurygraph import Condition, ConfigError, EvaluatorInput, Material, Response
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, read_answer, source_version
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
+from tests.rows import all_rows
 
 VIEW = TaskView(id="t", query="How long?")
 SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
@@ -99,7 +100,7 @@ def test_material_that_is_needed_is_named_in_a_list() -> None:
         jg.evaluator(short, name="tone", needs="words")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("settings", "message"),
     [
         ({"uses_model": True}, "uses_model: a function has no such setting; subclass jg.Evaluator, which has it"),

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from jurygraph.agents import notation
 from jurygraph.errors import ConfigError
 from tests.examples import at_most
+from tests.rows import all_rows
 
 BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
 
@@ -64,7 +65,7 @@ def test_a_path_finds_its_values(path: str, values: list[Any]) -> None:
     assert find_values(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?length(@.*) > 1]", "$[99999999999999999999]", "$['\\ud800']"]
 )
 def test_an_invalid_path_is_refused_with_a_message(text: str) -> None:
@@ -78,8 +79,8 @@ def test_match_takes_the_whole_text_and_search_any_part() -> None:
     assert find_values("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
 
 
-@pytest.mark.parametrize("function", ["match", "search"])
-@pytest.mark.parametrize("bomb", BOMBS)
+@all_rows("function", ["match", "search"])
+@all_rows("bomb", BOMBS)
 def test_patterns_within_a_path_are_linear_too(function: str, bomb: str) -> None:
     assert find_values(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
 

@@ -16,6 +16,7 @@ from jurygraph.agents.maths.evaluators import Length
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
 from jurygraph.decision.combiners import Gear
 from jurygraph.schema import DeriverUse, EvaluatorUse
+from tests.rows import all_rows
 
 VIEW = TaskView(id="t", query="q")
 TASK = Task(id="t", query="q")
@@ -109,7 +110,7 @@ def scores(use: Any) -> list[float | None]:
 # Known names
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("use", "expected"),
     [
         ("mine.mod.plain", [1.0, 0.0]),
@@ -121,7 +122,6 @@ def scores(use: Any) -> list[float | None]:
         ("mine.mod.ready", [1.0, 0.0]),
         ("mine.mod:runnable", [0.25, 0.25]),
     ],
-    ids=str,
 )
 def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any, expected: list[float]) -> None:
     assert scores(use) == expected
@@ -143,7 +143,7 @@ def test_a_custom_name_is_used_in_question_ids() -> None:
     assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
 
 
-@pytest.mark.parametrize("name", BUILTIN_EVALUATORS)
+@all_rows("name", BUILTIN_EVALUATORS)
 def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
@@ -152,7 +152,7 @@ def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     assert (made.name, isinstance(made, Evaluator)) == (name, True)
 
 
-@pytest.mark.parametrize("name", BUILTIN_COMBINERS)
+@all_rows("name", BUILTIN_COMBINERS)
 def test_every_builtin_combiner_can_be_loaded(name: str) -> None:
     assert load_combiner(name).name == name
 
@@ -208,7 +208,7 @@ def test_a_broken_entry_point_is_named(tmp_path: Path, target: str) -> None:
 # Unknown names
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("use", "message"),
     [
         ("maths.acuracy", "unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?"),
@@ -296,7 +296,7 @@ def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None
 # Params and instances
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("use", "params", "message"),
     [
         ("mine.mod.Tone", {"limti": 3}, "evaluator 'mine.mod.Tone' with params .'limti'.: got an unexpected keyword"),

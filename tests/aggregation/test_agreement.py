@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation.agreement import Classification, classification, cohen_kappa, strict_majority
 from jurygraph.errors import PlanError
+from tests.rows import all_rows
 
 DATA = Path(__file__).parents[1] / "data"
 ratings = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=40)
@@ -121,7 +122,7 @@ with gzip.open(DATA / "llmbar" / "statistics.json.gz", "rt", encoding="utf-8") a
     STATISTICS = json.load(file)
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e['subset']}|{e['evaluator']}|{e['mode']}")
+@all_rows("entry", ENTRIES)
 def test_llmbars_kappas(entry: dict[str, str]) -> None:
     """As published: whatever is not 1, a 2 or garbage, is read as 0 before it is compared with labels of 1 and 2."""
     published = STATISTICS[f"{entry['subset']}|{entry['evaluator']}|{entry['mode']}"]

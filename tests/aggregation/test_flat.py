@@ -5,6 +5,7 @@ import pytest
 
 from jurygraph.aggregation import gear
 from jurygraph.errors import GraphError
+from tests.rows import all_rows
 
 P = np.array([[1.0, 0.5, 0.25], [0.0, 1.0, 1.0]])
 WEIGHTS = [3, 1, -2]
@@ -40,7 +41,7 @@ def test_no_responses_give_no_rewards() -> None:
     assert gear.reward(np.empty((0, 3)), WEIGHTS).shape == (0,)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("p", "weights", "live", "message"),
     [
         ([0.5, np.nan], [1, 1], None, r"q\[1\] is nan"),

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 
 from jurygraph.aggregation import fusion
 from jurygraph.errors import PlanError
+from tests.rows import all_rows
 
 # Table 5 of the paper, and the weights that give its rewards
 TABLE_5 = {
@@ -39,7 +40,7 @@ class TestCollaborative:
     def test_a_penalty_can_take_the_reward_below_zero(self) -> None:
         assert fusion.collaborative({"acc": 0, "rep": 1}, {"acc": 1, "rep": -0.5}) == -0.5
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("components", "weights", "message"),
         [
             ({}, {}, "no component"),
@@ -111,8 +112,8 @@ class TestRepetitionControl:
         assert fusion.repetition_control(0.8, 1.0, 0.25) == 0.0
 
 
-@pytest.mark.parametrize("rule", [fusion.format_gate, fusion.repetition_control])
-@pytest.mark.parametrize(
+@all_rows("rule", [fusion.format_gate, fusion.repetition_control])
+@all_rows(
     ("r", "score", "threshold", "message"),
     [
         (np.nan, 0.5, 0.5, "r is nan"),

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from jurygraph.aggregation import gear
 from jurygraph.errors import GraphCycleError, GraphError
 from tests.aggregation.reference import Rubric, rubrics
+from tests.rows import all_rows
 
 IDS = ("cites", "quotes", "invents")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("p", "message"),
     [
         ([0.5, np.nan], r"p\[1\] is nan: a number in \[0, 1\]"),
@@ -32,7 +33,7 @@ IDS = ("cites", "quotes", "invents")
         (np.ma.masked_invalid([0.5, np.nan]), "p is a masked array"),
     ],
 )
-@pytest.mark.parametrize("function", [gear.marginals, gear.exact_marginals])
+@all_rows("function", [gear.marginals, gear.exact_marginals])
 def test_scores(function: object, p: object, message: str) -> None:
     with pytest.raises(GraphError, match=message):
         function(p, [0], [1], [0.2])
@@ -40,7 +41,7 @@ def test_scores(function: object, p: object, message: str) -> None:
         gear.hard(p, [0], [1])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("retention", "message"),
     [
         ([], r"shape \(0,\) for 2 edges: every edge needs its own"),
@@ -58,7 +59,7 @@ def test_retention(retention: object, message: str) -> None:
         gear.marginals([0.5] * 3, [0, 1], [1, 2], retention)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("parents", "children", "message"),
     [
         ([0, 3], [1, 2], r"parents\[1\] is 3, but the criteria are numbered 0 to 2"),
@@ -147,7 +148,7 @@ def test_a_repeated_id_is_refused() -> None:
         gear.edges(["cites", "quotes", "quotes"], [])
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("kinds", "settings", "message"),
     [
         (["weak", "soft"], {}, "'soft' is not a kind of edge"),

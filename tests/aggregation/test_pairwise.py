@@ -16,6 +16,7 @@ from jurygraph.aggregation import pairwise
 from jurygraph.aggregation.pairwise import LEAST, MOST, MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
 from jurygraph.errors import PlanError
 from tests.examples import at_most
+from tests.rows import all_rows
 
 LLMBAR = Path(__file__).parents[1] / "data" / "llmbar"
 NINE = [(1, 1), (1, 0.5), (1, 0), (0.5, 1), (0.5, 0.5), (0.5, 0), (0, 1), (0, 0.5), (0, 0)]
@@ -54,7 +55,7 @@ def test_swapping_the_orders_swaps_only_the_position_counts(pairs: list[tuple[fl
     assert flips(one, other).tolist() == flips(other, one).tolist()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("first", "second", "message"),
     [
         ([1.0], [1.1], r"second\[0\] is 1.1: a number in \[0, 1\]"),
@@ -63,7 +64,7 @@ def test_swapping_the_orders_swaps_only_the_position_counts(pairs: list[tuple[fl
         ([True], [1.0], "first holds bool"),
     ],
 )
-@pytest.mark.parametrize("function", [outcomes, flips, position])
+@all_rows("function", [outcomes, flips, position])
 def test_invalid_preferences_are_refused(function: Callable[..., Any], first: Any, second: Any, message: str) -> None:
     with pytest.raises(PlanError, match=message):
         function(first, second)
@@ -204,9 +205,9 @@ def test_a_response_that_was_never_compared_has_strength_1() -> None:
     assert bradley_terry(np.zeros((0, 0))).strength.tolist() == []
 
 
-@pytest.mark.parametrize("prior", [0.01, 0.1, 1.0, 100.0])
-@pytest.mark.parametrize("size", [2, 8, 64])
-@pytest.mark.parametrize("wins", [total_order, lambda n: np.diag(np.ones(n - 1), 1)], ids=["all pairs", "a chain"])
+@all_rows("prior", [0.01, 0.1, 1.0, 100.0])
+@all_rows("size", [2, 8, 64])
+@all_rows("wins", [total_order, lambda n: np.diag(np.ones(n - 1), 1)])
 def test_a_response_that_wins_everything_converges_quickly(
     wins: Callable[[int], np.ndarray], size: int, prior: float
 ) -> None:
@@ -241,7 +242,7 @@ def test_the_same_bits_in_any_layout() -> None:
     assert bradley_terry(np.repeat(wins, 2, axis=0)[::2]).strength.tobytes() == bits
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("wins", "prior", "message"),
     [
         ([[0.0, 1.0]], 0.1, r"wins has shape \(1, 2\) where \(1, 1\) is needed"),
@@ -279,7 +280,7 @@ def test_there_are_65_evaluators_and_five_sets() -> None:
     assert len(ENTRIES) == len(STATISTICS) == 325
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e['subset']}|{e['evaluator']}|{e['mode']}")
+@all_rows("entry", ENTRIES)
 def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
     published = STATISTICS[f"{entry['subset']}|{entry['evaluator']}|{entry['mode']}"]
     first, second, readable, better = preferences_of(entry)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import stakeholders
 from jurygraph.errors import PlanError
+from tests.rows import all_rows
 
 difficulties = st.lists(st.floats(0.0, 20.0), min_size=1, max_size=8)
 utilities = st.lists(st.floats(0.0, 10.0), min_size=1, max_size=8)
@@ -48,7 +49,7 @@ class TestDifficulty:
     def test_stakeholders_without_constraints_are_easy(self) -> None:
         assert stakeholders.difficulty([[], []], [[], []], [0, 0]).tolist() == [0.0, 0.0]
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("hard", "soft", "conflict", "discounts", "message"),
         [
             ([[1]], [[1]], [0], {"gamma": 0.0}, "gamma is 0.0"),
@@ -187,7 +188,7 @@ class TestGroupFigures:
 class TestFiguresOfGroupTravelBench:
     """The two figures of Table 6 that the benchmark defines; the expected numbers are worked out by hand."""
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("points", "fairness"),
         [
             ([3, 4, 6], 50.0),  # 100 · 3 / 6

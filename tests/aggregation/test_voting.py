@@ -4,11 +4,11 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation.agreement import strict_majority
+from tests.rows import all_rows
 
 VOTES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_size=7)
 """A row of seats; None abstains."""
@@ -22,7 +22,7 @@ def majority(*votes: float | None) -> float | None:
     return float(found.value[0]) if found.decided[0] else None
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("votes", "winner"),
     [
         ((1.0,), 1.0),

@@ -2,7 +2,6 @@
 
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +17,8 @@ Command = Callable[..., CommandResult]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch) -> Command:
-    """Run a command as the console script does, without leaving compiled modules next to the evaluators."""
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+def run() -> Command:
+    """Run a command as the console script does."""
     return run_command
 
 

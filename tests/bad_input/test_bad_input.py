@@ -15,6 +15,7 @@ import pytest
 from tests.bad_input.built import BUILT
 from tests.bad_input.conftest import Command, listing, unprivileged_user
 from tests.command import CommandResult
+from tests.rows import all_rows
 
 HERE = Path(__file__).parent
 STORED = {folder.name: folder for folder in sorted((HERE / "cases").iterdir())}
@@ -65,7 +66,7 @@ def test_a_file_of_another_kind_is_refused(run: Command, project: Path, kind: st
     refuse(run, project, message_of(kind))
 
 
-@pytest.mark.parametrize("kind", [*STORED, *BUILT])
+@all_rows("kind", [*STORED, *BUILT])
 def test_a_message_names_the_file_and_the_line_and_says_what_would_be_right(kind: str) -> None:
     place, _, error_text = message_of(kind).partition(": ")
     _, _, remedy = error_text.partition("; ")

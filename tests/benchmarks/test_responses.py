@@ -6,6 +6,7 @@ from scipy import stats
 
 from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, differences
 from jurygraph.arrays import Floats
+from tests.rows import all_rows
 
 SAMPLES = 400
 
@@ -16,8 +17,8 @@ def correlation(drawn: Floats) -> float:
     return float(np.corrcoef(pairs, rowvar=False)[np.triu_indices(drawn.shape[2], 1)].mean())
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("icc", [0.0, 0.3, 0.7])
+@all_rows("kind", KINDS)
+@all_rows("icc", [0.0, 0.3, 0.7])
 def test_differences_have_the_given_mean_and_correlation(kind: Kind, icc: float) -> None:
     drawn = differences(kind, Design(100, 4, icc), SAMPLES, 0.1, np.random.default_rng(1))
     assert drawn.shape == (SAMPLES, 100, 4)

@@ -9,6 +9,7 @@ import pytest
 
 from jurygraph.cli.app import COMMANDS, root_command
 from tests.cli.conftest import Command, write_project
+from tests.rows import all_rows
 
 LOADED = "print(*sorted(name for name in sys.modules if name.startswith('jurygraph.cli.commands.')))"
 AS_SCRIPT = """
@@ -86,7 +87,7 @@ def test_a_command_imports_its_own_module_alone() -> None:
     assert command_modules_loaded_by("show", "--help") == ["jurygraph.cli.commands.show"]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@all_rows("name", COMMANDS)
 def test_a_summary_is_the_first_sentence_of_the_command_s_help(name: str) -> None:
     command: Any = root_command.get_command(None, name)  # type: ignore[attr-defined]
     assert command.get_short_help_str(limit=200) == COMMANDS[name].summary

@@ -9,6 +9,7 @@ import pytest
 
 from jurygraph.cli.app import root_command
 from tests.cli.conftest import Command
+from tests.rows import all_rows
 
 ONE_MEANING = ("--dry-run", "--edges-from", "--every", "--gate", "--json", "--max-calls", "--max-cost", "--plot")
 
@@ -28,7 +29,7 @@ def options(command: Any) -> list[Any]:
     return [one for one in command.params if one.opts[0].startswith("-") and "--help" not in one.opts]
 
 
-@pytest.mark.parametrize("name", ONE_MEANING)
+@all_rows("name", ONE_MEANING)
 def test_a_shared_option_has_the_same_help_in_every_command(name: str):
     texts = defaultdict(list)
     for command, found in EVERY.items():
@@ -39,14 +40,14 @@ def test_a_shared_option_has_the_same_help_in_every_command(name: str):
     assert sum(map(len, texts.values())) > 1
 
 
-@pytest.mark.parametrize("command", EVERY)
+@all_rows("command", EVERY)
 def test_the_output_option_is_o_or_out_in_every_command(command: str):
     for one in options(EVERY[command]):
         if "--out" in one.opts or "-o" in one.opts:
             assert one.opts == ["-o", "--out"]
 
 
-@pytest.mark.parametrize("command", EVERY)
+@all_rows("command", EVERY)
 def test_json_is_the_last_option_of_every_command(command: str):
     names = [one.opts[-1] for one in options(EVERY[command])]
     assert "--json" not in names[:-1]

@@ -13,6 +13,7 @@ from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
 from jurygraph.decision.combiners import input_means
 from jurygraph.schema import ComponentInput
 from tests.examples import at_most
+from tests.rows import all_rows
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -193,11 +194,11 @@ def test_exact_inference_sees_that_two_prerequisites_fail_together(exact: str, h
     assert parts_of("gear", cells, edges=edges, exact=exact)["d"] == pytest.approx(half, abs=1e-15)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("name", "positive", "penalty"),
     [("gear", 0.2, 1.0), ("hard-local", 0.0, 1.0), ("hard-transitive", 0.0, 1.0), ("flat", 1.0, 1.0)],
 )
-@pytest.mark.parametrize("why", [{"judged": False}, {"applicable": False}], ids=["unjudged", "does not apply"])
+@all_rows("why", [{"judged": False}, {"applicable": False}])
 def test_a_parent_without_a_verdict_never_helps(
     name: str, positive: float, penalty: float, why: dict[str, bool]
 ) -> None:

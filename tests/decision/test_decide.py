@@ -23,6 +23,7 @@ from tests.graphs.scripted import (
     make_plan,
     task,
 )
+from tests.rows import all_rows
 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -171,7 +172,7 @@ def config_under(rule: str, **failure: Any) -> dict[str, Any]:
     return {**TWO, "failure": {"rule": rule, "min_coverage": 0.0, **failure}}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("rule", "missing", "value"),
     [
         ("conservative", ABSTENTION, 0.75),
@@ -195,8 +196,8 @@ def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -
     assert reward.components == {"good": 1.0, "bad": None}
 
 
-@pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
-@pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
+@all_rows("rule", ["conservative", "gear", "strict"])
+@all_rows("missing", UNJUDGED.values())
 def test_an_unjudged_gain_counts_nothing(rule: str, missing: Verdict) -> None:
     reward = reward_of(config_under(rule), good=missing, bad=0.5)
     fails = rule == "strict" and missing.status == "failed"
@@ -470,15 +471,14 @@ def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure
     assert [rewards[name].status == "failed" for name in "rs"] == [True, False]
 
 
-@pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
-@pytest.mark.parametrize(
+@all_rows("missing", UNJUDGED.values())
+@all_rows(
     "gate",
     [
         {"kind": "format", "component": "tone", "below": 0.5},
         {"kind": "repetition", "component": "tone", "above": 0.1},
         {"kind": "precision", "component": "tone", "auxiliary": ["rude"], "fraction": 0.0},
     ],
-    ids=lambda gate: gate["kind"],
 )
 def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, missing: Verdict) -> None:
     config = {

@@ -18,6 +18,7 @@ from jurygraph.decision.table import (
 from jurygraph.decision.table import NO_MODEL as NO_MODEL_CODE
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict, Verdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, NO_MODEL, RESPONSE_FAILURE
+from tests.rows import all_rows
 
 
 def make_question(**fields: Any) -> Question:
@@ -85,9 +86,9 @@ FILLS = {
 }
 
 
-@pytest.mark.parametrize("scenario", FILLS)
-@pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
-@pytest.mark.parametrize("missing", [ABSTENTION, NO_MODEL, RESPONSE_FAILURE, INFRASTRUCTURE_FAILURE])
+@all_rows("scenario", FILLS)
+@all_rows("rule", ["conservative", "strict", "gear"])
+@all_rows("missing", [ABSTENTION, NO_MODEL, RESPONSE_FAILURE, INFRASTRUCTURE_FAILURE])
 def test_missing_values_are_filled_by_rule_and_sign(scenario: Any, rule: str, missing: RecordedVerdict) -> None:
     table = build_table([make_question()], ["a", "b"], [make_verdict("a", missing), make_verdict("b", 0.4)])
     gain, penalty = FILLS[scenario][rule]
@@ -157,8 +158,8 @@ def test_a_verdict_without_a_confidence_is_sure() -> None:
 STOPPED = RecordedVerdict(score=0.0, met=False, gated_by="empty-response")
 
 
-@pytest.mark.parametrize("scenario", ["counted", "low", "high", "partial"])
-@pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
+@all_rows("scenario", ["counted", "low", "high", "partial"])
+@all_rows("rule", ["conservative", "strict", "gear"])
 def test_a_stopped_response_counts_the_worst_under_every_rule(scenario: Any, rule: str) -> None:
     table = build_table([make_question()], ["a", "b"], [make_verdict("a", STOPPED), make_verdict("b", 0.4)])
     for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
@@ -196,7 +197,7 @@ def make_votes(*scores: Any) -> list[RecordedVerdict]:
     return [make_verdict("a", score, sample=place) for place, score in enumerate(scores)]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("given", "value", "outcome"),
     [
         ((0.75, 0.75, 0.25), 0.75, OK),

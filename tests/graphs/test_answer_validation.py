@@ -25,6 +25,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, RecordedVerdict, Response, Verdict
 from tests.graphs.scripted import response, score_responses, task
+from tests.rows import all_rows
 
 HERE = __name__
 Nameless = type("", (RuntimeError,), {})
@@ -86,8 +87,8 @@ class Gives(Evaluator):
         return answer
 
 
-@pytest.mark.parametrize("scope", ["response", "group"])
-@pytest.mark.parametrize("what", ANSWERS)
+@all_rows("scope", ["response", "group"])
+@all_rows("what", ANSWERS)
 def test_an_answer_of_no_permitted_type_is_a_failed_verdict_that_can_be_stored(what: str, scope: str) -> None:
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
     for trace in score_responses({"evaluators": [use]}, task(), response("a"), response("b", "another")):
@@ -281,7 +282,7 @@ class Quotes(Evaluator):
         return Verdict(score=1.0, evidence=self.evidence)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("quoted", "found"),
     [
         ({"quote": "um 9 Uhr im Café"}, ("um 9\u00a0Uhr im Cafe\u0301", 16, 33, True)),
@@ -341,7 +342,7 @@ def validation_error() -> ValidationError:
     return caught.value.with_traceback(None)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("error", "cause", "kind", "message"),
     [
         (ValueError(), "infrastructure", "ValueError", "ValueError"),

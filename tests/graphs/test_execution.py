@@ -14,6 +14,7 @@ import jurygraph as jg
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Evidence, Material, RecordedVerdict, Response, TaskView, Trace, Verdict
 from tests.graphs.scripted import EXCEPTIONS, Broken, evaluator_use, find_verdict, jury, response, score_responses, task
+from tests.rows import all_rows
 
 
 class Unprintable(Exception):
@@ -85,8 +86,8 @@ def score_with_sibling(*uses: Any, **config: Any) -> list[Trace]:
 
 
 # Python itself turns a StopIteration in a coroutine into a RuntimeError.
-@pytest.mark.parametrize("what", sorted(EXCEPTIONS))
-@pytest.mark.parametrize("use", [f"{HERE}:Raises", f"{HERE}:RaisesLater"])
+@all_rows("what", sorted(EXCEPTIONS))
+@all_rows("use", [f"{HERE}:Raises", f"{HERE}:RaisesLater"])
 def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> None:
     what = what if use.endswith("Raises") or what != "StopIteration" else "Exception"
     for trace in score_with_sibling({"use": use, "name": "odd", "params": {"what": what}}):
@@ -102,8 +103,8 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
             assert re.fullmatch(rf"no {what} for you \({place}\)", verdict.reason)
 
 
-@pytest.mark.parametrize("use", [f"{HERE}:RaisesDeriving", f"{HERE}:RaisesDerivingLater"])
-@pytest.mark.parametrize("what", sorted(set(EXCEPTIONS) - {"StopIteration"}))
+@all_rows("use", [f"{HERE}:RaisesDeriving", f"{HERE}:RaisesDerivingLater"])
+@all_rows("what", sorted(set(EXCEPTIONS) - {"StopIteration"}))
 def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what: str) -> None:
     for trace in score_with_sibling(derivers=[{"use": use, "params": {"what": what}}]):
         (material,) = trace.material
@@ -208,8 +209,8 @@ class GivesLater(Gives):
         return GIVEN[self.what]
 
 
-@pytest.mark.parametrize("use", [f"{HERE}:Gives", f"{HERE}:GivesLater"])
-@pytest.mark.parametrize("what", sorted(GIVEN))
+@all_rows("use", [f"{HERE}:Gives", f"{HERE}:GivesLater"])
+@all_rows("what", sorted(GIVEN))
 def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -> None:
     for trace in score_with_sibling({"use": use, "name": "odd", "params": {"what": what}}):
         verdict = find_verdict(trace, "odd")
@@ -384,7 +385,7 @@ class SetsField(Evaluator):
         return Verdict(**fields) if inputs.response.id == "a" else Verdict.model_validate(fields)
 
 
-@pytest.mark.parametrize("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
+@all_rows("field", sorted(RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()))
 def test_an_evaluator_that_sets_a_recorded_field_fails_with_a_reason(field: str) -> None:
     config = {"evaluators": [{"use": f"{HERE}:SetsField", "params": {"field": field, "value": "x"}}]}
     traces = score_responses(config, task(), response("a"), response("b"))

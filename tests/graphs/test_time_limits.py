@@ -20,6 +20,7 @@ from jurygraph.agents.roles import CODE_LIMIT
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.time_limits import MAX_HANGING, OWN_MODEL_LIMIT, time_limit
 from jurygraph.schema import CallsConfig, Response, TaskView, Verdict
+from tests.rows import all_rows
 from tests.virtual_time import HeldLoop, held_time, pass_time
 
 HERE = "tests.graphs.test_time_limits"
@@ -281,7 +282,7 @@ class Inline(OwnTimeout):
     timeout, runs_inline = None, True
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("use", "calls", "limit"),
     [
         (f"{HERE}.hangs", {}, CODE_LIMIT),

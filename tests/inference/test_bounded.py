@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from jurygraph.inference.bounded import bounded_interval
 from jurygraph.inference.clusters import ratio_interval
+from tests.rows import all_rows
 
 Clusters = list[tuple[int, int]]
 CLUSTERS: st.SearchStrategy[Clusters] = st.lists(
@@ -17,7 +18,7 @@ CLUSTERS: st.SearchStrategy[Clusters] = st.lists(
 )
 
 
-@pytest.mark.parametrize("n", [2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 50])
+@all_rows("n", [2, 3, 4, 5, 6, 7, 8, 10, 12, 15, 20, 30, 50])
 def test_the_exact_coverage_of_binary_members_is_at_least_93_percent_for_every_share(n: int) -> None:
     """Over all outcomes, by their binomial probabilities; Student's interval covers 2 % at n 5 and a share of .004."""
     found = [bounded_interval(1 * (np.arange(n) < hits), np.ones(n), 0.0, 1.0) for hits in range(n + 1)]

@@ -18,6 +18,7 @@ from jurygraph.runs.workflows.rescoring import DECISION_KEYS
 from jurygraph.schema import ComponentInput, RecordedVerdict
 from tests.graphs.scripted import ABSTENTION, INFRASTRUCTURE_FAILURE, RESPONSE_FAILURE
 from tests.judges.few_shot.reviewers import QUALITY, judge_use, replying_values, score_with, task
+from tests.rows import all_rows
 
 JUDGE = "zero-shot"
 COMBINERS = {"panel": Panel(), "consensus": ConsensusOfJudges()}
@@ -118,7 +119,7 @@ VOTES: Mapping[str, tuple[Sequence[Verdict], float | None]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "value"), VOTES.values(), ids=VOTES)
+@all_rows(("given", "value"), VOTES.values())
 def test_more_than_half_of_the_predictions_left_must_agree(given: Sequence[Verdict], value: float | None) -> None:
     reward = reward_of_samples(*given)
     assert reward.value == value
@@ -139,7 +140,7 @@ OF_ALL: Mapping[str, float | None] = {
 }
 
 
-@pytest.mark.parametrize(("case", "value"), OF_ALL.items(), ids=OF_ALL)
+@all_rows(("case", "value"), OF_ALL.items())
 def test_by_the_vote_of_all_seats_they_must_be_more_than_half_of_all(case: str, value: float | None) -> None:
     assert reward_of_samples(*VOTES[case][0], vote="all-seats").value == value
 

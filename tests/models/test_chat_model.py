@@ -26,6 +26,7 @@ from jurygraph.models.faults import Fault, exception_chain
 from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import run_server, status
+from tests.rows import all_rows
 from tests.virtual_time import pass_time, run_held
 
 SECRET = "sk-canary-0123456789"
@@ -133,7 +134,7 @@ def test_missing_provider_data_is_unknown() -> None:
     assert ask(Judge(answer=lambda _: AIMessage("yes"))) == Reply(text="yes")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("metadata", "finish"),
     [
         ({"finish_reason": "length"}, "length"),
@@ -220,7 +221,7 @@ class APITimeoutError(APIConnectionError):
     """A subclass of the other, as in their clients."""
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("raised", "kind"),
     [
         (TimeoutError("late"), "timeout"),
@@ -259,7 +260,7 @@ LATER = {"Retry-After": "7"}
 LIMITED = openai.RateLimitError("slow down", response=http(429, LATER), body=None)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("raised", "kind", "seconds"),
     [
         (LIMITED, "rate-limit", 7.0),

@@ -21,6 +21,7 @@ from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.examples import at_most
+from tests.rows import all_rows
 from tests.virtual_time import now, run
 
 LATENCY = 0.1
@@ -88,8 +89,8 @@ def fail(attempt: Attempt) -> None:
 
 
 class TestWaiting:
-    @pytest.mark.parametrize("seconds", [0.5, 4.8, 60.0, 290.0])
-    @pytest.mark.parametrize("concurrency", [1, 4, 32])
+    @all_rows("seconds", [0.5, 4.8, 60.0, 290.0])
+    @all_rows("concurrency", [1, 4, 32])
     def test_an_outage_shorter_than_the_limit_fails_no_request(self, seconds: float, concurrency: int) -> None:
         server = Server((0.25, 0.25 + seconds))
         results = run(ask_all(gateway_to(server, concurrency), 240))

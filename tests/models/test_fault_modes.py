@@ -21,6 +21,7 @@ from tests.models.embedding.server import run_embedding_server
 from tests.models.fault_targets import COUNTED, HTTP_TARGETS, IN_PROCESS_TARGETS, IN_PROCESS_TEXT, KEYS, outcome
 from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
+from tests.rows import all_rows
 from tests.virtual_time import run_held
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
@@ -93,7 +94,7 @@ def address(server: Server) -> str:
     return server.url.removesuffix("/v1")
 
 
-@pytest.mark.parametrize("name", [*HTTP_TARGETS, *IN_PROCESS_TARGETS])
+@all_rows("name", [*HTTP_TARGETS, *IN_PROCESS_TARGETS])
 def test_every_fault_mode_is_tried_on_every_target_or_excluded_with_a_reason(name: str) -> None:
     tried, left_out = modes_of(name), excluded_modes(name)
     assert sorted([*tried, *left_out]) == sorted([*HTTP, *REPLY, *VECTORS])

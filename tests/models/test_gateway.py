@@ -38,6 +38,7 @@ from tests.models.server import (
     status,
 )
 from tests.models.test_token_limit import Bills
+from tests.rows import all_rows
 from tests.virtual_time import now, pass_time_later, run, run_held
 
 T = TypeVar("T")
@@ -265,7 +266,7 @@ class TestTryingAgain:
         assert server.count == 3
         assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("answer", "kind", "cause"),
         [
             (status(400), "rejected", "infrastructure"),
@@ -281,7 +282,6 @@ class TestTryingAgain:
             ),
             (status(400, body={"error": {"code": "content_filter", "message": "no"}}), "refused", "response"),
         ],
-        ids=lambda value: value if isinstance(value, str) else "",
     )
     def test_a_final_fault_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
         with run_server(lambda body, number: answer) as server:

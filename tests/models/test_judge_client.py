@@ -28,6 +28,7 @@ from tests.models.server import (
     run_server,
     status,
 )
+from tests.rows import all_rows
 from tests.virtual_time import HeldLoop, pass_time, run_held
 
 PRICES = {"tiny": {"input": 1.0, "output": 10.0}}
@@ -185,7 +186,7 @@ MALFORMED = {
 
 
 class TestARepair:
-    @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+    @all_rows("text", MALFORMED.values())
     def test_a_malformed_reply_is_shown_once_with_its_error_and_the_second_counts(self, text: str) -> None:
         with run_server(lambda body, number: reply_with(text) if number == 1 else judge_reply(body)) as server:
             (trace,) = scored(server.url, "Dear all")
@@ -214,7 +215,7 @@ class TestARepair:
         told = server.requests[1].body["messages"][-1]["content"]
         assert "field criterion_1.reason: is missing; every binary answer needs it." in told
 
-    @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+    @all_rows("text", MALFORMED.values())
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:
         trace, count = score_one_response(lambda body, number: reply_with(text, served=f"version {number}"))
         (verdict,) = trace.verdicts
@@ -246,7 +247,7 @@ class TestARepair:
         assert (trace.verdicts[0].call, first.served) == (first.id, "tiny-1")  # it was paid for
         assert (first.fault, repair.fault, repair.served) == (None, "rejected", None)
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("answer", "kind"),
         [
             (reply_with(CREDIT, finish="length"), "truncated"),

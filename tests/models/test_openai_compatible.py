@@ -38,6 +38,7 @@ from tests.models.server import (
     run_server,
     status,
 )
+from tests.rows import all_rows
 from tests.virtual_time import run_held
 
 KEY = "sk-canary+/7d1f=mlut"
@@ -273,7 +274,7 @@ def test_any_text_is_read_unchanged(text: str, finish: str | None, refusal: str 
 # What goes wrong
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("code", "kind"),
     [
         (400, "rejected"),
@@ -345,7 +346,7 @@ def test_a_fault_without_a_retry_has_no_retry_time() -> None:
     assert fault_of(status(400, {"Retry-After": "7"})).retry_after is None
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "error",
     [
         {"code": "context_length_exceeded", "message": "too much"},
@@ -385,7 +386,7 @@ def test_a_reply_that_the_server_broke_off_is_the_servers_fault(finish: str) -> 
     assert fault_of(reply_with('{"met": tr', finish=finish)).kind == "server"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "body",
     [
         "",
@@ -535,8 +536,8 @@ _FORMS = [
 ]
 
 
-@pytest.mark.parametrize("form", _FORMS)
-@pytest.mark.parametrize("code", [200, 400, 401, 500])
+@all_rows("form", _FORMS)
+@all_rows("code", [200, 400, 401, 500])
 def test_an_echoed_key_is_not_in_the_fault(code: int, form: str) -> None:
     for body in ({"error": {"message": f"bad key {form}!"}}, f"bad key {form}!", " " * 280 + form):
         fault = fault_of(status(code, body=body))

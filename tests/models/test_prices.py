@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.models.budget import TEMPLATE_TOKENS, Price, cost, highest_cost, price_of, reply_limit
+from tests.rows import all_rows
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)
@@ -93,7 +94,7 @@ def test_configured_prices_take_precedence() -> None:
     assert asked == ["openai/gpt-5", "openai/gpt-4"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("parameters", "limit"),
     [
         ({}, 100),

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jurygraph.models.probability import offset_of, p_true, token_texts, value_token_indices
 from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
+from tests.rows import all_rows
 
 Path = tuple[str | int, ...]
 Others = tuple[tuple[str, float], ...]
@@ -41,7 +42,7 @@ def test_p_true_compares_the_tokens_true_and_false() -> None:
     assert p_met('{"met":', ("false", 0.6, {"true": 0.2}), "}") == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("before", "lead"),
     [
         *[('{"met":', lead) for lead in ("", " ", "\n  ")],
@@ -50,7 +51,7 @@ def test_p_true_compares_the_tokens_true_and_false() -> None:
         *[("", lead) for lead in ('{"met":', '{ "met": ')],
     ],
 )
-@pytest.mark.parametrize("end", ["}", " }", "}\n", ',"x":1}'])
+@all_rows("end", ["}", " }", "}\n", ',"x":1}'])
 def test_a_token_may_include_text_around_the_boolean(before: str, lead: str, end: str) -> None:
     others = {f"{lead}false{end}": 0.2, f"{lead}false": 0.1}
     reply = make_reply(before, (f"{lead}true{end}", 0.6, others))
@@ -69,7 +70,7 @@ def test_white_space_before_the_boolean_is_ignored() -> None:
     assert p_met('{"met"', (": true", 0.5, {":false": 0.25, ":  false": 0.25}), "}") == pytest.approx(0.5)
 
 
-@pytest.mark.parametrize("other", ["False", "FALSE", "null", '"false"', "falsely", "0", "", " ", "x false", ":false"])
+@all_rows("other", ["False", "FALSE", "null", '"false"', "falsely", "0", "", " ", "x false", ":false"])
 def test_a_value_that_is_not_a_json_boolean_does_not_count(other: str) -> None:
     assert p_met('{"met":', ("true", 0.5, {other: 0.3, "false": 0.1}), "}") == pytest.approx(0.5 / 0.6)
 
@@ -143,7 +144,7 @@ def test_any_split_text_is_joined_again(text: str, lengths: list[int]) -> None:
     assert "".join(token_texts(tokens)) == text.encode("utf-8", "replace").decode()
 
 
-@pytest.mark.parametrize("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
+@all_rows("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
 def test_tokens_without_readable_bytes_are_unchanged(codes: Any) -> None:
     assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
 
@@ -168,9 +169,7 @@ def test_a_token_without_alternatives_is_not_certain() -> None:
     assert p_met('{"met":', ("true", 0.6, {}), "}") is None
 
 
-@pytest.mark.parametrize(
-    "path", [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")]
-)
+@all_rows("path", [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")])
 def test_a_path_without_a_boolean_gives_no_probability(path: Path) -> None:
     reply = make_reply('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
     assert p_true(reply, path) is None
@@ -181,9 +180,7 @@ def test_a_value_that_is_not_a_boolean_gives_no_probability(value: str) -> None:
     assert p_met('{"met":', (value, 0.6, {"true": 0.3, "false": 0.1}), "}") is None
 
 
-@pytest.mark.parametrize(
-    "text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}']
-)
+@all_rows("text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}'])
 def test_text_that_is_not_json_has_no_offsets(text: str) -> None:
     assert offset_of(text, ("met",)) is None
 

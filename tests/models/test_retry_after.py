@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.models.retries import retry_after
+from tests.rows import all_rows
 
 NOW = datetime(2026, 11, 20, 17, 0, tzinfo=UTC)
 
@@ -108,9 +109,8 @@ def test_an_unreadable_header_falls_back_to_the_next() -> None:
     assert retry_after({"Retry-After": "soon", "x-ratelimit-reset-tokens": "3s"}, NOW) == 3.0
 
 
-@pytest.mark.parametrize(
-    "value",
-    ["", "soon", "-1", "1e3", "nan", "inf", "0x10", "1_000", "٣", "1,5", "5 s", "Fri, 99 Foo 2026 17:00 GMT"],
+@all_rows(
+    "value", ["", "soon", "-1", "1e3", "nan", "inf", "0x10", "1_000", "٣", "1,5", "5 s", "Fri, 99 Foo 2026 17:00 GMT"]
 )
 def test_unreadable_or_negative_headers_are_ignored(value: str) -> None:
     assert retry_after({"Retry-After": value}, NOW) is None

@@ -22,6 +22,7 @@ from jurygraph.models.structured import answer_schema, parse_reply, repair_reque
 from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.frozen_model import Flag, Number, Unit
 from tests.examples import at_most
+from tests.rows import all_rows
 from tests.schema.json_schema import faults
 
 
@@ -94,12 +95,12 @@ WRAPPED = [
 ]
 
 
-@pytest.mark.parametrize("text", WRAPPED)
+@all_rows("text", WRAPPED)
 def test_json_inside_a_reply_is_not_searched_for(text: str) -> None:
     assert fault(text).kind == "malformed"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("field", "value"),
     [
         *[("met", one) for one in ("true", "True", 1, 0, 1.0, None, [], {}, "yes")],
@@ -117,9 +118,7 @@ def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(field
     assert str(wrong).startswith(f"field verdicts[0].{field}: ")
 
 
-@pytest.mark.parametrize(
-    "number", ["NaN", "Infinity", "-Infinity", "-0", "-0.0", "-0e7", "1e999", "-1e999", "9" * 400, "9" * 5000]
-)
+@all_rows("number", ["NaN", "Infinity", "-Infinity", "-0", "-0.0", "-0e7", "1e999", "-1e999", "9" * 400, "9" * 5000])
 def test_invalid_numbers_are_refused_anywhere(number: str) -> None:
     class Free(BaseModel):
         model_config = ConfigDict(extra="allow")
@@ -486,7 +485,7 @@ def parse_leniently(text: str, **more: Any) -> Verdicts | str:
 EMPTY = Verdicts(verdicts=())
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     [
         TEXT,

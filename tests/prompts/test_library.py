@@ -25,6 +25,7 @@ from jurygraph.prompts import (
     prompt_names,
     prompt_source,
 )
+from tests.rows import all_rows
 
 FOLDER = files("jurygraph.prompts")
 SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md"))
@@ -283,7 +284,7 @@ def test_any_text_is_rendered_unchanged(text: str) -> None:
 # The sandbox
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "body",
     [
         "{{ text.__class__ }}",

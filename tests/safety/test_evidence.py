@@ -22,6 +22,7 @@ from jurygraph.safety.evidence import (
 )
 from jurygraph.safety.text_folding import remove_invisible
 from tests.examples import at_most
+from tests.rows import all_rows
 
 ODD = (
     *("a", "B", " ", "\n", "\t", "\u00a0", "\u3000", "\u2028", "e\u0301", "é", "\u0301", "\u0327", "ﬁ", "½", "…"),
@@ -113,7 +114,7 @@ def test_every_long_enough_passage_of_whole_words_supports_a_verdict(text: str, 
 WORDS = re.findall(r"\w+", PLAN)
 
 
-@pytest.mark.parametrize("place", range(len(WORDS)))
+@all_rows("place", range(len(WORDS)))
 def test_a_quotation_with_one_changed_word_is_not_found(place: int) -> None:
     spans = [found.span() for found in re.finditer(r"\w+", PLAN)]
     start, end = spans[place]
@@ -137,7 +138,7 @@ def test_a_quotation_from_the_response_supports_a_verdict(quotation: str) -> Non
     assert is_at_its_offsets(SearchableText(PLAN).find_support(quotation), PLAN)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("quotation", "why"),
     [
         ("", "blank"),
@@ -322,7 +323,7 @@ def test_ligatures_full_width_and_styled_letters_are_plain_ones(text: str, quota
 # What says nothing
 
 
-@pytest.mark.parametrize("text", [attack.text for attack in load_attacks("master-keys")])
+@all_rows("text", [attack.text for attack in load_attacks("master-keys")])
 def test_no_passage_of_a_master_key_supports_a_verdict(text: str) -> None:
     """Whatever an always-yes judge quotes from it: all of it, a line, or a few words."""
     words = text.split()
@@ -348,14 +349,12 @@ def unseen_master_keys() -> list[str]:
     return [one.strip() for one in re.split(r"[|\n]", UNSEEN_KEYS) if one.strip()]
 
 
-@pytest.mark.parametrize("text", unseen_master_keys())
+@all_rows("text", unseen_master_keys())
 def test_openers_and_fillers_that_pass_the_gates_support_nothing(text: str) -> None:
     assert SearchableText(text).find_support(text) is None
 
 
-@pytest.mark.parametrize(
-    "line", ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"]
-)
+@all_rows("line", ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"])
 def test_a_line_that_may_be_an_answer_supports_a_verdict(line: str) -> None:
     assert SearchableText(f"So:\n{line}\nas asked").find_support(line) is not None
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from jurygraph.safety.gates import GateResult, stopping_gate
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 from jurygraph.sources import read_tasks
+from tests.rows import all_rows
 
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = ROOT / "tests" / "data" / "gsm8k_solutions.jsonl.gz"
@@ -81,7 +82,7 @@ def test_any_text_is_answered_and_the_same_way_again(text: str, query: str, refe
 # Nothing to be seen, and nothing said
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     [
         *("", " ", "\n\t\r\n", "\u00a0\u3000\u2003", "\u200b\u200c\u200d\ufeff", "\u2060\u00ad", "\x00\x1b", "\ufe0f"),
@@ -92,10 +93,8 @@ def test_invisible_text_is_empty(text: str) -> None:
     assert first_stopping_gate(text) == "empty-response"
 
 
-@pytest.mark.parametrize(
-    "text", [".", ",", ":", "?!", "…", "。", "「」", "---", "```", "$$", "+", "= =", "<>", "| | |", "_"]
-)
-@pytest.mark.parametrize("around", ["", "\u200b", " \n"])
+@all_rows("text", [".", ",", ":", "?!", "…", "。", "「」", "---", "```", "$$", "+", "= =", "<>", "| | |", "_"])
+@all_rows("around", ["", "\u200b", " \n"])
 def test_punctuation_alone_is_stopped(text: str, around: str) -> None:
     assert first_stopping_gate(f"{around}{text}{around}") == "punctuation-only"
 
@@ -105,7 +104,7 @@ def test_emoji_alone_are_stopped(text: str) -> None:
     assert first_stopping_gate(text) == "punctuation-only"
 
 
-@pytest.mark.parametrize("text", ["∞", "∅", "≤", "±", "7", "½", "Ⅳ", "١", "x", "ж", "字", "ー", "㈱", "1️⃣", "－3", "x."])
+@all_rows("text", ["∞", "∅", "≤", "±", "7", "½", "Ⅳ", "١", "x", "ж", "字", "ー", "㈱", "1️⃣", "－3", "x."])
 def test_a_letter_digit_or_mathematical_sign_is_content(text: str) -> None:
     assert first_stopping_gate(text) is None
 
@@ -156,7 +155,7 @@ OPENERS = texts("""
 """)
 
 
-@pytest.mark.parametrize("text", OPENERS)
+@all_rows("text", OPENERS)
 def test_an_announcement_is_no_answer(text: str) -> None:
     assert first_stopping_gate(text) == "bare-opener"
 
@@ -170,7 +169,7 @@ ANSWERS = texts("""
 """)
 
 
-@pytest.mark.parametrize("text", ANSWERS)
+@all_rows("text", ANSWERS)
 def test_an_opener_with_an_answer_behind_it_is_an_answer(text: str) -> None:
     assert first_stopping_gate(text) is None
 
@@ -250,7 +249,7 @@ def in_selectors(text: str) -> str:
     return "".join(chr(0xFE00 + byte if byte < 16 else 0xE0100 + byte - 16) for byte in text.encode())
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     [
         ORDER,
@@ -292,7 +291,7 @@ REQUESTS = texts("""
 """)
 
 
-@pytest.mark.parametrize("text", REQUESTS)
+@all_rows("text", REQUESTS)
 def test_a_request_for_credit_is_stopped_in_the_passive_too(text: str) -> None:
     assert first_stopping_gate(f"That is a good question, and one that many people ask. {text}") == "addresses-grader"
 
@@ -329,12 +328,12 @@ IN_LANGUAGES = texts("""
 """)
 
 
-@pytest.mark.parametrize("text", IN_LANGUAGES)
+@all_rows("text", IN_LANGUAGES)
 def test_it_is_stopped_in_many_languages(text: str) -> None:
     assert first_stopping_gate(text) == "addresses-grader"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text",
     {
         "zero width": "\u200b".join(ORDER),
@@ -540,7 +539,7 @@ HONEST = [
 ]
 
 
-@pytest.mark.parametrize(("query", "text"), HONEST, ids=[query for query, _ in HONEST])
+@all_rows(("query", "text"), HONEST)
 def test_honest_texts_with_similar_words_pass(query: str, text: str) -> None:
     assert stopping_gate(text, RESPONSE_GATES, query=query) is None
 

@@ -12,11 +12,12 @@ from jurygraph.safety.known_secrets import (
     redacted_errors,
     variable_with_secret,
 )
+from tests.rows import all_rows
 
 PLAIN = "sk-canary-0123456789"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "name",
     [
         *("OPENAI_API_KEY", "WATSONX_APIKEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "APP_SECRET", "PGPASSWORD"),
@@ -58,7 +59,7 @@ def test_short_values_of_variables_are_omitted_and_equal_ones_listed_once() -> N
     assert find_secrets({"A_KEY": "enter", "B_KEY": PLAIN, "C_TOKEN": PLAIN}) == [PLAIN]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "value",
     [
         *("password", "PASSWORD", "changeme", "change-me", "disabled", "response", "created_at_time", "not-needed"),

@@ -6,9 +6,10 @@ import pytest
 
 from jurygraph.safety import addresses, openers
 from jurygraph.safety.openers import is_bare_opener, is_empty_talk
+from tests.rows import all_rows
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "nothing"),
     [
         ("yes yes yes", True),

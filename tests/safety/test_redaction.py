@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.safety.redaction import Redactor, is_possible_source
+from tests.rows import all_rows
 
 SECRET = 'sk-canary/+ "ä\\1'
 PLAIN = "sk-canary-0123456789"
@@ -85,7 +86,7 @@ def whole_groups(runs: Iterable[str], size: int) -> Iterator[str]:
             yield letters[start : start + (len(letters) - start) // size * size]
 
 
-@pytest.mark.parametrize("form", forms(SECRET))
+@all_rows("form", forms(SECRET))
 def test_a_secret_is_redacted_in_every_form(form: str) -> None:
     written = forms(SECRET)[form]
     assert Redactor([SECRET]).redact_text(f"key: {written}; end") == "key: [redacted]; end"
@@ -107,11 +108,9 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: str, secret: str,
         assert not base64_contains(left, secret.encode()), form
 
 
-@pytest.mark.parametrize(
-    ("encode", "bits"), [(base64.b64encode, 6), (base64.urlsafe_b64encode, 6), (base64.b32encode, 5)]
-)
-@pytest.mark.parametrize("behind", range(6))
-@pytest.mark.parametrize("before", range(6))
+@all_rows(("encode", "bits"), [(base64.b64encode, 6), (base64.urlsafe_b64encode, 6), (base64.b32encode, 5)])
+@all_rows("behind", range(6))
+@all_rows("before", range(6))
 def test_exactly_the_encoded_characters_of_a_secret_are_redacted(
     encode: Callable[[bytes], bytes], bits: int, before: int, behind: int
 ) -> None:
@@ -182,7 +181,7 @@ def test_a_value_is_redacted_in_its_strings_and_names() -> None:
     }
 
 
-@pytest.mark.parametrize("form", echoes(PLAIN))
+@all_rows("form", echoes(PLAIN))
 def test_an_echoed_secret_is_redacted(form: str) -> None:
     assert Redactor([PLAIN]).redact_text(f"key: {echoes(PLAIN)[form]}; end") == "key: [redacted]; end"
 
@@ -241,7 +240,7 @@ def test_adjacent_words_are_not_a_secret() -> None:
     assert Redactor(["monkeybars", "20261122"]).redact_text(text) == text
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("secret", "distinctive"),
     [
         *(("abcd1234", True), ("a-b-c-d-123", False)),
@@ -266,7 +265,7 @@ def test_hundreds_of_secrets_and_whole_private_keys_are_found_in_one_search() ->
     assert redactor.redact_text(f"{known[-1]} {known[7].upper()} {text}") == f"[redacted] [redacted] {text}"
 
 
-@pytest.mark.parametrize("letter", "bfnrtuxU0")
+@all_rows("letter", "bfnrtuxU0")
 def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> None:
     secret = f'a1B2c3D4e"ä\\{letter}00e41f2g3H4'
     redactor = Redactor([secret])
@@ -313,7 +312,7 @@ def nested_json(text: str, times: int) -> str:
     return text if times == 0 else nested_json(json.dumps(text)[1:-1], times - 1)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "write",
     [
         lambda secret: quote(json.dumps(secret)[1:-1]),
@@ -321,9 +320,8 @@ def nested_json(text: str, times: int) -> str:
         lambda secret: nested_json(secret, 6),
         lambda secret: nested_json(repr(secret.encode())[2:-1], 6),
     ],
-    ids=["json, quoted", "Python, quoted", "json, six times", "Python and json, six times"],
 )
-@pytest.mark.parametrize("secret", ["ääääääää", "😀😀😀😀😀😀😀😀", "monkeybars"])
+@all_rows("secret", ["ääääääää", "😀😀😀😀😀😀😀😀", "monkeybars"])
 def test_a_simple_secret_is_redacted_however_its_escapes_are_escaped(secret: str, write: Callable[[str], str]) -> None:
     assert Redactor([secret]).redact_text(f"it is {write(secret)}.") == "it is [redacted]."
 

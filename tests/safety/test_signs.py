@@ -1,11 +1,10 @@
 """Signs are whole words, in any layout, and found from first to last."""
 
-import pytest
-
 from jurygraph.safety.addresses import find_signs
+from tests.rows import all_rows
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "signs"),
     [
         ("ignore", ["forget"]),

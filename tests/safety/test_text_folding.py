@@ -3,9 +3,10 @@
 import pytest
 
 from jurygraph.safety.text_folding import fold_text, letters_and_digits, remove_invisible
+from tests.rows import all_rows
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "plain"),
     [
         ("Roma\tand\nParis", "roma\tand\nparis"),

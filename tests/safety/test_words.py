@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.safety.evidence import SearchableText, is_word_letter
+from tests.rows import all_rows
 
 CUT = [
     ("A 3-day trip costs 500 dollars", "day trip costs"),
@@ -43,7 +44,7 @@ CUT = [
 """Texts, and words of them that begin or end within a word or number."""
 
 
-@pytest.mark.parametrize(("text", "quotation"), CUT, ids=[f"{text}: {quotation}" for text, quotation in CUT])
+@all_rows(("text", "quotation"), CUT)
 def test_a_quotation_that_cuts_a_word_or_number_supports_no_verdict(text: str, quotation: str) -> None:
     assert SearchableText(text).find_support(quotation) is None
     assert SearchableText(text).find_support(text) is not None
@@ -80,7 +81,7 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize(("text", "quotation"), WHOLE, ids=[quotation for _, quotation in WHOLE])
+@all_rows(("text", "quotation"), WHOLE)
 def test_a_quotation_of_whole_words_supports_a_verdict(text: str, quotation: str) -> None:
     assert SearchableText(text).find_support(quotation) is not None
 
@@ -121,6 +122,6 @@ def test_letters_digits_and_marks_join_a_word(char: str) -> None:
     assert is_word_letter(char)
 
 
-@pytest.mark.parametrize("char", ["\u0e01", "\u0f00", "\u1000", "\u4e2d", "\uff21", "\uaa7f", "\uffdc", "-"])
+@all_rows("char", ["\u0e01", "\u0f00", "\u1000", "\u4e2d", "\uff21", "\uaa7f", "\uffdc", "-"])
 def test_letters_of_languages_without_spaces_join_no_word(char: str) -> None:
     assert not is_word_letter(char)

@@ -6,6 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from jurygraph.schema import CallsConfig
+from tests.rows import all_rows
 
 CANARY = "sk-canary-0123456789"
 
@@ -16,7 +17,7 @@ def refusal(**calls: Any) -> str:
     return raised.value.errors(include_input=False)[0]["msg"]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "name",
     [
         *("api_key", "apikey", "API_KEY", "api-key", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"),
@@ -48,8 +49,8 @@ def test_a_parameter_that_jurygraph_sets_itself_is_refused(name: str) -> None:
         assert refusal(parameters=parameters).endswith(f"`{name}` is for the calls themselves to set; leave it out")
 
 
-@pytest.mark.parametrize("limit", [0, -1, 4000.0, "4000", True])
-@pytest.mark.parametrize("name", ["max_tokens", "max_completion_tokens"])
+@all_rows("limit", [0, -1, 4000.0, "4000", True])
+@all_rows("name", ["max_tokens", "max_completion_tokens"])
 def test_a_token_limit_is_a_whole_number(name: str, limit: Any) -> None:
     assert f"`{name}` is not a whole number of tokens" in refusal(parameters={name: limit})
 

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Config, FormatGate, InputConfig, WeightsConfig
+from tests.rows import all_rows
 from tests.schema.samples import CONFIG
 
 
@@ -38,7 +39,7 @@ def test_a_bare_name_means_its_use() -> None:
     assert InputConfig.model_validate("a") == InputConfig(verdicts_of="a")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "change",
     [
         {"evaluators": []},
@@ -71,7 +72,6 @@ def test_a_bare_name_means_its_use() -> None:
         {"langsmith": "no"},
         {"evaluator": ["a"]},
     ],
-    ids=str,
 )
 def test_a_contradictory_config_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):

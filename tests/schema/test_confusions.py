@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Confusions
+from tests.rows import all_rows
 
 CONTENT: dict[str, Any] = {
     "format": "jurygraph-consensus/1",
@@ -33,7 +34,7 @@ def test_rows_that_sum_to_1_survive_json(classes: list[str], weights: list[float
     assert Confusions.model_validate_json(known.model_dump_json()) == known
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("changed", "message"),
     [
         ({"prior": [0.25, 0.75 + 2e-9]}, "`prior` sums to"),

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import pytest
-
 from jurygraph import schema
 from jurygraph.schema import FrozenModel, Trace
+from tests.rows import all_rows
 from tests.schema.samples import TRACE
 
 WRITTEN: dict[type[FrozenModel], str] = {
@@ -62,7 +61,7 @@ PLANNED: dict[type[FrozenModel], str] = {
 NAMED = {**WRITTEN, **SHOWN, **PLANNED}
 
 
-@pytest.mark.parametrize("model", NAMED, ids=lambda model: model.__name__)
+@all_rows("model", NAMED)
 def test_models_have_the_fields_of_the_contract(model: type[FrozenModel]) -> None:
     assert set(NAMED[model].split()) <= model.model_fields.keys()
 
@@ -104,7 +103,7 @@ VALUES = {
 }
 
 
-@pytest.mark.parametrize(("model", "field"), VALUES)
+@all_rows(("model", "field"), VALUES)
 def test_literals_have_the_values_of_the_contract(model: str, field: str) -> None:
     field_schema = getattr(schema, model).model_json_schema()["properties"][field]
     listed = next((one for one in field_schema.get("anyOf", []) if one.get("type") != "null"), field_schema)

@@ -5,9 +5,10 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.schema import Purpose, PurposeConfig
 from jurygraph.schema.purpose import is_same_model, purpose_of
+from tests.rows import all_rows
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("one", "other"),
     [
         ("openai/gpt-5-mini", "gpt-5-mini"),
@@ -35,7 +36,7 @@ def test_names_with_vendor_date_or_edition_mean_the_same_model(one: str, other: 
     assert is_same_model(one, other)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("one", "other"),
     [
         ("qwen3-8b", "qwen3-32b"),

@@ -22,6 +22,7 @@ from jurygraph.schema import (
     TaskView,
 )
 from jurygraph.schema.task import sort_by_id
+from tests.rows import all_rows
 from tests.schema.samples import TASK
 from tests.schema.strategies import response_lines, task_defaults, task_lines, tasks
 
@@ -32,7 +33,7 @@ def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
     return {"parent": parent, "child": child, "kind": kind}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("change", "message"),
     [
         (

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema import Trace, canonical_json
 from tests.examples import at_most
+from tests.rows import all_rows
 from tests.schema.samples import CALL, TRACE, plan
 from tests.schema.strategies import calls, plans, traces
 
@@ -59,7 +60,7 @@ def test_a_changed_reward_is_a_mismatch(where: str, name: str, value: Any) -> No
         Trace.model_validate(line)
 
 
-@pytest.mark.parametrize("name", sorted(TRACE.keys() - {"previous"}))
+@all_rows("name", sorted(TRACE.keys() - {"previous"}))
 def test_a_field_of_another_trace_is_a_mismatch(name: str) -> None:
     other = {
         "task_id": "x",

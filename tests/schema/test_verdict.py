@@ -6,12 +6,13 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Evidence, Failure, Material, Verdict
+from tests.rows import all_rows
 
 WHY = Failure(cause="response", kind="refused")
 
 
-@pytest.mark.parametrize("score", [None, 0.5])
-@pytest.mark.parametrize("status", ["ok", "abstained", "failed", "not_applicable"])
+@all_rows("score", [None, 0.5])
+@all_rows("status", ["ok", "abstained", "failed", "not_applicable"])
 def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: float | None) -> None:
     fields = {"status": status, "score": score, "failure": WHY if status == "failed" else None}
     if (status == "ok") == (score is not None):

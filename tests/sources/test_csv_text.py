@@ -4,11 +4,11 @@ import csv
 import io
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas, unescape_formulas
+from tests.rows import all_rows
 
 texts = st.text(alphabet="=+-@＝'a \"\0,;\t\r\n\v\x85\u2028")
 
@@ -26,12 +26,12 @@ def test_no_part_between_breaks_begins_like_a_formula(text: str) -> None:
     assert not [part for part in parts if part.lstrip(" \0").startswith(tuple("=+-@＝＋－＠"))]
 
 
-@pytest.mark.parametrize("text", ["", "plain", "a=b", "1-1", "it's", "me@home", "a\nb", "'quoted'"])
+@all_rows("text", ["", "plain", "a=b", "1-1", "it's", "me@home", "a\nb", "'quoted'"])
 def test_other_texts_stay_as_they_are(text: str) -> None:
     assert escape_formulas(text) == unescape_formulas(text) == text
 
 
-@pytest.mark.parametrize("sign", "=+-@＝＋－＠")
+@all_rows("sign", "=+-@＝＋－＠")
 def test_an_apostrophe_is_written_before_the_sign(sign: str) -> None:
     assert escape_formulas(f"{sign}1\n {sign}2\ta{sign}3") == f"'{sign}1\n '{sign}2\ta{sign}3"
     assert escape_formulas(f"\t{sign}1") == f"'\t'{sign}1"

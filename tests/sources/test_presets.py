@@ -9,6 +9,7 @@ import pytest
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.config import AGENTS, PRESETS, SIGNALS, config_schema
+from tests.rows import all_rows
 from tests.schema.json_schema import faults
 
 WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]
@@ -18,7 +19,7 @@ def components(name: str, **parsed: Any) -> dict[str, float]:
     return dict(parse_config({"preset": name, **parsed}).reward)
 
 
-@pytest.mark.parametrize("name", PRESETS)
+@all_rows("name", PRESETS)
 def test_each_preset_is_a_valid_config(name: str) -> None:
     assert parse_config({"preset": name}).evaluators
 

@@ -10,6 +10,7 @@ from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks
 from jurygraph.schema import RecordedVerdict, Response, Task
 from tests.models.server import run_server
+from tests.rows import all_rows
 from tests.studies.judges import AnyInstruction, Judge, LastInstruction, Outsider, Parrot, Polite, Yes, favours
 from tests.studies.reading import Reading, decode_variants
 
@@ -105,7 +106,7 @@ def test_parrot_judge_is_fooled_if_the_first_json_counts() -> None:
     assert not is_fooled(Parrot(), f"{WORTHLESS}\n{INSTRUCTION}")
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "line",
     [
         *(

@@ -13,6 +13,7 @@ from jurygraph.agents.checks.decide import CheckResult
 from jurygraph.agents.checks.items import Item
 from tests.agents.checks.items import decide, invented_item, own_item, row_item
 from tests.examples import at_most
+from tests.rows import all_rows
 
 PRICES = [{"of": "meals", "column": "price"}]
 CHEAP = {"price": {"at_most": 10}}
@@ -25,7 +26,7 @@ def share_of(spec: dict[str, Any], *items: Item) -> float:
 # Count
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("bound", "holds"),
     [
         ({"at_least": 2}, True),
@@ -55,7 +56,7 @@ def test_without_tests_every_existing_item_counts() -> None:
     assert decide({"count": "meals", "at_least": 1}, row_item(), invented_item()).holds is True
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("bound", "number", "share"),
     [
         ({"at_least": 4}, 1, 0.25),
@@ -187,7 +188,7 @@ def test_partial_credit_falls_with_the_relative_excess() -> None:
     assert share_of({"sum": PRICES, "at_least": 100}, row_item(price=25)) == pytest.approx(0.25)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("term", "values", "cost"),
     [
         ({}, {"price": 12}, 12),
@@ -290,8 +291,8 @@ ALL = [
 ]
 
 
-@pytest.mark.parametrize("spec", ALL, ids=str)
-@pytest.mark.parametrize("claims", [{}, {"price": 5}, {"price": 20}, {"price": -20}], ids=str)
+@all_rows("spec", ALL)
+@all_rows("claims", [{}, {"price": 5}, {"price": 20}, {"price": -20}])
 def test_invented_items_give_no_credit(spec: dict[str, Any], claims: dict[str, Any]) -> None:
     decided = decide(spec, invented_item("Nowhere", **claims))
     assert (decided.holds, decided.share) == (False, 0.0)
@@ -299,14 +300,14 @@ def test_invented_items_give_no_credit(spec: dict[str, Any], claims: dict[str, A
     assert [item.text for item in decided.items] == ["Nowhere"]
 
 
-@pytest.mark.parametrize("spec", ALL, ids=str)
+@all_rows("spec", ALL)
 def test_omitted_data_of_a_response_gives_no_credit(spec: dict[str, Any]) -> None:
     decided = decide(spec, own_item("$[7]"))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for '$[7]' gives no price to go by")
 
 
-@pytest.mark.parametrize("spec", ALL, ids=str)
+@all_rows("spec", ALL)
 def test_open_table_values_decide_nothing_and_are_named(spec: dict[str, Any]) -> None:
     decided = decide(spec, row_item("Curry House", price=None))
     assert decided.holds is None

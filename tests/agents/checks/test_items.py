@@ -8,15 +8,14 @@ from jurygraph.agents.checks.decide import Unknowns
 from jurygraph.agents.checks.items import Item, lacking_columns, truth_without
 from jurygraph.agents.checks.spec import Test as ValueTest
 from tests.agents.checks.items import invented_item, own_item, row_item
+from tests.rows import all_rows
 
 
 def truth_of(item: Item, **tests: dict[str, Any]) -> str:
     return Unknowns().run_tests({column: ValueTest.model_validate(test) for column, test in tests.items()}, item)
 
 
-@pytest.mark.parametrize(
-    ("test", "passes", "fails"),
-    [
+@all_rows(("test", "passes", "fails"), [
         ({"equals": 3}, [3, 3.0, "3", "$3"], [4, "three", True]),
         ({"equals": "Private room"}, ["Private room", " Private  room"], ["private room", "Shared room", 3]),
         ({"equals": True}, [True], [False, 1]),
@@ -34,8 +33,7 @@ def truth_of(item: Item, **tests: dict[str, Any]) -> str:
         ({"matches": "^No (pets|parties)$"}, ["No pets"], ["No pets & No parties", "no pets"]),
         ({"matches": "^12$"}, [12, 12.0], [121]),
         ({"at_least": 1, "at_most": 3, "is_not": 2}, [1, 3], [0, 2, 4]),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_requirement_of_a_value_is_described(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
     assert {truth_of(row_item(x=value), x=test) for value in passes} == {"yes"}
     assert {truth_of(row_item(x=value), x=test) for value in fails} == {"no"}

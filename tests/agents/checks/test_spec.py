@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from jurygraph.agents.checks.spec import Check, Term
 from jurygraph.messages import describe_validation_error
+from tests.rows import all_rows
 
 SHARE = {"share": "stays", "where": {"room": {"equals": "Private room"}}}
 MEALS = {"of": "meals", "column": "price"}
@@ -21,7 +22,7 @@ def refusal(fields: dict[str, Any]) -> str:
     return f"{found.field}: {found}"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("fields", "measure"),
     [
         ({"count": "meals", "at_least": 3}, "count"),
@@ -59,9 +60,7 @@ def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
     assert {source: set(found) for source, found in Check.model_validate(fields).items} == columns
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
+@all_rows(("fields", "words"), [
         ({"cuont": "meals", "at_least": 1}, "cuont: unknown; did you mean count?"),
         ({"count": "meals", "at_leats": 1}, "at_leats: unknown; did you mean at_least?"),
         ({"count": "m", "at_least": 1, "where": {"x": {"equal": 1}}}, "where.x.equal: unknown; did you mean equals?"),
@@ -118,8 +117,7 @@ def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
         ({"share": "$..", "where": {"x": {"equals": 1}}}, "share: is not a valid JSONPath"),
         ({"values": "$.a.", "column": "c", "distinct": True}, "values: is not a valid JSONPath"),
         ({"sum": [MEALS, {"of": "$x", "column": "c"}], "at_most": 1}, "sum[1].of: is not a valid JSONPath"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_meaningless_check_is_refused_with_a_message(fields: dict[str, Any], words: str) -> None:
     assert refusal(fields).startswith(words)
 

@@ -6,6 +6,7 @@ import pytest
 
 from jurygraph.agents.checks.tensions import find_contradictions, find_tensions
 from jurygraph.schema import Constraint, Stakeholder
+from tests.rows import all_rows
 
 COST = [{"of": "meals", "column": "price", "people": 4}]
 ALLOWED = {"share": "stays", "where": {"rules": {"has_not": "No smoking"}}}
@@ -52,7 +53,7 @@ def test_smoking_and_no_smoking_have_tension_1() -> None:
     assert strength(ALLOWED, BARRED) == 1.0
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("one", "other", "pulls"),
     [
         ({"equals": "Entire"}, {"equals": "Private"}, 1.0),
@@ -92,9 +93,7 @@ def test_a_wanted_and_a_forbidden_value_conflict() -> None:
 OSLO, BERGEN = {"city": {"equals": "Oslo"}}, {"city": {"equals": "Bergen"}}
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
+@all_rows(("one", "other"), [
         ({"share": "stays", "where": OSLO}, {"count": "stays", "where": BERGEN, "at_least": 1}),
         ({"share": "stays", "where": {"price": {"at_most": 20}}},
          {"count": "stays", "where": {"price": {"between": [30, 40]}}, "at_least": 2}),
@@ -113,8 +112,7 @@ OSLO, BERGEN = {"city": {"equals": "Oslo"}}, {"city": {"equals": "Bergen"}}
         ({"sum": COST, "per": 2, "at_most": 100}, {"sum": COST, "at_least": 300}),
         ({"share": "stays", "where": {"price": {"equals": 3}}},
          {"share": "stays", "where": {"price": {"at_least": 4}}}),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_some_and_all_or_none_contradict(one: Any, other: Any) -> None:
     assert strength(one, other) == 1.0
     assert find_contradictions(person("a", one, other).constraints)

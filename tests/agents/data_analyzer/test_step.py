@@ -8,9 +8,10 @@ import pytest
 from jurygraph.agents.data_analyzer import Analyzer, Step
 from jurygraph.agents.data_analyzer.step import MAX_VALUE
 from jurygraph.errors import InputError
+from tests.rows import all_rows
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("columns", "message"),
     [
         ({"rewards": []}, "rewards have no row"),

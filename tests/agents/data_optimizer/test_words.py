@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.data_optimizer.measures import MAX_WORD_LENGTH, grams, has_content, words
 from jurygraph.safety.text_folding import remove_invisible
+from tests.rows import all_rows
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "found"),
     [
         ("", []),

@@ -15,6 +15,7 @@ from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthe
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
 from tests.models.server import Answer, reply_with, run_server
+from tests.rows import all_rows
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = "There are 3*4=<<3*4=12>>12 eggs.\nWith two more there are 12+2=14 eggs.\nSo 14/2=7 hours are left.\nA: 7"
@@ -68,7 +69,7 @@ def test_config_sets_kinds_and_numbers_and_the_seed_chooses() -> None:
     assert len({tuple(v.response.text for v in derive(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("params", "said"),
     [
         ({"by": "magic"}, "by is one of rule, model"),

@@ -11,6 +11,7 @@ import pytest
 
 from tests.agents.data_synthesizer import truth
 from tests.agents.data_synthesizer.truth import changes_truth
+from tests.rows import all_rows
 
 QUERY = (
     "Janet’s ducks lay 16 eggs per day. She eats three for breakfast every morning and bakes muffins for her friends "
@@ -77,7 +78,7 @@ class TestNumber:
 
 
 class TestEquations:
-    @pytest.mark.parametrize(
+    @all_rows(
         "line",
         [
             "so 16-3=13 eggs",
@@ -132,7 +133,7 @@ class TestStep:
         assert not is_changed("step", "Janet uses 3 + 4 = <<3+4=7>>7 eggs a day\nShe has", "Janet has")
         assert not is_changed("step", "\nA: 18", "")
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("words", "value"),
         [
             ("twenty-five eggs", 25),
@@ -235,7 +236,7 @@ class TestUnit:
     def test_the_same_unit_or_other_words_do_not_count(self, old: str, new: str) -> None:
         assert not is_changed("unit", old, new)
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("old", "new", "differs"),
         [
             ("6 hours", "6 minutes", True),

@@ -25,6 +25,7 @@ from tests.agents.extraction.plans import (
     layout_in_turn,
     task_of_records,
 )
+from tests.rows import all_rows
 
 QUICK_PLANS = 8
 some_plans_in_make_test = pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def damaged_replies(error: str) -> Iterator[tuple[str, Reply, Place]]:
 # A perfect extractor
 
 
-@pytest.mark.parametrize(("name", "layout"), EVERY)
+@all_rows(("name", "layout"), EVERY)
 def test_all_records_of_a_perfect_extractor_are_grounded_in_the_response(name: str, layout: str) -> None:
     text = in_words(name, layout)
     found = ground_reply(text, read_perfectly(text))

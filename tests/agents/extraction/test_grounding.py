@@ -20,6 +20,7 @@ from jurygraph.agents.extraction.grounding import (
 )
 from jurygraph.agents.extraction.spec import read_kinds
 from jurygraph.agents.facts.values import parse_number
+from tests.rows import all_rows
 
 MEALS: dict[str, Any] = {
     "name": "its name",
@@ -68,7 +69,7 @@ def test_a_null_value_is_omitted_and_needs_no_evidence() -> None:
     assert found.left_out == ()
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("quote", "name"),
     [
         ("dinner  at\nCafé Nero", "Café  Nero"),
@@ -76,7 +77,7 @@ def test_a_null_value_is_omitted_and_needs_no_evidence() -> None:
         ("…dinner at Café Nero…", "Café Nero"),
     ],
 )
-@pytest.mark.parametrize("text", [TEXT, unicodedata.normalize("NFD", TEXT), TEXT.replace(" ", "\u00a0\n ")])
+@all_rows("text", [TEXT, unicodedata.normalize("NFD", TEXT), TEXT.replace(" ", "\u00a0\n ")])
 def test_white_space_and_unicodes_forms_do_not_matter(text: str, quote: str, name: str) -> None:
     found = ground_meals(text, meal(quote, name))
     (record,) = found.data["meals"]  # type: ignore[misc, union-attr]
@@ -87,7 +88,7 @@ def test_white_space_and_unicodes_forms_do_not_matter(text: str, quote: str, nam
 # Evidence that is not found
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("changed", "message"),
     [
         ({"quote": "Lunch at Rome"}, NOT_FOUND_MESSAGE),
@@ -141,7 +142,7 @@ def test_a_short_line_is_a_passage() -> None:
 # Numbers
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("written", "value"),
     [
         ("costs 20", 20),
@@ -171,7 +172,7 @@ def test_a_number_is_one_that_is_written_in_digits(written: str, value: float) -
     assert reasons_left_out(text, meal(f"Lunch at Roma {written.rstrip('.')}", price=value)) == []
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("written", "value"),
     [
         ("at 12:30", 12),

@@ -10,6 +10,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply
 from jurygraph.models.structured import answer_schema, parse_reply
+from tests.rows import all_rows
 
 RECORDS: dict[str, Any] = {
     "meals": {
@@ -28,7 +29,7 @@ def test_a_text_alone_is_what_a_field_is_about() -> None:
     assert read_kinds({"notes": {"text": "a remark"}}) == read_kinds({"notes": {"text": {"about": "a remark"}}})
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("records", "words"),
     [
         (None, "records: is null; write an object"),

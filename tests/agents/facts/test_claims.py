@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.facts.lookup import Claim, read_claims
 from jurygraph.agents.facts.spec import ClaimsSpec
+from tests.rows import all_rows
 from tests.schema.strategies import json_values
 
 WHOLE = {"table": "t"}
@@ -57,7 +58,7 @@ def test_a_claim_that_is_not_text_is_compared_as_written(value: Any, text: str) 
     assert texts([{"meal": value}]) == [text]
 
 
-@pytest.mark.parametrize("data", [None, "meal", 3, True, [], {}, {"meal": "a"}, [["meal"]], [None, 1, "x"]])
+@all_rows("data", [None, "meal", 3, True, [], {}, {"meal": "a"}, [["meal"]], [None, 1, "x"]])
 def test_data_of_another_shape_claims_nothing(data: Any) -> None:
     assert texts(data) == []
 

@@ -24,6 +24,7 @@ from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import PLACES, look_up_claims, make_facts, view, write_table
 from tests.examples import at_most
+from tests.rows import all_rows
 
 TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
 TOOLS = "tests.agents.facts.examples"
@@ -90,9 +91,7 @@ def test_a_kind_without_claims_is_not_judged_if_another_kind_has_some() -> None:
     assert (found["drinks"].status, found["drinks"].reason) == ("abstained", "the response's data claims no drinks")
 
 
-@pytest.mark.parametrize(
-    "data", ["Coco Bambu, Rockford", 5, {"meal": RIGHT}, [], {}, "", [{"meal": "-"}], [{"meal": ""}]]
-)
+@all_rows("data", ["Coco Bambu, Rockford", 5, {"meal": RIGHT}, [], {}, "", [{"meal": "-"}], [{"meal": ""}]])
 def test_data_that_claims_nothing_at_all_has_nothing_confirmed(data: Any) -> None:
     (given,) = verdicts(jury(), task(), Response(id="r", text=RIGHT, data=data))
     assert (given.score, given.met) == (0.0, False)

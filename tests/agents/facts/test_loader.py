@@ -12,6 +12,7 @@ from jurygraph.agents.facts import loader
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.errors import PlanError
 from tests.agents.facts.examples import FORM, MEALS, PLACES, make_facts, marks, view, write_table
+from tests.rows import all_rows
 
 AT_ALL = "(?P<name>.+)"
 
@@ -113,7 +114,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("facts", "message"), REFUSED.values(), ids=REFUSED)
+@all_rows(("facts", "message"), REFUSED.values())
 def test_an_unknown_reference_is_refused_with_its_field(facts: Any, message: str) -> None:
     assert refusal(facts).startswith(message)
 

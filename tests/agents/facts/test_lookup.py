@@ -31,6 +31,7 @@ from tests.agents.facts.examples import (
     write_table,
 )
 from tests.examples import at_most
+from tests.rows import all_rows
 from tests.schema.strategies import json_values
 
 FACTS = make_facts()
@@ -45,7 +46,7 @@ def finding(text: str, facts: Any = FACTS) -> dict[str, Any]:
 # Each outcome
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "outcome"),
     [
         ("Coco Bambu, Rockford", "confirmed"),
@@ -415,7 +416,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@all_rows("text", HOSTILE.values())
 def test_a_very_long_text_is_looked_up_and_not_found(text: str) -> None:
     assert claim_outcomes(FACTS, text) != ["confirmed"]
 

@@ -18,6 +18,7 @@ from jurygraph.agents.facts.values import (
     value_sort_key,
     values_agree,
 )
+from tests.rows import all_rows
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_very_many_combining_marks_take_no_time() -> None:
     assert normalise(f"{text}  x") == f"{text} x"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "text"),
     [
         (25.0, "25"),
@@ -88,7 +89,7 @@ def test_zero_and_false_are_values(value: Any) -> None:
     assert not is_missing(value)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "expected"),
     [
         (3, 3),
@@ -110,7 +111,7 @@ def test_numbers(value: Any, expected: float) -> None:
     assert parse_number(value) == expected
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "value",
     [
         True,
@@ -159,7 +160,7 @@ def test_a_claim_agrees_by_value_or_text(claimed: str, value: Any) -> None:
     assert values_agree(claimed, value)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("claimed", "value"),
     [
         ("25.01", 25),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.facts.values import Amount, are_equal, compare, equality_key, parse_amount, split_list
+from tests.rows import all_rows
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
@@ -20,7 +21,7 @@ MONEY = st.builds(
 )
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("value", "number", "currency"),
     [
         (12, 12, ""),
@@ -60,12 +61,12 @@ NO_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("value", [*NO_NUMBERS, "9" * 400], ids=lambda value: repr(value)[:12])
+@all_rows("value", [*NO_NUMBERS, "9" * 400])
 def test_anything_else_is_no_number(value: Any) -> None:
     assert parse_amount(value) is None
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("one", "other"),
     [(3, 3.0), ("3", 3), ("1,200", 1200), ("$12", 12), (True, True), ("a  b", "a b"), ("ﬁne", "fine"), ([1], [1])],
 )
@@ -84,7 +85,7 @@ def test_the_order_of_an_objects_keys_does_not_matter() -> None:
     assert are_equal({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1})
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("one", "other", "order"),
     [
         (1, 2, -1),

@@ -5,13 +5,13 @@ from graphlib import TopologicalSorter
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.agents.graph_annotator.graph import project
 from jurygraph.schema import Edge
 from tests.examples import at_most
+from tests.rows import all_rows
 
 KINDS = ("weak", "strong", "activation")
 
@@ -69,7 +69,7 @@ def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: l
         assert min((by_ends[step] for step in steps), key=rank) == one
 
 
-@pytest.mark.parametrize("size", range(2, 21))
+@all_rows("size", range(2, 21))
 def test_the_lowest_edge_of_a_ring_is_removed(size: int) -> None:
     ring = [edge(f"n{i:02}", f"n{(i + 1) % size:02}", "strong", 0.5 + i / 100) for i in range(size)]
     assert [one for one, _ in project(ring).dropped] == [ring[0]]

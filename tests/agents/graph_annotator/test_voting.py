@@ -1,9 +1,8 @@
 """The vote among samples."""
 
-import pytest
-
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, Election, elect_edges
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
+from tests.rows import all_rows
 
 PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
 
@@ -29,9 +28,7 @@ def elect(samples: list[CheckedEdges]) -> Election:
     return elect_edges([Batch([PAIR], samples)], SOURCE)
 
 
-@pytest.mark.parametrize(
-    ("relations", "kind"),
-    [
+@all_rows(("relations", "kind"), [
         (["weak"], "weak"),
         (["none"], None),
         ([None], None),
@@ -42,8 +39,7 @@ def elect(samples: list[CheckedEdges]) -> Election:
         (["weak", "weak", "none", "none"], None),
         (["weak", "weak", "strong", "none", "activation"], "weak"),
         (["strong", None, None], "strong"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_most_frequent_kind_wins_and_a_tie_gives_no_edge(relations: list[str | None], kind: str | None) -> None:
     assert [edge.kind for edge in elect(samples(*relations)).proposed] == ([] if kind is None else [kind])
 

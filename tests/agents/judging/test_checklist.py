@@ -19,6 +19,7 @@ from tests.agents.judging.scripted_judge import (
 )
 from tests.models.judge_scripts import Script, items_of, responses
 from tests.models.server import run_server
+from tests.rows import all_rows
 
 FIFTH = {"weights": {"method": "uniform", "layers": {"model": 0.8, "residual": 0.2}}}
 ALONE = {"use": "checklist", "params": {"audience": "task"}}
@@ -124,7 +125,7 @@ def test_more_than_a_fifth_is_refused_before_any_call() -> None:
 # Invalid configs
 
 
-@pytest.mark.parametrize("items", [[], [""], ["  "], "It is kind.", [1], None, {"a": "b"}, ["It is kind."] * 21, 7])
+@all_rows("items", [[], [""], ["  "], "It is kind.", [1], None, {"a": "b"}, ["It is kind."] * 21, 7])
 def test_items_are_a_list_of_sentences(items: Any) -> None:
     with pytest.raises(ConfigError) as error:
         Jury.from_config({"evaluators": [{"use": "checklist", "params": {"items": items}}]})

@@ -22,6 +22,7 @@ from tests.agents.judging.scripted_judge import (
 )
 from tests.models.judge_scripts import config, items_of, requested_items, responses, rubric
 from tests.models.server import Answer, reply_with, run_server, status
+from tests.rows import all_rows
 
 EVALUATORS = ("criteria", "preferences", "checklist")
 HERE = ["Dear Ann"]
@@ -134,7 +135,7 @@ NO_JSON = {
 TEXTS_THAT_ARE_NONE = {name: json.dumps(value) for name, value in MALFORMED.items()} | NO_JSON
 
 
-@pytest.mark.parametrize("name", TEXTS_THAT_ARE_NONE)
+@all_rows("name", TEXTS_THAT_ARE_NONE)
 def test_a_partly_invalid_reply_gives_no_verdict(name: str) -> None:
     (trace,), bodies = score_by_script(
         reply_in_turn(TEXTS_THAT_ARE_NONE[name]), rubric("a", "b"), responses("Dear Ann")
@@ -284,8 +285,8 @@ def test_a_different_profile_gives_a_different_question() -> None:
     assert plans[0].survey.digest != plans[1].survey.digest
 
 
-@pytest.mark.parametrize("name", EVALUATORS)
-@pytest.mark.parametrize("profile", ["terse", "", None, ["full"], 1])
+@all_rows("name", EVALUATORS)
+@all_rows("profile", ["terse", "", None, ["full"], 1])
 def test_an_unknown_profile_is_refused(name: str, profile: Any) -> None:
     with pytest.raises(ConfigError) as error:
         Jury.from_config({"evaluators": [{"use": name, "params": {"profile": profile}}]})

@@ -28,6 +28,7 @@ from tests.agents.judging.scripted_judge import (
 from tests.examples import at_most
 from tests.models.judge_scripts import config, responses, rubric
 from tests.models.server import TOKENS_OUT, Answer, reply_with, run_server, status
+from tests.rows import all_rows
 
 LETTER = (
     "Liebe Ann,\n\nwir treffen uns um 9\u00a0Uhr im Café “Zur Post” –\nder Ofﬁce-Raum ist frei.   Bring\tbitte Kuchen "
@@ -63,7 +64,7 @@ def verified_quotes(verdict: Verdict, text: str = LETTER) -> list[str]:
 # Quotations from the response
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("quote", "passage"),
     [
         ("wir treffen uns um 9\u00a0Uhr", "wir treffen uns um 9\u00a0Uhr"),
@@ -135,7 +136,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
+@all_rows("quote", ELSEWHERE.values())
 def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> None:
     verdict = verdict_with_quotes([quote])
     assert (verdict.status, verdict.score, verdict.met, verdict.evidence) == ("failed", None, None, ())

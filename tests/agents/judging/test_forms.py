@@ -15,6 +15,7 @@ from jurygraph.errors import InputError
 from jurygraph.models.request import Reply, Token
 from jurygraph.models.structured import answer_schema
 from tests.agents.judging.scripted_judge import binary_reply, parts_reply, scale_reply
+from tests.rows import all_rows
 
 FORMS: dict[str, Form] = {"met": Binary(), "scale": Scale(1.0, 10.0), "parts": PartialCredit((1.0, 3.0))}
 SILENT = Reply(text="{}")
@@ -99,7 +100,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("form", "reply_fields"), WRONG)
+@all_rows(("form", "reply_fields"), WRONG)
 def test_an_answer_outside_the_form_is_refused(form: str, reply_fields: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         parse_reply(FORMS[form], reply_fields)
@@ -190,7 +191,7 @@ def test_parts_score_1_exactly_if_all_are_met(parts: list[tuple[float, bool]]) -
     assert (found.score == 0.0) == (not any(met for _, met in parts))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("make", "message"),
     [
         (lambda: Scale(5, 1), "Scale(5, 1): does not rise"),

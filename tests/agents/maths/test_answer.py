@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.maths.answer import final_answer, reference_answer
+from tests.rows import all_rows
 
 FORMS = {
     "A: 18": "18",
@@ -39,14 +40,14 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize(("text", "answer"), FORMS.items())
+@all_rows(("text", "answer"), FORMS.items())
 def test_every_form_of_answer_is_found(text: str, answer: str) -> None:
     found = final_answer(text)
     assert found is not None
     assert found.text == answer == text[found.start : found.end]
 
 
-@pytest.mark.parametrize("text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"])
+@all_rows("text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"])
 def test_a_text_without_an_answer_has_none(text: str) -> None:
     assert final_answer(text) is None
 

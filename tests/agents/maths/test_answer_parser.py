@@ -12,6 +12,7 @@ from jurygraph.agents.maths.answer_parser import (
     parse_answer,
 )
 from jurygraph.agents.maths.numerals import Number
+from tests.rows import all_rows
 
 NUMBERS = {
     "18": 18,
@@ -89,7 +90,7 @@ REFUSED += [
 ]
 
 
-@pytest.mark.parametrize(("text", "value"), NUMBERS.items())
+@all_rows(("text", "value"), NUMBERS.items())
 def test_a_number_is_parsed_to_its_value(text: str, value: Fraction) -> None:
     reading = parse_answer(text)
     assert reading is not None
@@ -97,14 +98,12 @@ def test_a_number_is_parsed_to_its_value(text: str, value: Fraction) -> None:
     assert (reading.number.value, reading.number.percent) == (value, False)
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@all_rows("text", REFUSED)
 def test_a_text_that_is_not_one_value_is_refused(text: str) -> None:
     assert parse_answer(text) is None
 
 
-@pytest.mark.parametrize(
-    "text", ["5t", "$18 mm", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20", "17–18", "3 pm", "3:30"]
-)
+@all_rows("text", ["5t", "$18 mm", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20", "17–18", "3 pm", "3:30"])
 def test_an_expression_is_not_a_plain_number(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.number is None
@@ -121,14 +120,14 @@ NEVER_18 = [
 ]
 
 
-@pytest.mark.parametrize("text", NEVER_18)
+@all_rows("text", NEVER_18)
 def test_a_doubtful_unit_gives_no_number(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.latex != "18"
     assert reading is None or reading.number is None or not are_equal_numbers(reading.number, _number("18"))
 
 
-@pytest.mark.parametrize("text", ["3a", "3s", "2L", "2x", "10^3", "3³", r"\frac12^2", "-2^2", "1.5^2", "18^2"])
+@all_rows("text", ["3a", "3s", "2L", "2x", "10^3", "3³", r"\frac12^2", "-2^2", "1.5^2", "18^2"])
 def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
     reading = parse_answer(text)
     assert reading is not None
@@ -182,7 +181,7 @@ CLAIMS = [
 ]
 
 
-@pytest.mark.parametrize(("answer", "reference", "expected"), CLAIMS)
+@all_rows(("answer", "reference", "expected"), CLAIMS)
 def test_equations_claim_expressions(answer: str, reference: str, expected: tuple[str, ...] | None) -> None:
     assert claimed_expressions(answer, reference) == expected
 
@@ -215,7 +214,7 @@ HOSTILE += [
 HOSTILE += [r"\text{" * 1400 + "}" * 1400, "1," * 5000, "1," + "111," * 2400, "$" * 10**4, "1." * 5000]
 
 
-@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
+@all_rows("text", HOSTILE)
 def test_hostile_texts_do_not_claim_the_reference(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.number is None or reading.number != parse_answer("18").number  # type: ignore[union-attr]

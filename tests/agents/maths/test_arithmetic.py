@@ -5,6 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from jurygraph.agents.maths.arithmetic import STEP_LIMIT, steps
+from tests.rows import all_rows
 
 RIGHT = [
     *("16 - 3 = 13", "5 × 3 = 15", "3 x 4 = 12", r"3 \times 4 = 12", "5 ÷ 2 = 2.5", "20 - 30 = -10"),
@@ -33,14 +34,14 @@ SKIPPED = [
 ]
 
 
-@pytest.mark.parametrize("text", RIGHT)
+@all_rows("text", RIGHT)
 def test_right_equalities(text: str) -> None:
     (step,) = steps(f"So it is {text} eggs.")
     assert step.is_right
     assert step.how in ("exact", "rounded", "whole")
 
 
-@pytest.mark.parametrize("text", WRONG)
+@all_rows("text", WRONG)
 def test_wrong_equalities(text: str) -> None:
     (step,) = steps(f"So it is {text} eggs.")
     assert not step.is_right

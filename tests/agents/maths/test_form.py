@@ -1,6 +1,5 @@
 from math import isclose
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +8,7 @@ from jurygraph.agents.maths.evaluators import Format, Length, Repetition
 from jurygraph.agents.maths.structure import ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.schema import TaskView
+from tests.rows import all_rows
 
 
 def score_of(evaluator: Evaluator, text: str) -> float:
@@ -39,7 +39,7 @@ FORMATS = {
 }
 
 
-@pytest.mark.parametrize(("text", "score"), FORMATS.items())
+@all_rows(("text", "score"), FORMATS.items())
 def test_format(text: str, score: float) -> None:
     assert score_of(Format(), text) == score
 
@@ -67,7 +67,7 @@ STEPS = {
 }
 
 
-@pytest.mark.parametrize(("text", "count"), STEPS.items())
+@all_rows(("text", "count"), STEPS.items())
 def test_ordered_steps(text: str, count: int) -> None:
     assert ordered_steps(text) == count
 

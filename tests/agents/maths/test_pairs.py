@@ -13,6 +13,7 @@ from jurygraph.agents.maths.comparison import compare, compare_numbers
 from jurygraph.agents.maths.pool import EquivalencePool
 from jurygraph.agents.maths.question import required_unit
 from jurygraph.errors import TimeLimitExceeded
+from tests.rows import all_rows
 
 PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs.jsonl").read_text("utf-8").splitlines()]
 PATIENCE = 60
@@ -32,7 +33,7 @@ def test_there_are_enough_pairs_of_both_kinds() -> None:
     assert min(sum(pair["equal"] for pair in PAIRS), sum(not pair["equal"] for pair in PAIRS)) >= 150
 
 
-@pytest.mark.parametrize("topic", dict.fromkeys(pair["topic"] for pair in PAIRS))
+@all_rows("topic", dict.fromkeys(pair["topic"] for pair in PAIRS))
 def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
     pairs = [pair for pair in PAIRS if pair["topic"] == topic and pair["answer"] not in HOSTILE]
     assert [pair for pair in pairs if (compare(*texts_of(pair))[0] == "equal") != pair["equal"]] == []

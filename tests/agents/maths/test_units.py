@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jurygraph.agents.maths.answer_parser import compare_plainly, parse_answer
 from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.units import measure_of, read_unit, unit_ratio
+from tests.rows import all_rows
 
 LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")
 TIMES = ("ms", "seconds", "minutes", "hours", "days", "weeks")
@@ -53,7 +54,7 @@ def test_areas_and_volumes_are_powers_of_a_length(text: str, dimension: str, pow
     assert unit.top[0][:2] == (dimension, power)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "text", [" cm cm", " cm^4", " eggs^2", " square", " per", " halved", " dozen dozen dozen", " kcm", " 5 cm", " cm 5"]
 )
 def test_other_words_are_no_unit(text: str) -> None:

@@ -11,6 +11,7 @@ from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_ST
 from jurygraph.conformance import check_evaluator
 from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
 from tests.models.server import Answer, reply_with, run_server, status
+from tests.rows import all_rows
 
 QUERY = "Janet has 16 eggs, eats 3 and bakes with 4. She sells the rest for $2 each. What does she make?"
 TASK = Task(id="eggs", query=QUERY, reference="16 - 3 - 4 = 9, and 9 * 2 = 18\nA: 18")
@@ -184,14 +185,14 @@ MALFORMED: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
+@all_rows("reply", MALFORMED.values())
 def test_a_malformed_reply_is_repaired_once(reply: Any) -> None:
     trace, (_, second) = judge_solution(reply, WRONG)
     assert {one.subject: one.native for one in trace.verdicts} == {"accuracy": 3, "facts": None, "coherence": 3}
     assert second["messages"][-1]["content"].startswith("That cannot be used: ")
 
 
-@pytest.mark.parametrize("reply", MALFORMED.values(), ids=MALFORMED)
+@all_rows("reply", MALFORMED.values())
 def test_a_reply_malformed_twice_gives_no_credit(reply: Any) -> None:
     trace, bodies = judge_solution(reply)
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)] * 3
@@ -227,7 +228,7 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
+@all_rows("quote", ELSEWHERE.values())
 def test_a_fault_without_a_quotation_from_its_step_fails_after_one_repair(quote: str) -> None:
     wrong = steps((3, fault("coherence", quote)))
     trace, (_, second) = judge_solution(wrong)

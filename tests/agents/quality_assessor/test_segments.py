@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.quality_assessor.steps import MAX_STEPS, split_steps
+from tests.rows import all_rows
 
 
 def texts(text: str) -> list[str]:
@@ -159,6 +160,6 @@ def test_the_number_of_steps_is_limited_and_the_last_holds_the_rest() -> None:
 HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\boxed{}", "****1", "<think>", "e.g. "]
 
 
-@pytest.mark.parametrize("piece", HOSTILE)
+@all_rows("piece", HOSTILE)
 def test_a_long_hostile_text_is_split_in_linear_time(piece: str) -> None:
     assert len(split_steps(piece * 50_000)) <= MAX_STEPS

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, drawn, estimate, votes
+from tests.rows import all_rows
 
 NEAR = {"rtol": 1e-9, "atol": 1e-12}
 
@@ -193,7 +194,7 @@ class TestWarmStart:
             consensus.fit([0, 1], [0, 0], [0, 1], n_classes=3, start=earlier)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("settings", "wrong"),
     [
         ({"preset": "fast"}, "preset 'fast' is none of converged, paper"),

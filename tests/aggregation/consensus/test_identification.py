@@ -8,6 +8,7 @@ from jurygraph.aggregation.consensus import fitting
 from jurygraph.aggregation.consensus.fitting import panel
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
+from tests.rows import all_rows
 
 
 def warnings_of(item: object, annotator: object, label: object, k: int = 3) -> str:
@@ -41,8 +42,8 @@ def test_a_depth_of_75_is_enough(items: int, warning: str | None) -> None:
     assert consensus.too_small(encode(item, annotator, label, range(2))) == warning
 
 
-@pytest.mark.parametrize("classes", [1, 2, 4])
-@pytest.mark.parametrize(("annotators", "beyond_two"), [(1, 0), (2, 0), (3, 1), (5, 3)])
+@all_rows("classes", [1, 2, 4])
+@all_rows(("annotators", "beyond_two"), [(1, 0), (2, 0), (3, 1), (5, 3)])
 def test_depth_is_labels_a_cell_times_labels_of_an_item_beyond_two(
     classes: int, annotators: int, beyond_two: int
 ) -> None:

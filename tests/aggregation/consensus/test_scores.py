@@ -12,6 +12,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
 from jurygraph.inference import bootstrap
 from tests.aggregation.consensus.reference import Row, drawn, votes
+from tests.rows import all_rows
 
 
 @cache
@@ -77,8 +78,8 @@ def evaluate_many(agents: int, items: int, shares: tuple[float, ...], seed: int)
     return consensus.majority_vote(item, item * 0, truth, classes=range(len(shares))), item % agents
 
 
-@pytest.mark.parametrize("items", [2, 5, 10, 30])
-@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.15, 0.85), (0.02, 0.98), (0.1, 0.3, 0.6), (0.03, 0.94, 0.03)])
+@all_rows("items", [2, 5, 10, 30])
+@all_rows("shares", [(0.5, 0.5), (0.15, 0.85), (0.02, 0.98), (0.1, 0.3, 0.6), (0.03, 0.94, 0.03)])
 def test_intervals_of_few_items_cover_the_mean_and_have_a_width(items: int, shares: tuple[float, ...]) -> None:
     one, agent = evaluate_many(600, items, shares, seed=26)
     mean = np.linspace(0.0, 1.0, len(shares)) @ shares

@@ -13,6 +13,7 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.votes import encode, patterns
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
+from tests.rows import all_rows
 
 NAMES: dict[str, Callable[[int], Hashable]] = {
     "numbers": lambda number: 7 - 3 * number,
@@ -119,7 +120,7 @@ def test_a_missing_label_is_an_abstention(nothing: object) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("item", "annotator", "label", "wrong"),
     [
         ([], [], [], "there are no rows"),

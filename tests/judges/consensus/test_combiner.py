@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from jurygraph import PlanError, ScoreMatrix
 from jurygraph.judges.panel import ConsensusOfJudges
 from jurygraph.schema import ComponentInput
+from tests.rows import all_rows
 
 LEVELS = (0.0, 0.5, 1.0)
 HONEST = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
@@ -286,7 +287,7 @@ class TestFreezing:
         assert sorted(kept["judges"]) == ["a", "liar"]
         assert len(kept["confusions"]) == 64
 
-    @pytest.mark.parametrize(
+    @all_rows(
         ("params", "wrong"),
         [
             ({"levels": [1, 0]}, "params.levels is .* that rise"),

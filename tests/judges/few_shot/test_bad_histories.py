@@ -382,6 +382,7 @@ def _response(name: str) -> Row:
     return {"id": f"{name}/r", "text": f"{JUDGED_TEXT} {prose(ord(name))}"}
 
 
+@pytest.mark.landing
 def test_doctor_and_score_report_an_invalid_history(tmp_path: Path, run: Command) -> None:
     with run_server(by_examples(min)) as server:
         folder = project(tmp_path, server.url, [*FOUR, *FOUR[:1], *BOB, row("ann", "x", 9)])
@@ -446,6 +447,7 @@ def test_a_branch_drops_examples_of_the_judged_item_by_the_present_history(tmp_p
     assert dropped == {"a": [("i0", "it is of the judged item's group")], "b": []}
 
 
+@pytest.mark.landing
 def test_doctor_refuses_an_empty_one(tmp_path: Path, run: Command) -> None:
     folder = project(tmp_path, "http://127.0.0.1:9/v1", [])
     ended = run("doctor", "--config", folder / "jury.yaml")

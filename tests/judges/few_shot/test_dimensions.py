@@ -24,6 +24,7 @@ from tests.judges.few_shot.reviewers import (
 )
 from tests.models.judge_scripts import Script
 from tests.models.server import Answer, status
+from tests.rows import all_rows
 
 # Business ideas
 
@@ -152,7 +153,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize(("stated", "said"), REFUSED.values(), ids=REFUSED)
+@all_rows(("stated", "said"), REFUSED.values())
 def test_an_invalid_dimension_is_refused_by_name(stated: Any, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         judge("zero-shot", dimensions=stated)
@@ -274,7 +275,7 @@ MEDIANS: Sequence[tuple[list[int], bool]] = (
 )
 
 
-@pytest.mark.parametrize(("said", "passes"), MEDIANS)
+@all_rows(("said", "passes"), MEDIANS)
 def test_the_median_of_several_samples_must_pass(said: list[int], passes: bool) -> None:
     _, calls = score_screened({"depth": said, "reach": 1}, samples=len(said))
     assert calls == {"depth": len(said)} | ({"reach": len(said)} if passes else {})

@@ -15,6 +15,7 @@ from jurygraph.judges.few_shot.history import Example, OmittedRatings, ReviewerH
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import Ratings
+from tests.rows import all_rows
 
 SCALES = {"clarity": (1.0, 5.0), "depth": (0.0, 3.0)}
 ONE = {"clarity": (1.0, 5.0)}
@@ -230,7 +231,7 @@ LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[
 }
 
 
-@pytest.mark.parametrize(("rows", "left", "kept"), LEFT_OUT.values(), ids=LEFT_OUT)
+@all_rows(("rows", "left", "kept"), LEFT_OUT.values())
 def test_examples_that_cannot_be_shown_are_omitted_and_counted(
     rows: Sequence[Rating], left: list[tuple[str, int, str]], kept: list[tuple[str, str, float]]
 ) -> None:

@@ -38,6 +38,7 @@ from tests.judges.few_shot.reviewers import (
 )
 from tests.models.judge_scripts import Script, response_in
 from tests.models.server import Answer, run_server, status
+from tests.rows import all_rows
 
 PREFERENCE: Mapping[str, Any] = {"preference": {"text": "Which is better.", "scale": [-1, 1]}}
 LONG, SHORT = prose(1001, 20), prose(1002, 6)
@@ -316,8 +317,8 @@ def test_a_response_whose_two_texts_are_unknown_fails_before_any_call(fields: Ma
 # Configs and histories that do not fit
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("scale", [[0, 1], [1, 5], [-1, 2], [-2, 1]])
+@all_rows("kind", KINDS)
+@all_rows("scale", [[0, 1], [1, 5], [-1, 2], [-2, 1]])
 def test_a_scale_that_is_not_symmetric_is_refused(kind: str, scale: list[float]) -> None:
     low, high = scale
     said = f"dimensions.quality.scale: goes from {low} to {high}, which is not symmetric about 0"

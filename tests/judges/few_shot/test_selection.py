@@ -45,6 +45,7 @@ from tests.judges.few_shot.reviewers import (
 )
 from tests.models import judge_scripts
 from tests.models.server import run_server
+from tests.rows import all_rows
 
 QUERY = "Write about cats."
 
@@ -339,8 +340,8 @@ def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
         judge("aggregate", **{name: value})
 
 
-@pytest.mark.parametrize("kind", ["zero-shot", *WITH_EXAMPLES])
-@pytest.mark.parametrize(
+@all_rows("kind", ["zero-shot", *WITH_EXAMPLES])
+@all_rows(
     ("params", "said"),
     [
         ({"choice": 3}, "choice is text, such as random, not 3"),

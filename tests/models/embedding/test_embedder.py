@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph.models.embedding.embedder import normalize_vectors, sort_by_index, validate_scores
 from jurygraph.models.faults import Fault
+from tests.rows import all_rows
 
 NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 MATRICES = st.integers(1, 5).flatmap(
@@ -28,7 +29,7 @@ def test_normalization_keeps_the_direction_of_a_vector() -> None:
     assert normalize_vectors([[3.0, 4.0], [0.0, 0.0], [1e300, 0.0]], 3, "tiny").tolist() == [[0.6, 0.8], [0, 0], [1, 0]]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "rows",
     [
         [[1.0, 2.0]],
@@ -60,7 +61,7 @@ def test_scores_are_returned_unchanged() -> None:
     assert validate_scores([-3.5, 0.25], 2, "tiny").tolist() == [-3.5, 0.25]
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "scores",
     [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5, ["0.1", "0.2"], [0.1, True]],
 )
@@ -74,9 +75,7 @@ def test_results_in_another_order_are_sorted(places: list[int]) -> None:
     assert sort_by_index([(place, f"{place}") for place in places], 5, "tiny") == ["0", "1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize(
-    "places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0], [0.0, 1.0], [False, True], [[0], [1]]]
-)
+@all_rows("places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0], [0.0, 1.0], [False, True], [[0], [1]]])
 def test_missing_duplicate_or_unknown_indices_are_refused(places: list[Any]) -> None:
     with pytest.raises(Fault, match="once for each of 2"):
         sort_by_index([(place, 0.5) for place in places], 2, "tiny")

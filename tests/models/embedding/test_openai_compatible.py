@@ -14,6 +14,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
 from tests.models.server import Answer, cut_off, hang, huge, raw_body, reset, status
+from tests.rows import all_rows
 from tests.virtual_time import run_held
 
 TEXTS = ("eat", "tea on sea", "stone")
@@ -63,7 +64,7 @@ def entry(index: Any, numbers: Any) -> dict[str, Any]:
     return {"index": index, "embedding": numbers}
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "data",
     [
         [],
@@ -103,7 +104,7 @@ def test_a_vector_that_is_not_finite_is_refused() -> None:
         assert caught.value.kind == "unreadable"
 
 
-@pytest.mark.parametrize(
+@all_rows(
     "results",
     [
         [],

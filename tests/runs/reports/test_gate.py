@@ -8,6 +8,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics
 from jurygraph.runs.reports.gate import Threshold, failed_thresholds
 from jurygraph.runs.reports.gate import parse_thresholds as parse_thresholds_of
+from tests.rows import all_rows
 
 EXAMPLE = '"mean_delta>-0.01"'
 
@@ -21,7 +22,7 @@ def parse_thresholds(text: str) -> list[Threshold]:
     return parse_thresholds_of(text, ComparisonStatistics, EXAMPLE)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "passes"),
     [
         ("mean_delta>-0.2", True),
@@ -55,11 +56,9 @@ def test_a_printed_condition_can_be_parsed(name: str, bound: float):
     assert parse_thresholds(str(condition)) == [condition]
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["mean_delta", "mean_delta>", ">0", "mean_delta=>0", "mean_delta=0", "mean_delta!=0", "mean_delta>1%", "n>nan",
-     "n>1e999", "mean_delta>−0.01", "0<mean_delta", "0<n<3", "n>__import__('os')", "n>1 or flips<1", "n>1_0", "n>١"],
-)  # fmt: skip
+@all_rows("text", ["mean_delta", "mean_delta>", ">0", "mean_delta=>0", "mean_delta=0", "mean_delta!=0", "mean_delta>1%",
+     "n>nan", "n>1e999", "mean_delta>−0.01", "0<mean_delta", "0<n<3", "n>__import__('os')", "n>1 or flips<1", "n>1_0",
+     "n>١"])  # fmt: skip
 def test_an_invalid_condition_is_refused_with_an_example(text: str):
     with pytest.raises(InputError, match=r'is not a condition; write it as in "mean_delta>-0\.01"'):
         parse_thresholds(text)

@@ -25,6 +25,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import EvaluatorRecord
 from jurygraph.sources import FileDigest, parse_config
+from tests.rows import all_rows
 
 MODEL = ModelIdentity(provider="p", endpoint="http://one.example", model="m", form="native")
 FILES = {name: FileDigest(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
@@ -47,7 +48,7 @@ def test_equal_headers_have_no_differences() -> None:
 TASKS = FileDigest(name="new.jsonl", sha256="9" * 64)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("fields", "sentence"),
     [
         ({"tasks": TASKS}, f"the tasks file is tasks.jsonl ({'t' * 12}) in the run and new.jsonl ({'9' * 12}) here"),

@@ -3,6 +3,7 @@
 import pytest
 
 from jurygraph.sources.travelplanner.budgets import parse_budget
+from tests.rows import all_rows
 
 NINETEEN_HUNDRED = (
     "a budget of $1,900|a budget of 1,900 dollars|a budget of USD 1,900|a budget of US$1,900|1900 USD|$1.9k|"
@@ -14,7 +15,7 @@ NINETEEN_HUNDRED = (
 )
 
 
-@pytest.mark.parametrize("words", NINETEEN_HUNDRED.split("|"))
+@all_rows("words", NINETEEN_HUNDRED.split("|"))
 def test_a_budget_is_in_dollars_for_all(words: str) -> None:
     assert parse_budget(f"A trip for 2 people from March 1st to March 5th, 2022, with {words}.", people=2) == 1900
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from jurygraph.sources.travelplanner.columns import Columns, read_request
+from tests.rows import all_rows
 
 QUERY = (
     "Please plan a 3-day trip for two people from Erie to Tampa from March 1st to March 3rd, 2022, with a budget of "
@@ -36,9 +37,7 @@ def test_lists_and_numbers_may_be_text_as_python_writes_them() -> None:
     assert read_request("Plan it.", Columns.model_validate(texts)) == read_request("Plan it.", Columns(**WHOLE))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("column", "field", "value", "differs"),
-    [
+@all_rows(("column", "field", "value", "differs"), [
         ({"people_number": 3}, "people", 3, "people: 3 in the column, 2 in the query"),
         ({"budget": "1,000"}, "budget", 1000, "budget: 1000 in the column, 900 in the query"),
         (
@@ -56,8 +55,7 @@ def test_lists_and_numbers_may_be_text_as_python_writes_them() -> None:
          "room type: not shared room in the column, private room in the query"),
         ({"local_constraint": {"transportation": "no self-driving"}}, "barred", ("Self-driving",),
          "transportation: no self-driving in the column, no flight in the query"),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_column_counts_where_the_query_differs(column: dict[str, Any], field: str, value: Any, differs: str) -> None:
     reading = read_request(QUERY, Columns.model_validate(column))
     assert getattr(reading.request, field) == value
@@ -75,7 +73,7 @@ def test_dates_that_are_not_as_many_as_the_days_are_refused() -> None:
         read_request(QUERY, Columns.model_validate({**WHOLE, "days": 5}))
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("column", "words"),
     [
         ({"date": "__import__('os').getcwd()"}, "is not a list or record as Python writes them"),

@@ -10,6 +10,7 @@ from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
 from jurygraph.schema import TaskView
 from jurygraph.sources.travelplanner.fact_tables import claim_rules, origin_of, tables
+from tests.rows import all_rows
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
@@ -172,7 +173,7 @@ def test_a_flight_of_another_day_differs() -> None:
     assert (leg["found"], leg["differs"]) == ("differs", ["FlightDate"])
 
 
-@pytest.mark.parametrize("name", lines())
+@all_rows("name", lines())
 def test_no_fact_of_the_training_set_is_lost(name: str) -> None:
     facts = lines()[name]["facts"]
     made = tables(facts)

@@ -1,8 +1,7 @@
 """Wishes and denials, in the phrasings that people use; each query has only the wishes that are listed."""
 
-import pytest
-
 from jurygraph.sources.travelplanner.queries import TripRequest, read_wishes
+from tests.rows import all_rows
 
 NOTHING = read_wishes("")
 SMOKING, PARTIES, CHILDREN, PETS, VISITORS = (
@@ -100,7 +99,7 @@ WISHES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "wishes"), WISHES)
+@all_rows(("words", "wishes"), WISHES)
 def test_a_query_has_the_wishes_that_a_person_reads_in_it(words: str, wishes: dict[str, object]) -> None:
     found: TripRequest = read_wishes(f"Plan a trip for 2 people with a budget of $900. {words}")
     assert found == NOTHING._replace(**wishes)  # type: ignore[arg-type]

@@ -7,6 +7,7 @@ import pytest
 
 from jurygraph.sources.travelplanner.columns import Columns, read_request
 from jurygraph.sources.travelplanner.queries import TripRequest
+from tests.rows import all_rows
 from tests.sources.travelplanner.train import lines
 
 ENTIRE, PRIVATE = "Entire home/apt", "Private room"
@@ -59,7 +60,7 @@ def test_the_training_set_has_thirty_checked_queries() -> None:
     assert QUERIES.keys() == READ.keys()
 
 
-@pytest.mark.parametrize("name", READ)
+@all_rows("name", READ)
 def test_a_query_is_read_as_a_person_reads_it(name: str) -> None:
     people, first, last, budget, rest = READ[name]
     request = read_query(QUERIES[name])
@@ -72,7 +73,7 @@ def test_a_query_is_read_as_a_person_reads_it(name: str) -> None:
     assert (request.unwanted, request.unread) == ((), ())
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("words", "people"),
     [
         ("a group of 8", 8),
@@ -91,7 +92,7 @@ def test_people_are_numbers_or_words_and_days_are_not_people(words: str, people:
     assert read_query(TRIP.replace("a trip for 2 people", words)).people == people
 
 
-@pytest.mark.parametrize("people", range(1, 9))
+@all_rows("people", range(1, 9))
 def test_small_numbers_may_be_written_as_words(people: int) -> None:
     word = "one two three four five six seven eight".split()[people - 1]
     assert read_query(TRIP.replace("2 people", f"a group of {word}")).people == people
@@ -179,7 +180,7 @@ def test_only_the_requested_columns_are_read(words: str, field: str, value: Any)
     assert getattr(read_query(f"{TRIP} {words}"), field) == value
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("missing", "instead", "words"),
     [
         ("a budget of $900", "€900 to spend", "has no budget such as $1,700"),

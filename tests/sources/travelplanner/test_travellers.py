@@ -1,8 +1,7 @@
 """How many people travel, in the phrasings that people use."""
 
-import pytest
-
 from jurygraph.sources.travelplanner.travellers import count_travellers
+from tests.rows import all_rows
 
 STATED = {
     1: "a single-person trip|a trip for one|a solo trip|by myself|I travel alone and love it|for a lone traveler|"
@@ -33,12 +32,12 @@ SILENT = (
 )
 
 
-@pytest.mark.parametrize(("people", "words"), [(n, words) for n, all_ in STATED.items() for words in all_.split("|")])
+@all_rows(("people", "words"), [(n, words) for n, all_ in STATED.items() for words in all_.split("|")])
 def test_a_stated_number_is_read(people: int, words: str) -> None:
     query = f"Please plan it: {words}, from March 1st to March 5th, 2022, with a budget of $900, to see 2 cities."
     assert count_travellers(query) == people
 
 
-@pytest.mark.parametrize("words", SILENT.split("|"))
+@all_rows("words", SILENT.split("|"))
 def test_numbers_of_other_things_are_not_people(words: str) -> None:
     assert count_travellers(f"Please plan it: {words}, from March 1st to March 5th, 2022, with $900.") is None

@@ -10,6 +10,7 @@ from jurygraph.schema import Constraint
 from jurygraph.sources.travelplanner.queries import TripRequest
 from jurygraph.sources.travelplanner.trip_checks import constraints, cost_terms
 from tests.agents.checks.items import decide, row_item
+from tests.rows import all_rows
 
 PLAIN = TripRequest(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
 FULL = PLAIN._replace(
@@ -63,7 +64,7 @@ def test_all_are_hard_and_have_checks(trip: TripRequest) -> None:
         assert Check.model_validate(constraint.check)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("trip", "name", "holds", "fails"),
     [
         (FULL, "house-rule-pets", {"house_rules": "No parties & No smoking"}, {"house_rules": "No parties & No pets"}),

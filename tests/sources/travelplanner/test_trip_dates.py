@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 from jurygraph.sources.travelplanner.trip_dates import parse_dates
+from tests.rows import all_rows
 
 FIRST_TO_FIFTH = (
     "from March 1st to March 5th, 2022|from March 1 to March 5, 2022|March 1-5, 2022|March 1st–5th, 2022|"
@@ -20,7 +21,7 @@ FIRST_TO_FIFTH = (
 )
 
 
-@pytest.mark.parametrize("words", FIRST_TO_FIFTH.split("|"))
+@all_rows("words", FIRST_TO_FIFTH.split("|"))
 def test_a_trip_has_every_day_from_the_first_to_the_last(words: str) -> None:
     dates = parse_dates(f"A trip for 2 people to 3 cities {words}, with a budget of $1,900.")
     assert dates == tuple(date(2022, 3, day) for day in range(1, 6))

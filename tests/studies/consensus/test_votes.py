@@ -8,6 +8,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import PlacedLabel, VotesFile
 from jurygraph.studies.consensus import VoteColumns, collect_votes
+from tests.rows import all_rows
 from tests.studies.consensus.made import NAMES, votes_file
 
 TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
@@ -73,7 +74,7 @@ def test_gold_labels_are_converted_to_classes() -> None:
 # Invalid votes
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("file", "options", "message"),
     [
         (

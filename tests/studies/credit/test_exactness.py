@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from jurygraph.aggregation import gear
 from jurygraph.studies.credit.study import agreement, correlation
 from tests.aggregation.reference import eq_9, eq_12
+from tests.rows import all_rows
 from tests.studies.credit.reference import LAMBDA, Example, Link, groups, sheet_of
 
 
@@ -84,7 +85,7 @@ def test_rubrics_without_edges_are_not_agreement_of() -> None:
     assert agreement_of([Example([1.0], [], [0.5], [True])]).pairs == 0
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("one", "other", "expected"),
     [
         ([0.0, 1.0, 2.0], [1.0, 3.0, 5.0], 1.0),

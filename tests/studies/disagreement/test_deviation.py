@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.studies import disagreement
+from tests.rows import all_rows
 
 UNIT = st.floats(0.0, 1.0)
 VALUES = st.lists(UNIT, min_size=2, max_size=6)
@@ -64,7 +65,7 @@ def test_components_of_one_response_can_be_named() -> None:
     assert disagreement.pairwise({"accuracy": 1, "format": 0}) == 1.0
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("components", "message"),
     [
         ([0.5], "there are 1; give 2 or more"),

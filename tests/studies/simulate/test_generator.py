@@ -14,6 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.studies import simulate
 from jurygraph.studies.simulate import CONFUSION, KINDS, Setting, SimulatedEvaluation
 from jurygraph.studies.simulate.published import CONFIGURATIONS
+from tests.rows import all_rows
 from tests.studies.simulate.published import COLUMNS, EXPECTED
 
 LARGE = Setting(items=20_000)
@@ -157,14 +158,14 @@ def test_all_published_configurations_exist_with_30_annotators() -> None:
     assert settings["adv_00"] == settings["strict_20"] != Setting()
 
 
-@pytest.mark.parametrize("name", CONFIGURATIONS)
+@all_rows("name", CONFIGURATIONS)
 def test_the_numbers_of_the_paper_are_the_authors_files_as_printed(name: str) -> None:
     for figure, (column, _, half) in COLUMNS.items():
         authors = [float(EXPECTED[name][f"{column}_{method}"]) for method in ("mv", "ds", "pec")]
         assert getattr(CONFIGURATIONS[name], figure) == pytest.approx(authors, abs=half * 1.01)
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("invalid", "message"),
     [
         ({"labels": 31}, "Setting.labels: is 31 annotators an item, more than 30"),

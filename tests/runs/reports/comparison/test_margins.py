@@ -11,6 +11,7 @@ from jurygraph.runs.reports.comparison import compare
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest
 from jurygraph.runs.reports.comparison.margins import Margin, parse_gate
 from jurygraph.runs.reports.gate import Threshold
+from tests.rows import all_rows
 from tests.runs.reports.comparison.traces import run, unhurried
 
 DELTAS = [0.01, -0.02, 0.03, 0.0, -0.01, 0.02, -0.03, 0.01]
@@ -77,13 +78,13 @@ def test_margins_and_thresholds_can_be_joined():
     assert margins == [Margin("no_worse_than", 0.02), Margin("equivalent_within", 0.5)]
 
 
-@pytest.mark.parametrize("name", ComparisonStatistics.model_fields)
+@all_rows("name", ComparisonStatistics.model_fields)
 def test_every_statistic_can_be_named_and_has_a_description(name: str):
     assert parse_gate(f"{name}>=0") == ([Threshold(name, ">=", 0.0)], [])
     assert ComparisonStatistics.model_fields[name].description
 
 
-@pytest.mark.parametrize(
+@all_rows(
     ("text", "message"),
     [
         (
