@@ -23,7 +23,7 @@ def _git(*arguments: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def tests_of(changed: Iterable[Path]) -> set[Path]:
+def mirrored_tests(changed: Iterable[Path]) -> set[Path]:
     """Return the existing tests that mirror changed files; a test module stands for itself."""
     found = {place for path in changed if (place := _mirror(path)) is not None}
     return {place for place in found if not found.intersection(place.parents)}
@@ -46,4 +46,4 @@ def _mirror(path: Path) -> Path | None:
 
 if __name__ == "__main__":
     named = {TESTS / folder for folder in sys.argv[1:]}
-    print(*sorted(tests_of(changed_files()) | named))
+    print(*sorted(mirrored_tests(changed_files()) | named))

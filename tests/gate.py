@@ -30,23 +30,27 @@ _broken_rules: list[str] = []
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
     """Note what the interpreter is about to do; it is an audit hook, and sees every thread."""
-    if event == "time.sleep":
-        if arguments[0] > 0:
-            _broken_rules.append(f"it slept for {arguments[0]:g} s: wait for an event, or inject the clock")
-    elif event in _PROCESS_EVENTS:
+    if event in _PROCESS_EVENTS:
         _broken_rules.append(f"it started a process ({event})")
     elif event == "import" and arguments[0] in ENGINES and arguments[0] not in sys.modules:
         _broken_rules.append(f"it imported {arguments[0]}")
 
 
-_real_sleep = asyncio.sleep
+_real_sleep = time.sleep
+_real_coroutine_sleep = asyncio.sleep
 
 
-async def _watched_sleep(delay: float, result: Any = None) -> Any:
+def _watched_sleep(seconds: float) -> None:
+    if seconds > 0:
+        _broken_rules.append(f"it slept for {seconds:g} s: wait for an event, or inject the clock")
+    _real_sleep(seconds)
+
+
+async def _watched_coroutine_sleep(delay: float, result: Any = None) -> Any:
     """Sleep as asyncio does; a loop that skips its waiting says so by `skips_time`."""
     if delay > 0 and not getattr(asyncio.get_running_loop(), "skips_time", False):
         _broken_rules.append(f"a coroutine slept for {delay:g} s: wait for an event, or use a loop that skips time")
-    return await _real_sleep(delay, result)
+    return await _real_coroutine_sleep(delay, result)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,8 +58,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    asyncio.sleep = _watched_sleep
-    asyncio.tasks.sleep = _watched_sleep
+    if time.sleep is _watched_sleep:
+        return  # the tests of this plug-in run pytest within pytest
+    time.sleep = _watched_sleep
+    asyncio.sleep = _watched_coroutine_sleep
+    asyncio.tasks.sleep = _watched_coroutine_sleep
     sys.addaudithook(_watch)
 
 

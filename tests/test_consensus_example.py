@@ -145,6 +145,7 @@ def test_the_shares_of_the_classes_are_the_published_ones(found: Fitted) -> None
     assert found.paper.prior == pytest.approx(found.published["mu_after_100_iters"], **EXACTLY)
 
 
+@pytest.mark.exhaustive
 def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
     rows = found.rows
     own = consensus.ranking_stability(

@@ -47,6 +47,9 @@ class InProcessJudge(Backend):
         return Reply(text=json.dumps(reply, ensure_ascii=False), finish="stop", served=NAME)
 
 
+QUICK = [("panel", 1), ("panel", 7)]  # the example in which every family takes part
+
+
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURYGRAPH_FENCE_KEY", "")
@@ -54,8 +57,14 @@ def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyP
     assert digests(*EXAMPLES[name]) == recorded[name]
 
 
-@pytest.mark.parametrize("size", [1, 2, 7, 64])
-@pytest.mark.parametrize("name", ["maths by specialists", "group trip", "rubric", "panel"])
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        pytest.param(name, size, marks=() if (name, size) in QUICK else pytest.mark.exhaustive)
+        for name in ("maths by specialists", "group trip", "rubric", "panel")
+        for size in (1, 2, 7, 64)
+    ],
+)
 def test_the_size_of_batches_changes_no_bit(name: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = group.split_into_batches
     monkeypatch.setattr(jury, "split_into_batches", lambda items, _count, _size: whole(items, lambda _: 1, size))

@@ -472,6 +472,8 @@ NAMES = {
     "litellm": {"model": "openai/tiny", "variable": "OPENAI_API_KEY"},
 }
 
+WITH_LITELLM = [pytest.param(case, "litellm", marks=pytest.mark.heavy) for case in ("wrong key", "wrong model")]
+
 
 @pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")  # litellm's
 class TestRefusedAccess:
@@ -489,7 +491,10 @@ class TestRefusedAccess:
 
     @pytest.mark.parametrize(
         ("case", "backend"),
-        [*((case, "native") for case in REFUSALS), ("wrong key", "litellm"), ("wrong model", "litellm")],
+        [
+            *((case, "native") for case in REFUSALS),
+            *WITH_LITELLM,
+        ],
     )
     def test_the_run_stops_at_the_first_refusal_and_is_resumed_once_it_is_mended(
         self, project: Project, run: Command, case: str, backend: str, monkeypatch: pytest.MonkeyPatch

@@ -128,7 +128,9 @@ def summary_of(sampled: Sampled) -> Expected:
     return Expected(sampled.posterior, draws.mean(axis=0), draws.std(axis=0), population)
 
 
-@pytest.mark.parametrize("name", PANELS)
+@pytest.mark.parametrize(
+    "name", ["binary", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("graded", "anchored"))]
+)
 def test_the_posterior_equals_exact_enumeration(name: str) -> None:
     exact, sampled = enumerated(name), summary_of(posterior_of(PANELS[name], chains=2, draws=800, seed=1))
     np.testing.assert_allclose(sampled.posterior, exact.posterior, atol=0.015)
@@ -191,6 +193,7 @@ def test_intervals_cover_the_true_credit_of_the_papers_simulations() -> None:
     assert share["items resampled"] <= 0.6
 
 
+@pytest.mark.exhaustive
 def test_the_population_is_less_certain_than_these_items() -> None:
     for one in posterior_of(GRADED, chains=2, draws=500).credible_scores().values():
         assert one.low <= one.score <= one.high
@@ -200,6 +203,7 @@ def test_the_population_is_less_certain_than_these_items() -> None:
     assert known.population_low < 0.5 < known.population_high
 
 
+@pytest.mark.exhaustive
 def test_items_of_one_prompt_count_as_one_draw_of_the_population() -> None:
     item, prompt = np.repeat(np.arange(24), 3), np.repeat(np.arange(4), 18)
     columns = item, np.tile(np.arange(3), 24), prompt % 2  # all annotators agree, and all items of a prompt
@@ -211,6 +215,7 @@ def test_items_of_one_prompt_count_as_one_draw_of_the_population() -> None:
     assert width > 1.5 * (alone.population_high - alone.population_low)
 
 
+@pytest.mark.exhaustive
 def test_prompts_of_one_item_each_tell_the_same_of_the_population_as_no_prompts() -> None:
     item, label = np.repeat(np.arange(8), 5), np.repeat([0, 0, 2, 0, 1, 0, 0, 0], 5)
     columns = item, np.tile(np.arange(5), 8), label
@@ -219,6 +224,7 @@ def test_prompts_of_one_item_each_tell_the_same_of_the_population_as_no_prompts(
     np.testing.assert_allclose(np.quantile(plain, ends), np.quantile(by_prompt, ends), atol=0.02)
 
 
+@pytest.mark.exhaustive
 def test_one_prompt_is_not_the_population() -> None:
     columns = np.repeat(np.arange(20), 5), np.tile(np.arange(5), 20), np.ones(100, dtype=int)
     found = sample(*columns, classes=[0, 1], prompt=["the only one"] * 100, chains=2, draws=400).credible_scores()[0]

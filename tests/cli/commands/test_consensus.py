@@ -123,6 +123,7 @@ def test_the_same_command_gives_the_same_output(votes: Path, run: Command, plain
     assert json.dumps(consensus_json(run, votes, *MODEL)) == json.dumps(plain_answer)
 
 
+@pytest.mark.exhaustive
 def test_the_number_of_processes_changes_no_number(votes: Path, run: Command) -> None:
     alone = consensus_json(run, votes, *MODEL, "--refit", 3)
     assert consensus_json(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone

@@ -89,6 +89,7 @@ def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> Non
     assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
 
 
+@pytest.mark.exhaustive
 def test_rewards_that_depend_on_the_step_before_are_warned_of_unless_prewhitened(tmp_path: Path, run: Command) -> None:
     """The number of pleases lasts for four steps at a time."""
     lines, random, pleases = tasks(160, 161), Random(1), 0

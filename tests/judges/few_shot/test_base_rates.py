@@ -67,6 +67,7 @@ def mean_of_draws(choice: str, scores: Sequence[float]) -> float:
     return statistics.fmean(example["score"] for draw in draws for example in draw)
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_each_rater_of_convabuse_have_the_mean_of_that_rater() -> None:
     given = read_severities()
     assert (len(given), sum(map(len, given.values()))) == (8, 9571)

@@ -9,7 +9,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from itertools import permutations
 from pathlib import Path
 from typing import Any, get_args
 
@@ -298,12 +297,12 @@ def test_readers_see_no_order_of_storing(tmp_path: Path, kept: int, monkeypatch:
     tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "whole", tasks, FULL_CONFIG)
     expected = read_everything(tmp_path / "whole")
-    for number, order in enumerate(permutations(range(4))):
+    for number, order in enumerate([(3, 2, 1, 0), (1, 0, 3, 2), (2, 3, 0, 1)]):
         folder = copy_in_order(tmp_path / "whole", tmp_path / f"copy-{number}", order)
         assert scored_tasks(folder) == [f"t{task}" for task in order]
         verify_run(folder)
         assert read_everything(folder) == expected
-        if number % 8 == 1:
+        if number == 1:
             session = score(folder, tasks, FULL_CONFIG)
             assert session.summary == score(tmp_path / "whole", tasks, FULL_CONFIG).summary
             with closing(Run.open(folder)) as run:

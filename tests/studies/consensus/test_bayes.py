@@ -67,6 +67,7 @@ def test_without_agents_there_are_no_scores() -> None:
     assert len(found.items) == 12
 
 
+@pytest.mark.exhaustive
 def test_chains_that_do_not_agree_are_a_warning(found: PosteriorReport) -> None:
     (warning,) = [one for one in found.warnings if one.startswith("the chains are too short or disagree: ")]
     assert "fewer than 400; give more --draws" in warning

@@ -38,6 +38,7 @@ def test_the_same_report_gives_the_same_file(
     assert contents[0].startswith(begins)
 
 
+@pytest.mark.exhaustive
 def test_the_plot_has_four_panels_with_names_of_agents_and_annotators(
     panel_report: ConsensusReport, tmp_path: Path
 ) -> None:

@@ -130,6 +130,7 @@ class TestSplit:
             covered += row.difference_low <= 0.0 <= row.difference_high
         assert covered / 300 >= 0.93
 
+    @pytest.mark.exhaustive
     @pytest.mark.parametrize("tasks", [2, 3])
     def test_the_interval_covers_the_true_difference_if_few_tasks_have_all_of_a_side(self, tasks: int) -> None:
         """In two (three) of 40 tasks all responses are High-div: t of 39 degrees covers .82 (.87)."""

@@ -57,6 +57,7 @@ def test_limits_are_the_mean_credit_over_all_labels_that_an_item_can_have(
     assert_allclose(found, credit_by_enumeration(setting, kinds, kept), atol=1e-12)
 
 
+@pytest.mark.exhaustive
 def test_scores_approach_their_limits_with_the_number_of_items() -> None:
     few, many = (measure_shifts(MODEL.model_copy(update={"items": items}), range(4)) for items in (100, 6400))
     for method in range(len(METHODS)):
@@ -65,6 +66,7 @@ def test_scores_approach_their_limits_with_the_number_of_items() -> None:
         assert distance[1] < 0.005
 
 
+@pytest.mark.exhaustive
 def test_the_difference_of_proposition_2_does_not_vanish_with_the_number_of_items() -> None:
     found = measure_shifts(MODEL.model_copy(update={"items": 6400}), range(4))
     limit, shift = found.limit[..., SOFT], found.shift[..., SOFT]
@@ -73,6 +75,7 @@ def test_the_difference_of_proposition_2_does_not_vanish_with_the_number_of_item
     assert shift.mean() > 0.01
 
 
+@pytest.mark.exhaustive
 def test_the_order_of_proposition_2_holds_and_that_of_the_majority_too() -> None:
     few, many = (measure_shifts(MODEL.model_copy(update={"items": items}), range(6)) for items in (25, 3200))
     assert (few.tau_b.mean(axis=(0, 1)) < 1.0).all()

@@ -38,6 +38,7 @@ def test_in_the_paper_the_posterior_is_worse_than_the_majority_in_6_of_24_rows_o
     assert report.above_majority["stableval"] == counted
 
 
+@pytest.mark.exhaustive
 def test_progress_reaches_the_size_of_the_study() -> None:
     done: list[int] = []
     study = SimulationStudy(("labels", "gaps"), seeds=1)
