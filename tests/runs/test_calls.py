@@ -20,6 +20,7 @@ from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.models.request import Reply, Request
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.workflows.erasure import ErasureTarget, erase
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, slow, status
@@ -367,6 +368,35 @@ class TestKilledRun:
     def server(self) -> Iterator[Server]:
         with run_server(answer_slowly) as running:
             yield running
+
+    def test_a_run_that_ends_at_any_commit_repeats_no_stored_call(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        """What a kill leaves on the disk is what lies there after the last commit."""
+        commit = Ledger.commit
+        left: list[Path] = []
+
+        def commit_and_copy(ledger: Ledger) -> None:
+            commit(ledger)
+            without_index = shutil.ignore_patterns("*-shm")
+            left.append(shutil.copytree(ledger.path.parent, tmp_path / f"left-{len(left)}", ignore=without_index))
+
+        with run_server(judge_by_request) as server:
+            given = write_tasks(tmp_path, tasks_with_rubrics(4, 2)), judge_config(server, concurrency=IN_FLIGHT)
+            with monkeypatch.context() as patch:
+                patch.setattr(Ledger, "commit", commit_and_copy)
+                whole = run_session(tmp_path / "run", *given)
+            asked = set(sent_requests(server))
+            partly = 0
+            for folder in left:
+                stored = {request_text(request) for request, _ in stored_calls(folder)}
+                before = server.count
+                assert run_session(folder, *given) == whole
+                again = set(sent_requests(server, before))
+                assert (again & stored, again | stored) == (set(), asked)
+                verify_run(folder)
+                partly += 0 < len(stored) < len(asked)
+        assert partly >= 3
 
     @pytest.mark.exhaustive
     def test_a_run_killed_three_times_repeats_no_stored_call(self, server: Server, tmp_path: Path):
