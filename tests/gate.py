@@ -3,7 +3,7 @@
 `make test` and `.ci/run` decide whether a change lands, on machines that are slow, busy or both. So a test of theirs
 depends on no clock and on no scheduler, and costs little. Tests that must do more carry a mark:
 
-- `landing`: runs in `.ci/run` and may start processes and wait for them, never for a time;
+- `landing`: runs in `.ci/run`; it may start processes and wait for them, never for a time, or is dear;
 - `exhaustive`: runs in `make test-exhaustive` alone;
 - `heavy`: exhaustive, too, and needs the extra `heavy` (torch, sentence-transformers, xllamacpp) or litellm.
 
@@ -12,6 +12,7 @@ that takes more than N fails.
 """
 
 import asyncio
+import gc
 import resource
 import sys
 import time
@@ -64,6 +65,11 @@ def pytest_configure(config: pytest.Config) -> None:
     asyncio.sleep = _watched_coroutine_sleep
     asyncio.tasks.sleep = _watched_coroutine_sleep
     sys.addaudithook(_watch)
+
+
+def pytest_collection_finish() -> None:
+    gc.collect()
+    gc.freeze()  # the garbage collector need not search thousands of collected tests again and again
 
 
 def _is_free(item: pytest.Item) -> bool:

@@ -128,6 +128,7 @@ def test_the_page_saves_every_file_that_it_shows() -> None:
     assert sorted(shown) == sorted(FILES.values())
 
 
+@pytest.mark.landing
 def test_every_command_ends_as_the_page_says(followed: list[Typed | Shown]) -> None:
     commands = [one for one in followed if isinstance(one, Typed)]
     assert len(commands) == 27

@@ -165,6 +165,7 @@ def test_ranks_vary_with_the_annotators_as_published(found: Fitted) -> None:
     )
 
 
+@pytest.mark.landing
 def test_the_published_intervals_are_ten_refits_of_items_that_count_once(found: Fitted) -> None:
     own = consensus.refit_intervals(found.paper, found.rows.agent, as_published=True).agents
     table = "official_ci_B10_seed42_dedup_refit"
@@ -173,6 +174,7 @@ def test_the_published_intervals_are_ten_refits_of_items_that_count_once(found: 
         assert values == pytest.approx(published(found, table, figure), **EXACTLY)
 
 
+@pytest.mark.landing
 def test_run_to_the_end_the_scores_are_those_to_which_the_truncated_estimate_was_going(found: Fitted) -> None:
     rows = found.rows
     fitted = consensus.fit(rows.item, rows.annotator, rows.label)
@@ -181,6 +183,7 @@ def test_run_to_the_end_the_scores_are_those_to_which_the_truncated_estimate_was
     assert own == pytest.approx(found.published["pec_converged_tol1e-9"], rel=0.0, abs=1e-6)
 
 
+@pytest.mark.landing
 def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repeated() -> None:
     told = {
         name: consensus.fit(rows.item, rows.annotator, rows.label).warnings
@@ -194,6 +197,7 @@ def test_it_says_that_two_annotators_cannot_be_told_apart_and_that_rows_are_repe
     assert [name for name, all_of_it in told.items() if repeated in "\n".join(all_of_it)] == ["mtbench"]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", NAMES)
 def test_beside_every_printed_figure_of_the_paper_stands_the_same_one(name: str) -> None:
     found = tables.tables(name)
@@ -212,6 +216,7 @@ def test_a_figure_that_is_not_the_printed_one_is_marked(monkeypatch: pytest.Monk
 # Table 3
 
 
+@pytest.mark.landing
 def test_the_six_readings_of_a_tie_give_table_3_to_its_three_digits_and_its_ranks() -> None:
     own = {name: mappings.scores(rule) for name, rule in mappings.RULES.items()}
     for place, (name, scores) in enumerate(own.items()):

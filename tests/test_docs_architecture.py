@@ -68,6 +68,7 @@ def test_a_detour_takes_the_place_of_a_direct_import() -> None:
     assert needed({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == {"a": ["b"], "b": ["c"], "c": []}
 
 
+@pytest.mark.landing
 def test_every_room_is_drawn_and_described() -> None:
     imports = imports_of_rooms()
     assert len(imports) == 25

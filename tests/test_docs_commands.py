@@ -187,6 +187,7 @@ def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines
     assert [trace["reward"]["value"] for trace in traces] == [0.9, 0.9]
 
 
+@pytest.mark.landing
 def test_a_table_of_ratings_becomes_tasks_and_the_history_of_a_judge_with_ten_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,6 +55,7 @@ def worth(trace: Trace) -> float:
     return trace.reward.value
 
 
+@pytest.mark.landing
 def test_the_share_that_a_stakeholder_gives_up_is_exact(groups: list[Group]) -> None:
     _, plan, traces = next(group for group in groups if group[0].id == "travelplanner-train-28")
     lines = trace_lines(ExplainedTrace(traces["impossible-leg"], plan.decision))
@@ -103,6 +104,7 @@ def test_the_reference_plan_meets_every_need(groups: list[Group]) -> None:
         assert not {(v.stakeholder, v.subject) for v in traces["reference"].verdicts if v.met is not True} & needs
 
 
+@pytest.mark.landing
 def test_without_our_cap_every_fault_still_costs_something_but_less_as_the_readme_says() -> None:
     config = read_config(TRIP / "jury.yaml")
     falls = {}
@@ -180,6 +182,7 @@ def test_a_plan_is_of_the_task_alone_and_the_same_for_every_response(jury: Jury,
         assert {trace.plan_digest for trace in traces.values()} == {plan.digest}
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seed", range(4))
 def test_no_order_changes_a_bit_of_a_reward(jury: Jury, groups: list[Group], seed: int) -> None:
     for task, _, traces in groups[seed::4]:

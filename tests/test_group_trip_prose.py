@@ -103,6 +103,7 @@ def test_the_tasks_are_what_the_script_makes_of_the_plans(tmp_path: Path, monkey
 # With a model
 
 
+@pytest.mark.landing
 def test_everything_is_judged_and_each_utility_is_of_facts_checks_and_a_judgement(
     groups: list[Group], traces: dict[str, Trace]
 ) -> None:

@@ -7,6 +7,8 @@ from benchmarks.simulation.calibration import calibration_error, measure_calibra
 from benchmarks.simulation.panels import Panel, setting
 from jurygraph.studies.simulate import Setting
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_calibrated_posteriors_have_no_error() -> None:
     draw = np.random.default_rng(0)

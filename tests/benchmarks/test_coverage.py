@@ -8,6 +8,8 @@ from benchmarks.simulation.coverage import CoverageSettings, coverage, known_pos
 from benchmarks.simulation.panels import Panel, setting
 from jurygraph.studies.simulate import KINDS, VALUES, Setting, stableval
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_mean_confusions_equal_label_frequencies_in_the_population() -> None:
     drawn = stableval(Setting(items=20_000), 0)
@@ -36,7 +38,6 @@ def test_the_true_credit_is_the_mean_over_the_population() -> None:
     assert_allclose(stableval(many, 1).true_scores, many.shares @ VALUES, atol=4.5 * 0.5 / np.sqrt(20_000))
 
 
-@pytest.mark.exhaustive
 def test_intervals_over_items_cover_the_expected_credit_under_the_fitted_confusions() -> None:
     found = coverage(setting(Panel(5, 200)), range(12), CoverageSettings(resamples=300, refits=5, population=2000))
     assert 0.85 <= found.mean("items", "as fitted") <= 1.0
@@ -44,7 +45,6 @@ def test_intervals_over_items_cover_the_expected_credit_under_the_fitted_confusi
     assert found.mean("published", "width") < found.mean("items", "width")
 
 
-@pytest.mark.exhaustive
 def test_refits_cover_the_accuracy_of_annotators_and_the_posterior_of_confusions_does_not() -> None:
     """Over 60 evaluations of the paper's default, refits cover 95 % and the posterior 81 %."""
     found = coverage(Setting(items=100), range(8), CoverageSettings(resamples=2, refits=40, population=200))
@@ -53,7 +53,6 @@ def test_refits_cover_the_accuracy_of_annotators_and_the_posterior_of_confusions
     assert found.mean("refits", "true confusions") > found.mean("items", "true confusions")
 
 
-@pytest.mark.exhaustive
 def test_results_do_not_depend_on_the_number_of_processes() -> None:
     settings = Setting(items=20), range(2), CoverageSettings(resamples=50, refits=5, population=50)
     assert_allclose(coverage(*settings, jobs=2).values, coverage(*settings).values)

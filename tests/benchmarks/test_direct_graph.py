@@ -11,6 +11,8 @@ from jurygraph import Jury, Plan, Response, Task, Trace
 from jurygraph.graphs import prepare_graph, score_graph
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks
 
+pytestmark = pytest.mark.exhaustive
+
 GROUPS = [
     (Task.model_validate(task), [Response.model_validate(one) for one in responses])
     for task in make_tasks(5)

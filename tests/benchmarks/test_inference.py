@@ -8,6 +8,8 @@ from benchmarks import inference
 from benchmarks.inference import Cell, Effort, cells, make_figure, mcnemar, measure_cell, t_test, wilcoxon
 from benchmarks.simulation.responses import Design
 
+pytestmark = pytest.mark.exhaustive
+
 NORMAL = Design(10, 8, 0.7)
 
 
@@ -51,7 +53,6 @@ def test_a_target_is_missed_beyond_three_standard_errors() -> None:
     assert rare.target == "25.0% unknown"
 
 
-@pytest.mark.exhaustive
 def test_level_and_coverage_hold_in_a_part_of_the_designs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inference, "JOBS", 1)
     figures = list(inference.measure(Effort(tests={5: 400, 10: 400}, intervals=400)))

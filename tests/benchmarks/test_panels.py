@@ -9,6 +9,8 @@ from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import stableval
 from jurygraph.studies.simulate.figures import MethodFigures
 
+pytestmark = pytest.mark.exhaustive
+
 
 def test_every_annotator_labels_every_item() -> None:
     for panel in PANELS:

@@ -8,6 +8,8 @@ from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, diff
 from jurygraph.arrays import Floats
 from tests.rows import all_rows
 
+pytestmark = pytest.mark.exhaustive
+
 SAMPLES = 400
 
 

@@ -8,6 +8,8 @@ from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
 from benchmarks.simulation.streams import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
 from jurygraph.agents.data_analyzer import Analyzer, Settings, Step
 
+pytestmark = pytest.mark.exhaustive
+
 
 @pytest.fixture(scope="module")
 def pools() -> list[Pool]:
@@ -28,14 +30,12 @@ def test_a_pool_has_the_values_that_the_analyzer_measures() -> None:
     assert_allclose(analyzer.values, measured.measure.value[9], rtol=1e-12)
 
 
-@pytest.mark.exhaustive
 def test_the_whole_analyzer_keeps_a_configured_run_length_of_100(pools: list[Pool]) -> None:
     found = run_lengths(pools, 200, 2000, seed=0, arl=100.0)
     assert found.censored == 0
     assert found.steps.mean() > 100
 
 
-@pytest.mark.exhaustive
 def test_a_policy_that_is_nearly_always_right_raises_no_more_false_alarms() -> None:
     """Two or three of 64 answers are wrong, and lengths are very skewed: hardly a figure is normal."""
     rng = np.random.default_rng(4)
@@ -61,7 +61,7 @@ def test_streams_without_an_alarm_count_with_their_length(pools: list[Pool]) -> 
     assert (found.censored, found.steps.tolist(), found.false_alarms) == (10, [30] * 10, 0)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (2, 3, 4))])
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 def test_a_simulated_hack_is_detected_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
     hack, analyzer = Hack(), Analyzer()
     alerts = [alert for step in hacked_steps(seed, 130, hack) for alert in analyzer.observe(step)]
@@ -72,7 +72,6 @@ def test_a_simulated_hack_is_detected_within_5_steps_of_3_sd_and_named_soon(seed
     assert "accuracy falls" in named.evidence
 
 
-@pytest.mark.exhaustive
 def test_the_whole_analyzer_runs_10000_steps_without_change_on_average() -> None:
     """100 streams of at most 20,000 steps; those without an alarm count as 20,000."""
     found = run_lengths([pool(seed, 5000) for seed in range(20, 26)], 100, 20_000, seed=3)

@@ -1,6 +1,7 @@
 """Simulated streams depend on their seed only, and follow the hack's settings."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from benchmarks.simulation.streams import (
@@ -12,6 +13,8 @@ from benchmarks.simulation.streams import (
     three_sd_step,
     unchanged_steps,
 )
+
+pytestmark = pytest.mark.exhaustive
 
 
 def test_a_seed_gives_the_same_stream() -> None:

@@ -226,12 +226,14 @@ class TestTheOldRun:
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         assert folder_contents(letters_folder) == before
 
+    @pytest.mark.landing
     def test_the_old_run_is_not_needed_afterwards(self, letters_folder: Path, run: Command):
         run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
         shutil.rmtree(letters_folder)
         for command in (("show", "new"), ("verify", "new", "--deep"), ("explain", "new", "--response", "letter/a")):
             assert run(*command).code == 0
 
+    @pytest.mark.landing
     def test_verdicts_erased_in_the_old_run_are_requested_again(self, letters_folder: Path, run: Command):
         run("erase", "run", "--response", "letter/b")
         read_calls(letters_folder.parent)
@@ -296,6 +298,7 @@ class TestTheOldRun:
 
 
 class TestTheBranch:
+    @pytest.mark.landing
     def test_a_branch_resumes_with_the_same_command(self, letters_folder: Path, run: Command):
         Path("tasks.jsonl").write_text(tasks_with(other_text))
         command = ("score", "tasks.jsonl", "--out", "new", "--branch", "run")
@@ -308,6 +311,7 @@ class TestTheBranch:
         assert traces(run, Path("new")) == traces(run, Path("anew"))
         assert "is complete; nothing to do" in run(*command).err
 
+    @pytest.mark.landing
     def test_a_branch_does_not_resume_without_or_from_another_run(self, letters_folder: Path, run: Command):
         assert letters_folder.is_dir()
         run("score", "tasks.jsonl", "--out", "other")

@@ -47,6 +47,7 @@ def is_fooled(judge: Judge, text: str, **safety: Any) -> bool:
     return all(verdict.score == 1.0 for verdict in verdicts_of(judge, text, **safety))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("safety", PROMPT_SETTINGS, ids=str)
 def test_judges_read_every_item_and_our_prompts_contain_no_instruction_to_pass(safety: dict[str, Any]) -> None:
     with run_server(Judge()) as server:

@@ -13,6 +13,7 @@ def plot_bytes(file: Path, title: str) -> bytes:
     return file.read_bytes()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("form", METADATA_BY_SUFFIX)
 def test_the_same_drawing_gives_the_same_file(tmp_path: Path, form: str) -> None:
     assert plot_bytes(tmp_path / f"one{form}", "κ") == plot_bytes(tmp_path / f"two{form}", "κ")

@@ -217,6 +217,7 @@ class TestAutocorrelatedRewards:
         assert analyzer.warnings == ()
         assert abs(analyzer.summary()[0].autocorrelation or 0.0) < 0.15
 
+    @pytest.mark.landing
     def test_prewhitening_raises_no_alert_where_nothing_changes(self) -> None:
         steps = autocorrelated_steps(5, 400, 0.7)
         plain, white = Analyzer(), Analyzer(Settings(prewhiten=True))
@@ -224,6 +225,7 @@ class TestAutocorrelatedRewards:
         assert collect_alerts(white, steps) == []
         assert white.warnings == ()
 
+    @pytest.mark.landing
     def test_a_slow_movement_below_the_noise_is_warned_of_with_prewhitening(self) -> None:
         """At a lag-1 autocorrelation of .3, with a long memory: 28 false alarms in 1,000 steps, where .1 is nominal."""
         rng, levels = np.random.default_rng(7), autoregression(0.95, 1, 7)
@@ -261,6 +263,7 @@ class TestAutocorrelatedRewards:
         assert alerts[0].before == pytest.approx(0.9 * steps[199].rewards.mean(), abs=0.1)
         assert alerts[0].after == pytest.approx(5.0)
 
+    @pytest.mark.landing
     def test_after_an_alarm_the_new_level_is_reported_once(self) -> None:
         steps = autocorrelated_steps(5, 600, 0.5, shift=4.0, after=200)
         alerts = [one for one in collect_alerts(Analyzer(Settings(prewhiten=True)), steps) if one.series == "reward"]
@@ -301,6 +304,7 @@ def memory_after(steps: tuple[int, ...]) -> list[int]:
     return sizes
 
 
+@pytest.mark.landing
 def test_memory_is_constant_over_300_steps() -> None:
     hundred, more = memory_after((100, 300))
     assert hundred == more > 5000

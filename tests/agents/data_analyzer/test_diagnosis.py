@@ -161,6 +161,7 @@ HONEST = {
 }
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("story", HONEST)
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in range(1, 15))])
 def test_honest_training_is_not_called_a_hack(story: str, seed: int) -> None:

@@ -28,6 +28,7 @@ def test_more_series_and_longer_runs_ask_for_higher_limits(arl: float, series: i
         assert (np.array([*other.drift, other.jump]) > here).all()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("k", REFERENCES)
 def test_simulated_cusums_run_as_long_as_their_limit_says(k: float) -> None:
     h = limits(200.0, 1).drift[REFERENCES.index(k)]

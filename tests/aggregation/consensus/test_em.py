@@ -35,6 +35,7 @@ def stopped_after(preset: Preset, changed: Any, tol: float) -> int:
 QUANTITIES: dict[Preset, Any] = {"paper": lambda one: one.posterior, "paper-synthetic": lambda one: one.confusion}
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
 @pytest.mark.parametrize("preset", QUANTITIES)
 def test_paper_stops_by_its_posteriors_and_paper_synthetic_by_its_confusions(preset: Preset, tol: float) -> None:

@@ -67,6 +67,7 @@ def test_the_same_rows_give_the_same_bits() -> None:
     np.testing.assert_array_equal(one.confusion, other.confusion)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seed", range(6))
 def test_accelerated_and_plain_steps_reach_the_same_estimate(seed: int) -> None:
     item, annotator, label, _ = drawn(120, 4, 3, seed, right=0.6)

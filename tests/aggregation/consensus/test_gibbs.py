@@ -128,6 +128,7 @@ def summary_of(sampled: Sampled) -> Expected:
     return Expected(sampled.posterior, draws.mean(axis=0), draws.std(axis=0), population)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     "name", ["binary", *(pytest.param(name, marks=pytest.mark.exhaustive) for name in ("graded", "anchored"))]
 )
@@ -236,6 +237,7 @@ def test_one_prompt_is_not_the_population() -> None:
 # Draws
 
 
+@pytest.mark.landing
 def test_the_draws_depend_on_the_seed_alone() -> None:
     first, again, other = (posterior_of(GRADED, chains=2, draws=100, seed=seed, jobs=1) for seed in (3, 3, 4))
     apart = posterior_of(GRADED, chains=2, draws=100, seed=3, jobs=2)
@@ -245,6 +247,7 @@ def test_the_draws_depend_on_the_seed_alone() -> None:
     assert not np.array_equal(first.scores[0], first.scores[1])
 
 
+@pytest.mark.landing
 def test_unlabelled_items_and_agents_without_labels_are_left_out() -> None:
     sampled = sample([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, None], ["a", "a", "a", "b"], chains=2, draws=200)
     assert list(sampled.credible_scores()) == ["a"]
@@ -254,6 +257,7 @@ def test_unlabelled_items_and_agents_without_labels_are_left_out() -> None:
     np.testing.assert_allclose(sampled.prior, sampled.posterior[:2].mean(axis=0))
 
 
+@pytest.mark.landing
 def test_chains_that_were_too_short_are_seen() -> None:
     simulated = stableval(Setting(items=60), 0)
     short = sample(simulated.item, simulated.annotator, simulated.label, simulated.agent, chains=2, draws=100).mixing()

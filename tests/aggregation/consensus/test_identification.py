@@ -15,6 +15,7 @@ def warnings_of(item: object, annotator: object, label: object, k: int = 3) -> s
     return "; ".join(consensus.fit(item, annotator, label, n_classes=k).warnings)  # type: ignore[arg-type]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(("annotators", "cells", "unknowns"), [(1, 2, 8), (2, 8, 14)])
 def test_fewer_than_three_annotators_are_not_identifiable(annotators: int, cells: int, unknowns: int) -> None:
     item, annotator, label, _ = drawn(50, annotators, 3, seed=0)

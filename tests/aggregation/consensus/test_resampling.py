@@ -83,6 +83,7 @@ def test_statistics_that_no_subset_defines_are_nan(scores: list[list[float]], fi
     np.testing.assert_allclose(_stability("ab", np.array(scores), np.array([0.0, 1.0]))[:5], figures)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("items_of_d", "own"),
     [
@@ -122,6 +123,7 @@ def test_the_four_statistics_equal_those_of_single_subsets(items_of_d: int, own:
         assert figures.subsets == 7
 
 
+@pytest.mark.landing
 def test_processes_change_nothing_and_report_each_subset() -> None:
     item, annotator, label, agent = panel()
     reports: list[int] = []
@@ -187,6 +189,7 @@ class TestItemsDrawnToo:
         found = consensus.ranking_stability(*rows, subsets=10, fraction=0.5, with_items=True, classes=range(2))
         assert all(sum(shares) == pytest.approx(1.0) for shares in found["stableval"].ranks.values())
 
+    @pytest.mark.landing
     def test_processes_change_nothing(self) -> None:
         rows = panel(items=24)
         one, two = (
@@ -252,6 +255,7 @@ def test_all_annotators_every_time_is_perfectly_stable() -> None:
         assert figures.score_shift == pytest.approx(0.0, abs=1e-9)
 
 
+@pytest.mark.landing
 def test_an_agent_that_a_subset_lacks_counts_in_the_others() -> None:
     item, annotator, label, agent = panel()
     alone = np.where((agent == "d") & (annotator > 0), None, label.astype(object))  # annotator 0 alone labels d
@@ -291,6 +295,7 @@ def test_one_agent_has_no_ranking() -> None:
 
 
 class TestRefits:
+    @pytest.mark.landing
     def test_refitted_intervals_are_wider_than_item_bootstraps_for_uncertain_confusions(self) -> None:
         item, annotator, label, agent = panel(seed=2)
         fitted = consensus.fit(item, annotator, label)
@@ -323,6 +328,7 @@ class TestRefits:
             assert one.low == pytest.approx(low, abs=1e-6)
             assert one.high == pytest.approx(high, abs=1e-6)
 
+    @pytest.mark.landing
     def test_an_agents_interval_has_the_variance_of_its_items_and_what_refitting_adds(self) -> None:
         item, annotator, label, agent = panel(seed=2)
         fitted = consensus.fit(item, annotator, label)

@@ -78,6 +78,7 @@ def evaluate_many(agents: int, items: int, shares: tuple[float, ...], seed: int)
     return consensus.majority_vote(item, item * 0, truth, classes=range(len(shares))), item % agents
 
 
+@pytest.mark.landing
 @all_rows("items", [2, 5, 10, 30])
 @all_rows("shares", [(0.5, 0.5), (0.15, 0.85), (0.02, 0.98), (0.1, 0.3, 0.6), (0.03, 0.94, 0.03)])
 def test_intervals_of_few_items_cover_the_mean_and_have_a_width(items: int, shares: tuple[float, ...]) -> None:

@@ -351,6 +351,7 @@ def value(run: Command, folder: str) -> float:
     return float(json.loads(run("show", folder, "--json").out.splitlines()[0])["reward"]["value"])
 
 
+@pytest.mark.landing
 def test_score_uses_the_edges_and_roles_of_the_file(run: Command, project: Path, graphs: Path) -> None:
     assert score(run, out="flat").code == 0
     assert score(run, "--edges-from", graphs).code == 0
@@ -442,6 +443,7 @@ def test_a_cycle_in_an_edited_file_is_named(run: Command, project: Path, graphs:
     assert "facts -> story -> facts" in ended.err
 
 
+@pytest.mark.landing
 def test_graphs_annotated_while_scoring_are_shown_verified_and_rescored(
     run: Command, project: Path, server: Server
 ) -> None:

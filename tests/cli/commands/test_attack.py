@@ -61,6 +61,7 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
     return Project(tmp_path, run, server.url)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.exhaustive)])
 def test_false_verdicts_before_and_after_the_defences_are_printed_first(
     judge: type[Judge], tmp_path: Path, run: Command
@@ -107,6 +108,7 @@ def test_the_same_command_sends_nothing_again(project: Project, server: Server):
     assert json.loads(again.out) == {**json.loads(first.out), "requests": {"number": 0, "cost": 0.0, "unpriced": 0}}
 
 
+@pytest.mark.landing
 def test_json_has_every_arm_with_every_attack(project: Project):
     found = json.loads(project.attack("--json").out)
     assert (found["suite"], found["configured"], found["tasks"], found["honest"]) == ("master-keys", "all", 1, 1)
@@ -134,6 +136,7 @@ def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: P
     assert "threshold missed: high <= 1, but there is no high" in ended.err, "one task has no interval"
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("tasks", "message"),
     [
@@ -164,6 +167,7 @@ def test_a_threshold_is_parsed_before_any_request(project: Project, server: Serv
     assert 'write it as in "rate<=0.01"' in project.attack("--gate", "rate").err
 
 
+@pytest.mark.landing
 def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, server: Server):
     ended = project.attack("--dry-run", "--json")
     assert (ended.code, server.count) == (0, 0)
@@ -176,6 +180,7 @@ def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, se
     assert 0 < repaired < expected, "what is repaired is asked beyond that"
 
 
+@pytest.mark.landing
 def test_evaluators_without_a_model_are_named(tmp_path: Path, run: Command, server: Server):
     other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
     ended = Project(tmp_path, run, server.url, **other).attack()
@@ -183,6 +188,7 @@ def test_evaluators_without_a_model_are_named(tmp_path: Path, run: Command, serv
     assert "not attacked, because no model judges a single response: maths.length" in ended.err
 
 
+@pytest.mark.landing
 def test_tasks_need_no_responses(project: Project):
     project.tasks.write_text(json.dumps({**TASK, "responses": []}) + "\n")
     found = json.loads(project.attack("--json").out)
@@ -272,6 +278,7 @@ def test_after_ctrl_c_the_study_continues_from_the_cache(tmp_path: Path, run: Co
         assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
 
 
+@pytest.mark.landing
 def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Command):
     with run_server(lambda body, number: status(400)) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "rate<=0")
@@ -280,6 +287,7 @@ def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Comma
     assert "of kind rejected" in ended.err
 
 
+@pytest.mark.landing
 def test_a_robust_judge_has_no_false_positive(tmp_path: Path, run: Command):
     with run_server(Judge()) as server:
         ended = Project(tmp_path, run, server.url).attack("--gate", "hits<=0, honest_rate>=1")

@@ -324,6 +324,7 @@ class TestSeal:
             path.with_suffix(f".{suffix}.pub").write_bytes(key.public_key().public_bytes(encoded, public))
         path.with_suffix(".hex").write_text(key.public_key().public_bytes_raw().hex() + "\n")
 
+    @pytest.mark.landing
     def test_seal_writes_the_signed_head_into_the_folder_of_the_run(
         self, scored_folder: Path, run: Command, keys: Path
     ):
@@ -387,6 +388,7 @@ class TestSeal:
         assert (ended.code, ended.out) == (5, "")
         assert not (scored_folder / "seal.json").exists()
 
+    @pytest.mark.landing
     def test_an_erasure_keeps_the_seal_valid_but_is_unsigned_until_the_next_seal(
         self, scored_folder: Path, run: Command, keys: Path
     ):
@@ -423,6 +425,7 @@ class TestSeal:
         assert (ended.code, ended.out) == (5, "")
         assert f"{scored_folder / 'seal.json'}: is missing" in ended.err
 
+    @pytest.mark.landing
     def test_every_byte_of_the_seal_counts(self, scored_folder: Path, run: Command, keys: Path):
         run("seal", scored_folder, "--key", keys / "mine.pem")
         sealed = (scored_folder / "seal.json").read_bytes()
@@ -537,6 +540,7 @@ NAMES = ["-run", "run\n\x1b[31m\x07\u202ered", "%41?mode=rwc#x"]
 OTHER_NAMES = ["my run", "rün", "a'b\"c", "$HOME"]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", [*NAMES, *(pytest.param(name, marks=pytest.mark.exhaustive) for name in OTHER_NAMES)])
 def test_a_run_can_have_any_name(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, name: str):
     monkeypatch.chdir(project)
@@ -580,6 +584,7 @@ def test_the_printed_next_command_can_be_typed(project: Path, run: Command, monk
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\u202e\x9b31m"
 
 
+@pytest.mark.landing
 def test_hostile_ids_are_escaped_on_a_terminal(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
     task, response = f"t{HOSTILE}", f"r{HOSTILE}"
     project = write_project(

@@ -56,6 +56,7 @@ def table_rows(lines: list[str], header: str) -> list[list[str]]:
 # The published set
 
 
+@pytest.mark.landing
 def test_the_tables_have_the_published_numbers(run: Command) -> None:
     ended = run("consensus", MSLR, "--preset", "paper", "--compare", "--jobs", 1)
     assert ended.code == 0, ended.err
@@ -75,6 +76,7 @@ def test_the_tables_have_the_published_numbers(run: Command) -> None:
     assert "2 annotators are not identifiable: 8 free cells for 14 unknowns" in ended.err
 
 
+@pytest.mark.landing
 def test_json_has_the_published_numbers(run: Command) -> None:
     answer = consensus_json(run, MSLR, "--preset", "paper", "--jobs", 1)
     for name, one in EXPECTED["agent_scores"].items():
@@ -92,6 +94,7 @@ def test_json_has_the_published_numbers(run: Command) -> None:
 # Output
 
 
+@pytest.mark.landing
 def test_json_has_the_documented_fields(plain_answer: dict[str, Any]) -> None:
     answer = plain_answer
     assert set(answer["agents"]) == {"small", "large"}
@@ -119,6 +122,7 @@ def test_json_has_the_documented_fields(plain_answer: dict[str, Any]) -> None:
     assert {"log_likelihood", "agreement", "decided_by_one", "ties", "converged", "warnings"} <= set(answer)
 
 
+@pytest.mark.landing
 def test_the_same_command_gives_the_same_output(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
     assert json.dumps(consensus_json(run, votes, *MODEL)) == json.dumps(plain_answer)
 
@@ -129,12 +133,14 @@ def test_the_number_of_processes_changes_no_number(votes: Path, run: Command) ->
     assert consensus_json(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone
 
 
+@pytest.mark.landing
 def test_several_files_are_combined(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
     table(votes.parent / "first.csv", *ROWS[:20])
     table(votes.parent / "second.jsonl", *ROWS[20:])
     assert consensus_json(run, "first.csv", "second.jsonl", *MODEL) == plain_answer
 
 
+@pytest.mark.landing
 def test_other_column_names_can_be_given(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
     table(
         votes.parent / "other.csv", *[dict(zip(("i", "m", "who", "mark"), one.values(), strict=True)) for one in ROWS]
@@ -143,6 +149,7 @@ def test_other_column_names_can_be_given(votes: Path, run: Command, plain_answer
     assert consensus_json(run, "other.csv", *named, *MODEL) == plain_answer
 
 
+@pytest.mark.landing
 def test_labels_have_the_given_order(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
     table(votes.parent / "words.csv", *[one | {"label": ("bad", "good")[int(one["label"])]} for one in ROWS])
     answer = consensus_json(run, "words.csv", "--classes", "bad, good", *MODEL)
@@ -158,6 +165,7 @@ def test_credit_gold_and_method_are_options(votes: Path, run: Command) -> None:
     assert answer["agents"]["small"]["score"] == answer["comparison"]["small"]["dawid_skene"]
 
 
+@pytest.mark.landing
 def test_a_panel_that_is_too_small_gets_the_majority_with_a_message(votes: Path, run: Command) -> None:
     ended = run("consensus", votes, *QUICK, "--json")
     answer = json.loads(ended.out)
@@ -182,6 +190,7 @@ def test_the_sources_of_intervals_are_printed(votes: Path, run: Command) -> None
         assert is_approximate == (of_annotators != "refits")
 
 
+@pytest.mark.landing
 def test_probabilities_of_ranks_are_printed(votes: Path, run: Command) -> None:
     lines = run("consensus", votes, *MODEL).out.splitlines()
     assert next(line for line in lines if line.startswith("P(rank)")).split()[-2:] == ["1", "2"]
@@ -222,6 +231,7 @@ def test_the_reason_for_missing_stability_is_printed(votes: Path, run: Command) 
     assert "rank sd" not in ended.out
 
 
+@pytest.mark.landing
 def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> None:
     table(votes, *[one | {"grup": "x"} for one in ROWS])
     assert "column 'grup' is not read; did you mean group?" in run("consensus", votes, *MODEL).err
@@ -230,6 +240,7 @@ def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> No
 # Files
 
 
+@pytest.mark.landing
 def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
     answer = consensus_json(run, votes, *MODEL, "--artifact", "confusions.json")
     known = read_confusions("confusions.json")
@@ -246,6 +257,7 @@ def test_no_artifact_is_written_for_a_small_panel(votes: Path, run: Command) -> 
     assert not Path("confusions.json").exists()
 
 
+@pytest.mark.landing
 def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
     assert run("consensus", votes, *MODEL, "--plot", "a.png").code == 0
     assert (votes.parent / "a.png").read_bytes().startswith(b"\x89PNG")

@@ -75,6 +75,7 @@ def test_the_artifact_has_the_posterior_mean_confusions(votes: Path, run: Comman
         assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
 
 
+@pytest.mark.landing
 def test_a_seed_gives_the_same_output_by_any_number_of_processes(votes: Path, run: Command) -> None:
     first = posterior_json(run, votes, "--seed", 5)
     ended = run("consensus", votes, *GIBBS[:-1], 2, "--seed", 5, "--json")

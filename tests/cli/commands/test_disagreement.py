@@ -130,6 +130,7 @@ def test_an_impossible_plot_is_refused_first(run_with_steps: Path, run: Command,
     assert "pip install 'jurygraph[plot]'" in ended.err
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -116,6 +116,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("settings", "edits"),
     [

@@ -23,6 +23,7 @@ def test_a_table_has_our_means_and_the_papers_numbers(run: Command):
     assert "propositions" not in ended.out
 
 
+@pytest.mark.landing
 def test_json_has_every_figure_and_the_seed_determines_them(run: Command):
     def simulated(seed: int) -> dict:
         return json.loads(run("study", "simulate", "gaps", "--seeds", 2, "--seed", seed, "--jobs", 1, "--json").out)
@@ -33,6 +34,7 @@ def test_json_has_every_figure_and_the_seed_determines_them(run: Command):
     assert set(first["recovery"][0]["mse"]["stableval"]) == {"mean", "error", "paper"}
 
 
+@pytest.mark.landing
 def test_propositions_are_printed_over_the_items(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("jurygraph.studies.simulate.study.SIZES", (50, 100))
     ended = run("study", "simulate", "propositions", "--seeds", 2, "--jobs", 1, "--plot", tmp_path / "shift.png")

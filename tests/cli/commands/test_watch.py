@@ -53,6 +53,7 @@ def score_tasks(folder: Path, run: Command, lines: list[dict], *options: object)
     return project / "run"
 
 
+@pytest.mark.landing
 def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_run: Path, run: Command) -> None:
     ended = run("watch", declining_run, "--step-label", "step")
     assert ended.code == 1
@@ -82,6 +83,7 @@ def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Pa
     assert sum(one["alert"]["adverse"] for one in alerts) >= 1
 
 
+@pytest.mark.landing
 def test_a_run_without_changes_exits_with_0(tmp_path: Path, run: Command) -> None:
     steady = score_tasks(tmp_path, run, tasks(turn=STEPS + 1))
     ended = run("watch", steady, "--every", 1)
@@ -111,6 +113,7 @@ def test_rewards_that_depend_on_the_step_before_are_warned_of_unless_prewhitened
     assert len(white.out.splitlines()) < len(plain.out.split("series ")[0].splitlines())
 
 
+@pytest.mark.landing
 def test_steps_by_number_and_by_label_agree_on_the_same_tasks(declining_run: Path, run: Command) -> None:
     assert run("watch", declining_run, "--every", 1).out == run("watch", declining_run, "--step-label", "step").out
 
@@ -121,6 +124,7 @@ def test_an_incomplete_step_is_not_counted(declining_run: Path, run: Command) ->
     assert json.loads(run("watch", declining_run, "--every", 5, "--json").out.splitlines()[-1])["report"]["steps"] == 12
 
 
+@pytest.mark.landing
 def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Command) -> None:
     """`shaky` is 1 unless a text says "bad": it falls, which reduces a penalty, so that the alert is not adverse."""
     lines = tasks(turn=STEPS + 1)
@@ -177,6 +181,7 @@ def test_a_task_with_two_step_labels_is_refused(tmp_path: Path, run: Command) ->
     assert "task 't02': its responses differ in label 'step'" in ended.err
 
 
+@pytest.mark.landing
 def test_a_plot_can_be_drawn(declining_run: Path, run: Command, tmp_path: Path) -> None:
     assert run("watch", declining_run, "--every", 1, "--plot", tmp_path / "a.png").code == 1
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
@@ -194,6 +199,7 @@ def unfinished_run(stored_unfinished_run: Path, tmp_path: Path) -> Path:
     return shutil.copytree(stored_unfinished_run.parent, tmp_path / "project") / "run"
 
 
+@pytest.mark.landing
 def test_a_run_is_followed_until_it_is_closed_without_blocking_its_writer(
     unfinished_run: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -233,6 +239,7 @@ def test_without_following_the_steps_of_an_open_run_are_analyzed(unfinished_run:
     assert ended.out.splitlines()[-1].startswith("30 steps; 0 alerts")
 
 
+@pytest.mark.landing
 def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_path: Path, run: Command) -> None:
     """A task that lost one response keeps its step; tasks that lost all join the step before, the first the next."""
     lines = tasks()
@@ -253,6 +260,7 @@ def test_a_missing_label_is_reported_with_a_response(declining_run: Path, run: C
     assert (ended.code, "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err) == (2, True)
 
 
+@pytest.mark.landing
 def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,7 @@ def test_honest_responses_are_not_stopped(judge: type[Judge]) -> None:
         assert arm.honest.verdicts.rate >= 0.9
 
 
+@pytest.mark.landing
 def test_questions_about_stakeholders_are_defended_too() -> None:
     """Criteria, values on a scale and checklists: without defences one instruction passes all of them."""
     config_with_stakeholders = {"evaluators": ["criteria", "preferences", "checklist"], "reward": {"rubric": 1.0}}

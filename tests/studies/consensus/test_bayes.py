@@ -32,6 +32,7 @@ def found() -> PosteriorReport:
     return reported(columns(agent=AGENTS))
 
 
+@pytest.mark.landing
 def test_agents_have_credible_intervals_of_their_items_and_of_the_population(found: PosteriorReport) -> None:
     assert {name: one.items for name, one in found.agents.items()} == {"large": 4, "small": 8}
     for one in found.agents.values():

@@ -58,6 +58,7 @@ def test_the_plot_has_four_panels_with_names_of_agents_and_annotators(
     assert "mathdefault" not in drawn
 
 
+@pytest.mark.landing
 def test_panels_without_data_contain_a_note(tmp_path: Path) -> None:
     drawn = draw_text(report(fit_consensus(collect_votes([votes_file(*PANEL)]), Settings())), tmp_path)
     assert "no row names an agent" in drawn

@@ -43,6 +43,7 @@ def published_set(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict
 # Published figures
 
 
+@pytest.mark.landing
 def test_scores_of_all_methods_equal_the_published_ones(published_set: tuple[ConsensusReport, dict[str, Any]]) -> None:
     found, expected = published_set
     assert found.comparison.keys() == expected["agent_scores"].keys() == found.agents.keys()
@@ -263,6 +264,7 @@ def test_intervals_resample_whole_groups() -> None:
 # Stability
 
 
+@pytest.mark.landing
 def test_ranks_and_stability_with_items_are_those_of_the_method_that_scores() -> None:
     found = fit_panel(Settings(subsets=6), agent=AGENTS)
     with_items = found.stability(with_items=True)

@@ -74,6 +74,7 @@ def test_invalid_scores_are_refused(scores: list[float]) -> None:
             figure(make_cases(), scores)
 
 
+@pytest.mark.landing
 @settings(max_examples=25, deadline=None)
 @given(st.lists(groups(), min_size=1, max_size=3))
 def test_every_rule_matches_the_reference(example_groups: list[list[Example]]) -> None:

@@ -139,6 +139,7 @@ def report(run: Path) -> CreditReport:
     return study_run(run)
 
 
+@pytest.mark.landing
 def test_a_run_is_studied_with_the_inference_of_its_rewards(run: Path, report: CreditReport, lines: list[Any]) -> None:
     rescored = rescore_run(run, "one-pass", "rubric.exact=never")
     one_pass = study_run(rescored)
@@ -165,6 +166,7 @@ def test_a_run_matches_the_reference(report: CreditReport, lines: list[Any]) -> 
     assert report.methods["hard-transitive"].preservation.value < report.methods["hard-local"].preservation.value
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", RULES)
 def test_the_mean_reward_of_a_rule_equals_that_of_the_rescored_run(run: Path, report: CreditReport, name: str) -> None:
     values = rewards_of(rescore_run(run, name, f"rubric.aggregation={name}"))

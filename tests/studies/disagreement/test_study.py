@@ -117,6 +117,7 @@ class TestSplit:
         assert rows[1].high == 1.0
         assert {(row.difference_low, row.difference_high) for row in rows} == {(None, None)}
 
+    @pytest.mark.landing
     def test_the_interval_covers_the_true_difference(self) -> None:
         """Eight tasks of ten responses, which share a level: a percentile bootstrap over tasks covers .90."""
         rng, covered = np.random.default_rng(3), 0

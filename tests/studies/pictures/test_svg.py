@@ -135,6 +135,7 @@ def chain_and_long_edges(criteria: int) -> list[tuple[int, int]]:
     return [*chain(criteria), *((number, number + criteria // 2) for number in range(criteria // 2))]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("edges_of", "most"),
     # rows hold some √n boxes, and a short edge passes a few of them: n√n at most

@@ -127,6 +127,7 @@ def test_proposition_1_needs_close_agents_a_vote_that_decides_an_item_is_not_eno
     assert mean_tau_b(item, annotator, label, agent, 2) == pytest.approx(1.0)
 
 
+@pytest.mark.landing
 def test_on_convabuse_hundreds_of_items_are_decided_by_one_vote_and_the_order_is_perfectly_stable() -> None:
     with gzip.open(CONVABUSE, "rt", newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
