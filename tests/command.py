@@ -99,6 +99,7 @@ def _text(stream: io.TextIOWrapper) -> str:
 def _nothing_left_behind() -> Iterator[None]:
     """Restore the environment, the import path and the registered evaluators; forget the modules of a project."""
     path = list(sys.path)
+    modules = set(sys.modules)
     environment = dict(os.environ)
     registered = dict(REGISTERED)
     writes_no_bytecode = sys.dont_write_bytecode
@@ -109,11 +110,12 @@ def _nothing_left_behind() -> Iterator[None]:
     finally:
         sys.path[:] = path
         sys.dont_write_bytecode = writes_no_bytecode
-        _restore(os.environ, environment)
+        if os.environ != environment:
+            _restore(os.environ, environment)
         _restore(REGISTERED, registered)
         temporary = tempfile.gettempdir()
-        for name, module in list(sys.modules.items()):
-            if str(getattr(module, "__file__", None) or "").startswith(temporary):
+        for name in set(sys.modules) - modules:
+            if str(getattr(sys.modules[name], "__file__", None) or "").startswith(temporary):
                 del sys.modules[name]
 
 

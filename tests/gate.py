@@ -69,7 +69,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_finish() -> None:
     gc.collect()
-    gc.freeze()  # the garbage collector need not search thousands of collected tests again and again
+    gc.freeze()  # thousands of collected tests are not searched again and again
+    gc.set_threshold(100_000, 50, 100)
 
 
 def _is_free(item: pytest.Item) -> bool:

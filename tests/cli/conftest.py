@@ -1,6 +1,7 @@
 """A small project with evaluators of its own, so that a command can run without a worker process."""
 
 import json
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Callable
@@ -144,11 +145,17 @@ def project(tmp_path: Path) -> Path:
     return write_project(tmp_path / "project")
 
 
-@pytest.fixture
-def scored_folder(project: Path, run: Command) -> Path:
-    """The run of the project."""
-    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+@pytest.fixture(scope="session")
+def _scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = write_project(tmp_path_factory.mktemp("scored") / "project")
+    assert run_command("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     return project / "run"
+
+
+@pytest.fixture
+def scored_folder(project: Path, _scored_once: Path) -> Path:
+    """The run of the project."""
+    return shutil.copytree(_scored_once, project / "run")
 
 
 @pytest.fixture
