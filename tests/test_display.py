@@ -163,6 +163,7 @@ def check(shown: Any) -> None:
         assert len(shown._repr_html_()) < 30_000
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", MAKE)
 @given(text=HOSTILE)
 def test_it_prints_as_one_short_line_whatever_it_contains(name: str, text: str) -> None:

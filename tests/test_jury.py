@@ -405,6 +405,7 @@ class Counts(Evaluator):
         return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
+@pytest.mark.landing
 def test_groups_are_scored_concurrently_and_yielded_in_order() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:

@@ -57,6 +57,7 @@ def test_an_example_has_the_recorded_bits(name: str, monkeypatch: pytest.MonkeyP
     assert digests(*EXAMPLES[name]) == recorded[name]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("name", "size"),
     [

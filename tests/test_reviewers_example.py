@@ -193,6 +193,7 @@ def test_with_a_model_and_nothing_else_changed_there_are_rewards(tmp_path: Path,
     assert ended.code == (None in rewards), ended.err
 
 
+@pytest.mark.landing
 def test_show_names_what_was_shown_and_what_was_not_and_why(
     tmp_path: Path, run: Command, server: Server, scored: Scored, texts: Mapping[str, str]
 ) -> None:

@@ -67,6 +67,7 @@ def test_flat_hard_and_soft_aggregation(case: dict[str, Any]) -> None:
     scored.agrees(scored.gated(1.0), expected["gear"])
 
 
+@pytest.mark.landing
 @by_id(VALID)
 @pytest.mark.parametrize("kappa", KAPPAS)
 def test_kappa_as_a_power(case: dict[str, Any], kappa: str) -> None:

@@ -230,6 +230,7 @@ def test_the_least_and_the_most_are_allowed(extreme: dict[str, float]) -> None:
     assert bradley_terry([[0.0, won], [0.0, 0.0]], prior).strength[0] == pytest.approx(first, rel=1e-9)
 
 
+@pytest.mark.landing
 def test_the_limit_of_rounds_stops_without_convergence() -> None:
     found = bradley_terry(total_order(64), 1e-6)
     assert (found.converged, found.rounds) == (False, MOST_ROUNDS)

@@ -60,6 +60,7 @@ def test_an_invalid_file_is_refused(run: Command, project: Path, kind: str) -> N
     refuse(run, project, message_of(kind))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("kind", BUILT)
 def test_a_file_of_another_kind_is_refused(run: Command, project: Path, kind: str) -> None:
     BUILT[kind].make(project)

@@ -61,6 +61,7 @@ def test_streams_without_an_alarm_count_with_their_length(pools: list[Pool]) -> 
     assert (found.censored, found.steps.tolist(), found.false_alarms) == (10, [30] * 10, 0)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4])
 def test_a_simulated_hack_is_detected_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
     hack, analyzer = Hack(), Analyzer()

@@ -435,6 +435,7 @@ def reply_of_model(body: Mapping[str, Any], served: str) -> Answer:
 
 
 class TestSecrets:
+    @pytest.mark.landing
     @pytest.mark.parametrize(
         ("place", "form"),
         [

@@ -317,6 +317,7 @@ class TestCancellation:
 
         assert run(begun()) == 2.0
 
+    @pytest.mark.landing
     @settings(max_examples=25)
     @given(st.randoms(use_true_random=False), st.integers(1, 5), st.sampled_from([None, 600.0, 3000.0]))
     def test_cancellation_never_loses_a_slot(

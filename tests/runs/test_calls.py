@@ -270,6 +270,7 @@ class TestChangedInputs:
         assert branched == run_session(tmp_path / "anew", tasks, settings)
         verify_run(tmp_path / "new")
 
+    @pytest.mark.landing
     @pytest.mark.parametrize("calls", OTHER_MANNERS.values(), ids=OTHER_MANNERS)
     def test_call_handling_settings_allow_a_resume_and_a_branch_requests_nothing(
         self, scored_run: Path, server: Server, tmp_path: Path, calls: dict[str, Any]

@@ -114,6 +114,7 @@ def test_the_same_task_and_seed_get_the_same_canary(name: str, seed: int) -> Non
     assert canary_for(task, PLAN, given_config, DEFENDED) == canary_for(task, PLAN, given_config, DEFENDED)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("rate", [0.05, 0.3, 1.0])
 def test_the_rate_determines_the_number_of_canaries(rate: float) -> None:
     found = [canary_for(rubric("kind", name=str(n)), PLAN, CanaryConfig(rate=rate), DEFENDED) for n in range(400)]

@@ -98,6 +98,7 @@ def test_a_closed_run_says_so(plain: Path) -> None:
             read()
 
 
+@pytest.mark.landing
 def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
     run = Run.open(rich)
     with jg.Jury.from_config(FULL_CONFIG) as jury:

@@ -79,6 +79,7 @@ def test_stopped_responses_cause_no_request_and_the_run_verifies(run: Path, serv
         assert (trace.reward.coverage, trace.reward.counts.failed) == (1.0, 0)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     "changed",
     [

@@ -478,6 +478,7 @@ def credit(decided: CheckResult) -> float:
     return 1.0 if decided.holds else decided.share
 
 
+@pytest.mark.landing
 @settings(max_examples=at_most(300), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps())
 def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(spec: dict[str, Any], items: list[Item]) -> None:

@@ -359,6 +359,7 @@ SCALARS = JSON | st.sampled_from([1e308, 10**400, -0.0, "9" * 400, "Curry House,
 HOSTILE = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
 
 
+@pytest.mark.landing
 @settings(max_examples=at_most(40), deadline=None)
 @given(data=HOSTILE)
 def test_no_data_breaks_a_check(jury: Jury, data: Any) -> None:

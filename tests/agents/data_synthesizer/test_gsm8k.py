@@ -45,6 +45,7 @@ def _contrasts() -> Iterator[Contrasted]:
                         yield Contrasted(task["query"], task["reference"], response["id"], text, edit)
 
 
+@pytest.mark.landing
 def test_there_are_many_of_each_kind() -> None:
     found = Counter(one.edit.kind for one in contrasts())
     assert found == {"answer": 3134, "number": 1711, "step": 925, "negation": 396, "unit": 323}

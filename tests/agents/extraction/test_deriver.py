@@ -70,6 +70,7 @@ def user_message(body: dict[str, Any]) -> str:
 # Plans in words
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("plans", [EVERY[::4], pytest.param(EVERY, marks=pytest.mark.exhaustive)], ids=["some", "all"])
 def test_every_plan_in_every_layout_is_extracted_in_one_call(plans: Sequence[tuple[str, str]]) -> None:
     assert len(EVERY) == 150
@@ -177,6 +178,7 @@ def test_an_empty_response_has_no_records(text: str) -> None:
 # Failures
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("script", "cause", "kind"),
     [

@@ -69,6 +69,7 @@ def damaged_replies(error: str) -> Iterator[tuple[str, Reply, Place]]:
 # A perfect extractor
 
 
+@pytest.mark.landing
 @all_rows(("name", "layout"), EVERY)
 def test_all_records_of_a_perfect_extractor_are_grounded_in_the_response(name: str, layout: str) -> None:
     text = in_words(name, layout)
@@ -98,6 +99,7 @@ def judge_data(jury: Jury, task: Task, *data: Any) -> list[tuple[Verdict, ...]]:
     return [trace.verdicts for trace in jury.score(task, responses)]
 
 
+@pytest.mark.landing
 @some_plans_in_make_test
 def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str, jury: Jury) -> None:
     layouts = [layout for other, layout in EVERY if other == name and (name, layout) != ESCAPED]
@@ -126,6 +128,7 @@ CAUGHT = [name for name, error in ERRORS.items() if error.caught]
 NOT_CAUGHT = [name for name, error in ERRORS.items() if not error.caught]
 
 
+@pytest.mark.landing
 @first_plans_in_make_test
 @pytest.mark.parametrize("error", CAUGHT)
 def test_an_error_is_caught_and_nothing_else_is_left_out(error: str, plans: int) -> None:
@@ -141,6 +144,7 @@ def test_an_error_is_caught_and_nothing_else_is_left_out(error: str, plans: int)
     assert seen >= 8
 
 
+@pytest.mark.landing
 @first_plans_in_make_test
 @pytest.mark.parametrize("error", NOT_CAUGHT)
 def test_an_error_that_evidence_cannot_catch_remains_in_the_data(error: str, plans: int) -> None:
@@ -159,6 +163,7 @@ def facts_jury() -> Iterator[Jury]:
         yield made
 
 
+@pytest.mark.landing
 @some_plans_in_make_test
 def test_an_error_confirms_fewer_facts_or_goes_unnoticed(name: str, facts_jury: Jury) -> None:
     texts = {layout: in_words(name, layout) for layout in LAYOUTS}

@@ -421,6 +421,7 @@ def test_a_very_long_text_is_looked_up_and_not_found(text: str) -> None:
     assert claim_outcomes(FACTS, text) != ["confirmed"]
 
 
+@pytest.mark.landing
 def test_a_text_may_be_split_into_very_many_claims() -> None:
     assert Counter(claim_outcomes(make_facts(claims={"split": ","}), ", a" * 20_000)) == {"unread": 20_000}
 
@@ -504,6 +505,7 @@ def misspellings(name: str, letters: random.Random) -> Iterator[str]:
         yield f"{name[:place]}{letters.choice(others)}{name[place + 1 :]}"
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("kind", FIELDS)
 def test_no_name_with_one_letter_changed_is_confirmed(kind: str) -> None:
     letters = random.Random(20)

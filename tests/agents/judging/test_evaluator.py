@@ -135,6 +135,7 @@ NO_JSON = {
 TEXTS_THAT_ARE_NONE = {name: json.dumps(value) for name, value in MALFORMED.items()} | NO_JSON
 
 
+@pytest.mark.landing
 @all_rows("name", TEXTS_THAT_ARE_NONE)
 def test_a_partly_invalid_reply_gives_no_verdict(name: str) -> None:
     (trace,), bodies = score_by_script(

@@ -77,6 +77,7 @@ def test_the_order_of_inputs_changes_no_request_and_no_verdict(
     assert turned == [usual[place] for place in places]
 
 
+@pytest.mark.landing
 @given(IDS, st.randoms())
 @settings(max_examples=20, deadline=None)
 def test_the_order_of_criteria_and_of_responses_in_a_file_changes_no_request(names: list[str], shuffled: Any) -> None:

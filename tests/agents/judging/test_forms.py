@@ -172,6 +172,7 @@ def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score
     assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
 
 
+@pytest.mark.landing
 @given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.floats(0.0, 1.0))
 def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: float) -> None:
     low, high = sorted((one, other))

@@ -70,6 +70,7 @@ HOSTILE += ["answer is " + "approx. " * 10**5, "answer is No. " * 10**5]
 HOSTILE += ["<answer>" * 10**5, "####\n" * 10**5, "*" * 10**6, "#### Step\n" * 10**5, r"\boxed{" * 10**5 + "}" * 10**5]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("most", [200_000, pytest.param(10**7, marks=pytest.mark.exhaustive)], ids=["cut off", "whole"])
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
 def test_hostile_texts_give_an_answer_from_the_text_or_none(text: str, most: int) -> None:

@@ -135,6 +135,7 @@ HOSTILE = ["1+" * 500_000, "(" * 10**6, "=" * 10**6, "= " * 500_000, "1+1=" * 25
 HOSTILE += ["<<1+1=2>>" * 10**5, (")" * 199 + "=") * 5000, ("9/" * 99 + "7=") * 5000, ("1," * 100 + "=") * 5000]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("most", [200_000, pytest.param(10**7, marks=pytest.mark.exhaustive)], ids=["cut off", "whole"])
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
 def test_hostile_texts_give_steps_that_occur_in_them(text: str, most: int) -> None:

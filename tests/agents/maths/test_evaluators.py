@@ -28,6 +28,7 @@ def verdict(jury: Jury, name: str, text: str, task: Task = SUM) -> Verdict:
     return next(v for v in trace.verdicts if v.evaluator == f"maths.{name}")
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", NAMES)
 def test_every_evaluator_conforms(name: str) -> None:
     assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3

@@ -33,6 +33,7 @@ def test_there_are_enough_pairs_of_both_kinds() -> None:
     assert min(sum(pair["equal"] for pair in PAIRS), sum(not pair["equal"] for pair in PAIRS)) >= 150
 
 
+@pytest.mark.landing
 @all_rows("topic", dict.fromkeys(pair["topic"] for pair in PAIRS))
 def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
     pairs = [pair for pair in PAIRS if pair["topic"] == topic and pair["answer"] not in HOSTILE]

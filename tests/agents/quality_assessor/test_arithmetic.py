@@ -112,6 +112,7 @@ def test_every_quotation_is_in_its_step_in_any_text(text: str) -> None:
 HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\n"]
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_hostile_text_is_read_in_linear_time(piece: str) -> None:
     slip = first_false_calculation("", piece * 20_000)

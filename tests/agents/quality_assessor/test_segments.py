@@ -160,6 +160,7 @@ def test_the_number_of_steps_is_limited_and_the_last_holds_the_rest() -> None:
 HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\boxed{}", "****1", "<think>", "e.g. "]
 
 
+@pytest.mark.landing
 @all_rows("piece", HOSTILE)
 def test_a_long_hostile_text_is_split_in_linear_time(piece: str) -> None:
     assert len(split_steps(piece * 50_000)) <= MAX_STEPS

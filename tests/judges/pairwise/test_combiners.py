@@ -219,6 +219,7 @@ def draw_groups(draw: Draw, listed: bool) -> tuple[Group, Group]:
     return Group(names, holes, stopped, listed), Group(names, said, stopped, listed)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("name", "params", "listed"),
     [(*one, False) for one in COMPARING] + [(*one, True) for one in LISTING],

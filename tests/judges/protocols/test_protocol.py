@@ -526,6 +526,7 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
     return reply_with(json.dumps(fitting_reply(body, found=len(user_message(body)) % 2 == 0)))
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("use", "number"), one_in(2, [*((use, 3) for use in ALL), (CHECKLIST, 0), (DIRECT, 0), (RUBRIC, 0)])
 )

@@ -101,6 +101,7 @@ def forge_material(folder: Path, name: str, change: Callable[[dict[str, Any]], N
     verify_run(folder)
 
 
+@pytest.mark.landing
 def test_material_and_verdicts_are_recomputed_without_the_server(run: Path) -> None:
     assert verify_deeply(run) == DeepVerification(recomputed=count_verdicts(run), quotations=count_quotations(run))
     assert count_quotations(run) > 0

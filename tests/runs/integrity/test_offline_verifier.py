@@ -236,6 +236,7 @@ def assert_found(verify: Verify, folder: Path, path: Path, at: int) -> None:
 
 
 class TestChangedBytes:
+    @pytest.mark.landing
     @BYTES_OF
     def test_a_changed_record_field_is_found(self, any_run: Path, verify: Verify) -> None:
         for path in sorted(any_run.rglob("records.jsonl")):
@@ -261,6 +262,7 @@ class TestChangedBytes:
         for at in range(0, (unpacked_bundle / "config.yaml").stat().st_size, 41):
             assert_found(verify, unpacked_bundle, unpacked_bundle / "config.yaml", at)
 
+    @pytest.mark.landing
     def test_a_changed_trace_is_found(self, unpacked_bundle: Path, verify: Verify) -> None:
         path = unpacked_bundle / "traces.jsonl"
         whole = path.read_bytes()
@@ -655,6 +657,7 @@ class TestSignatures:
         assert is_valid_signature(*given)
         assert not is_valid_signature(given[0], given[1] + b"!", given[2])
 
+    @pytest.mark.landing
     def test_it_agrees_with_another_implementation(self) -> None:
         draw = random.Random(0)
         for _ in range(8):

@@ -33,6 +33,7 @@ def digest(content: bytes) -> str:
     return sha256(content).hexdigest()
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("name", RECORDED)
 def test_an_old_run_is_verified_and_read_as_before(name: str, tmp_path: Path) -> None:
     folder = unpack(name, tmp_path)

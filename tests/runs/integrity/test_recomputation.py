@@ -57,6 +57,7 @@ def test_the_batch_size_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPa
     assert recompute(run) == stored_rewards(run)
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("word", ["abstained", "no-model", "response", "infrastructure"])
 @pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
 def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: str) -> None:

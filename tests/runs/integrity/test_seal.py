@@ -136,6 +136,7 @@ class TestChecking:
     def test_a_run_without_a_seal_has_none(self, plain: Path) -> None:
         assert find_seal(plain) is None
 
+    @pytest.mark.landing
     def test_every_changed_byte_is_found(self, sealed_run: Path) -> None:
         path = sealed_run / SEAL
         whole = path.read_bytes()

@@ -201,6 +201,7 @@ class TestMalformed:
         with pytest.raises(TraceMismatch):
             verify_run(rich)
 
+    @pytest.mark.landing
     def test_a_run_that_refers_to_itself_is_damage(self, plain: Path, tmp_path: Path) -> None:
         other = rescore_run(plain, tmp_path / "other")
         run_id = Run.open(other).id

@@ -92,6 +92,7 @@ def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: P
     assert any(changed)
 
 
+@pytest.mark.landing
 def test_the_posterior_is_in_the_trace(project: Path) -> None:
     for trace in read_rewards(project / "learned").values():
         figures = trace["reward"]["diagnostics"]["panel"]
@@ -241,6 +242,7 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.landing
 def test_the_matrices_of_judges_are_learned_over_responses_with_each_reviewer(panels: Path) -> None:
     before, after = read_rewards(panels / "run"), read_rewards(panels / "learned")
     votes = [

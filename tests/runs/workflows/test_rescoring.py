@@ -39,6 +39,7 @@ def test_unchanged_settings_give_the_same_bits(request: Any, tmp_path: Path, nam
     assert REQUESTED == []
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize(
     ("name", "settings"),
     [

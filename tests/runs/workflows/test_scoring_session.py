@@ -41,6 +41,7 @@ def test_a_run_is_two_files_and_a_lock(plain: Path) -> None:
     assert (plain / "run.lock").read_bytes() == b""
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("stop_after", [1, 2, 3])
 @pytest.mark.parametrize("config", [SIMPLE_CONFIG, FULL_CONFIG], ids=["plain", "rich"])
 def test_an_interrupted_run_continues_where_it_stopped(tmp_path: Path, config: dict, stop_after: int) -> None:

@@ -243,6 +243,7 @@ def test_a_group_is_stored_after_its_canary(judge: SlowJudge, server: Server, ta
     check_complete(tmp_path / "run", tmp_path / "whole")
 
 
+@pytest.mark.landing
 def test_what_a_budget_cuts_off_is_completed_and_nothing_else(
     judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -260,6 +261,7 @@ def test_what_a_budget_cuts_off_is_completed_and_nothing_else(
     check_complete(tmp_path / "run", whole)
 
 
+@pytest.mark.landing
 def test_an_error_of_a_group_loses_none_that_is_finished(
     judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
 ) -> None:
@@ -290,6 +292,7 @@ def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
     return folder
 
 
+@pytest.mark.landing
 @pytest.mark.parametrize("kept", [0, 5, 4096])
 def test_readers_see_no_order_of_storing(tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups are read from the pass over the chain, or again if only few records are kept."""
