@@ -146,16 +146,16 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def _scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     project = write_project(tmp_path_factory.mktemp("scored") / "project")
     assert run_command("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     return project / "run"
 
 
 @pytest.fixture
-def scored_folder(project: Path, _scored_once: Path) -> Path:
+def scored_folder(project: Path, scored_once: Path) -> Path:
     """The run of the project."""
-    return shutil.copytree(_scored_once, project / "run")
+    return shutil.copytree(scored_once, project / "run")
 
 
 @pytest.fixture

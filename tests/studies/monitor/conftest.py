@@ -1,5 +1,5 @@
 """Runs that the command line makes."""
 
-from tests.cli.conftest import project, run, scored_folder
+from tests.cli.conftest import project, run, scored_folder, scored_once
 
-__all__ = ["project", "run", "scored_folder"]
+__all__ = ["project", "run", "scored_folder", "scored_once"]
