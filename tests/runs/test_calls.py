@@ -400,13 +400,6 @@ class TestKilledRun:
         assert partly >= 3
 
     @pytest.mark.exhaustive
-    def test_a_run_killed_three_times_repeats_no_stored_call(self, server: Server, tmp_path: Path):
-        draw = random.Random(5)
-        project = Project(tmp_path, server, tasks=10, size=6)
-        moments = ((draw.randrange(2, 16), draw.uniform(0.0, 0.03)) for _ in range(3))
-        assert project.check_killed("run", moments) == 3
-
-    @pytest.mark.exhaustive
     @pytest.mark.parametrize(("tasks", "size"), [(30, 8), (240, 1)], ids=["groups of 8", "one response a task"])
     def test_a_run_killed_at_fifty_moments_repeats_no_stored_call(
         self, server: Server, tmp_path: Path, tasks: int, size: int
