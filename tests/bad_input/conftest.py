@@ -2,24 +2,15 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.cli.conftest import Command, run
 
-from tests.command import CommandResult, run_command
+__all__ = ["Command", "run"]
 
 NOBODY = 65534
-
-
-Command = Callable[..., CommandResult]
-
-
-@pytest.fixture
-def run() -> Command:
-    """Run a command as the console script does."""
-    return run_command
 
 
 @contextmanager
