@@ -425,8 +425,8 @@ def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, fact
 
 @pytest.mark.parametrize("how", ["gear", "flat", "hard-local", "hard-transitive", "mean", "product"])
 def test_a_component_refuses_a_rubric_whose_weights_it_would_lose(how: str) -> None:
-    gains = task(criterion("a", 3.0), criterion("b", 1.0))
-    mixed, answers = task(criterion("a", 3.0), criterion("b", -1.0)), response_with("r", {"met@a": 1.0, "met@b": 0.0})
+    gains = task(criterion("a", 0.75), criterion("b", 0.25))
+    mixed, answers = task(criterion("a", 0.75), criterion("b", -1.0)), response_with("r", {"met@a": 1.0, "met@b": 0.0})
 
     def reward_by(*inputs: str, about: Task = mixed) -> float | None:
         own = {"combiner": how, "inputs": {f"of-{number}": one for number, one in enumerate(inputs)}}
@@ -519,6 +519,7 @@ class WeightsFromVerdicts(Combiner):
     name = "doubtful"
     has_fixed_weights = False
     needs_all_columns = True
+    if_skipped = "left-out"
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         value, present = next(iter(matrices.values())).mean()
@@ -531,6 +532,15 @@ def test_a_reward_with_weights_from_a_judge_notes_it(weight: float, fixed: bool)
     config = {"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
     (reward,) = reward_responses(config, task(), response("a", tone=0.5))
     assert reward.weights_fixed is fixed
+
+
+def test_a_combiner_says_how_a_skipped_question_counts_unless_the_config_does() -> None:
+    late = {**evaluator_use("late"), "when": {"question": "tone", "threshold": 0.5}}
+    inputs = {"x": "late", "y": {"verdicts_of": "late", "if_skipped": "zero"}}
+    own = {"combiner": "tests.decision.test_recipe:WeightsFromVerdicts", "inputs": inputs}
+    config = {"evaluators": [evaluator_use("tone"), late], "components": {"own": own}, "reward": {"own": 1.0}}
+    spec = next(spec for spec in make_plan(config, task()).decision.specs if spec.name == "own")
+    assert {name: one.if_skipped for name, one in spec.inputs.items()} == {"x": "left-out", "y": "zero"}
 
 
 def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
