@@ -12,14 +12,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TypeVar
 
-from tenacity import (
-    AsyncRetrying,
-    RetryCallState,
-    retry_if_exception,
-    stop_after_attempt,
-    wait_exception,
-    wait_random_exponential,
-)
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, stop_after_attempt, wait_random_exponential
 
 from jurygraph.models.faults import RETRYABLE, Fault
 
@@ -70,6 +63,13 @@ async def call_with_retries(
         calls += 1
         return await once()
 
+    jitter = wait_random_exponential(multiplier=policy.first, max=policy.longest)
+
+    def wait(state: RetryCallState) -> float:
+        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+        last = state.outcome and state.outcome.exception()
+        return _requested_wait(last) + jitter(state)
+
     def check_time(state: RetryCallState) -> None:
         last = state.outcome and state.outcome.exception()
         ends = asyncio.get_running_loop().time() + state.upcoming_sleep
@@ -78,8 +78,7 @@ async def call_with_retries(
 
     loop = AsyncRetrying(
         retry=retry_if_exception(_should_retry),
-        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        wait=wait_exception(_requested_wait) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
+        wait=wait,
         stop=stop_after_attempt(policy.attempts),
         before_sleep=check_time,
         sleep=asyncio.sleep,
@@ -88,9 +87,9 @@ async def call_with_retries(
     try:
         result: T = await loop(attempt)
     except Fault as fault:
-        wait = _requested_wait(fault)
-        if fault.kind in RETRYABLE and wait > MAX_WAIT:
-            problem = f"the provider asks for a wait of {wait:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
+        requested = _requested_wait(fault)
+        if fault.kind in RETRYABLE and requested > MAX_WAIT:
+            problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
             fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
         fault.attempts = calls
         raise fault from fault.__cause__
@@ -102,7 +101,7 @@ def _should_retry(error: BaseException) -> bool:
     return isinstance(error, Fault) and error.kind in RETRYABLE and _requested_wait(error) <= MAX_WAIT
 
 
-def _requested_wait(error: BaseException) -> float:
+def _requested_wait(error: BaseException | None) -> float:
     """Return the seconds of the provider's `Retry-After`, 0 without one."""
     return (isinstance(error, Fault) and error.retry_after) or 0.0
 

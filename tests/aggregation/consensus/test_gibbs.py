@@ -248,6 +248,17 @@ def test_the_draws_depend_on_the_seed_alone() -> None:
 
 
 @pytest.mark.landing
+def test_each_agent_has_the_mean_of_its_own_draws_and_each_chain_is_reported() -> None:
+    finished: list[int] = []
+    items, agents = [0, 0, 1, 1], ["a", "a", "b", "b"]
+    sampled = sample(items, [0, 1, 0, 1], [1, 1, 0, 0], agents, chains=2, draws=100, report=finished.append)
+    means = sampled.scores.mean(axis=(0, 1))
+    assert [score.score for score in sampled.credible_scores().values()] == pytest.approx(means.tolist())
+    assert means[0] > means[1]
+    assert finished == [1, 1]
+
+
+@pytest.mark.landing
 def test_unlabelled_items_and_agents_without_labels_are_left_out() -> None:
     sampled = sample([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, None], ["a", "a", "a", "b"], chains=2, draws=200)
     assert list(sampled.credible_scores()) == ["a"]

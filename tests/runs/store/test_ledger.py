@@ -175,6 +175,11 @@ class TestFile:
     def test_an_intact_file_has_no_faults(self, path: Path) -> None:
         assert list(make_ledger(path).find_faults()) == []
 
+    def test_bytes_after_the_end_are_a_fault(self, path: Path) -> None:
+        make_ledger(path).close()
+        path.write_bytes(path.read_bytes() + b"more")
+        assert list(Ledger.open(path).find_faults()) == ["4 bytes follow the end of the database"]
+
     def test_a_foreign_table_is_a_fault(self, path: Path) -> None:
         make_ledger(path).close()
         execute_sql(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")

@@ -46,6 +46,15 @@ def test_a_lock_without_a_holder_names_another_process(tmp_path: Path) -> None:
     release_lock(lock_file)
 
 
+def test_a_damaged_lock_is_still_a_lock(tmp_path: Path) -> None:
+    lock_file = acquire_lock(tmp_path / "run.lock")
+    written = (tmp_path / "run.lock").read_bytes()
+    (tmp_path / "run.lock").write_bytes(written.replace(socket.gethostname().encode(), b"\xff"))
+    with pytest.raises(InputError, match="is being written by"):
+        acquire_lock(tmp_path / "run.lock")
+    release_lock(lock_file)
+
+
 @pytest.mark.parametrize("kind", ["symlink", "dangling", "hard link", "file", "folder", "pipe"])
 def test_a_foreign_file_is_refused_and_unchanged(tmp_path: Path, kind: str) -> None:
     mine, lock = tmp_path / "mine", tmp_path / "run.lock"

@@ -153,7 +153,8 @@ def test_the_journal_of_another_run_is_refused(finished: Path, pages: int) -> No
     """A rollback would cut the ledger to the number of pages of the other one."""
     write_journal(finished, pages)
     before = finished.read_bytes()
-    with pytest.raises(TraceMismatch, match="is not the journal of the run"):
+    remedy = r"copy both from the same folder, or move run\.sqlite-journal away if run\.sqlite is to be read without it"
+    with pytest.raises(TraceMismatch, match=f"is not the journal of the run.*; {remedy}"):
         Ledger.open(finished)
     assert finished.read_bytes() == before
 

@@ -266,7 +266,9 @@ class TestVerdictsOnAWholeGroup:
 
     def test_lists_of_two_responses_are_stored_inline(self) -> None:
         pair = RecordedVerdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
+        three = RecordedVerdict(**STAMP, about="r", responses=("r", "s", "t"), score=0.5)
         assert number_shared_lists([trace(pair)]) == {}
+        assert number_shared_lists([trace(pair), trace(three)]) == {three.responses: 0}
         assert read_shared_lists({"group": "stores none"}) == []
         (stored,) = pack(trace(pair))[0]["verdicts"]
         assert stored["responses"] == ["r", "s"]
