@@ -198,10 +198,10 @@ class Jury(Displayed):
         gateway = self.gateway if self._plans_by_model else None
         context = BatchContext([self.context.with_model(gateway, sink) for _ in completed])
         start = prepare_graph.initial_state(completed)
-        output = await self._prepare.ainvoke(start, context=context, version="v2")
+        output = await self._prepare.ainvoke(start, context=context)
         return [
             planning.get("plan") or prepare_graph.locate_error(planning["error"], task, defaults)
-            for planning, (task, _) in zip(output.value["tasks"], completed, strict=True)
+            for planning, (task, _) in zip(output["tasks"], completed, strict=True)
         ]
 
     @property
@@ -345,8 +345,9 @@ class Jury(Displayed):
         start = score_graph.initial_state(planned)
         with redacted_errors():
             self.open()
-            output = await self._score.ainvoke(start, context=context, config=limit, version="v2")
-        return output.value["outcomes"]
+            output = await self._score.ainvoke(start, context=context, config=limit)
+        outcomes: Sequence[Sequence[Trace] | BaseException] = output["outcomes"]
+        return outcomes
 
     def _finish_group(self, group: Group, outcome: "Sequence[Trace] | BaseException") -> "Outcome":
         """Return the traces in the order of the group's responses, or an error."""

@@ -67,7 +67,7 @@ async def call_with_retries(
 
     def wait(state: RetryCallState) -> float:
         # Jitter is added to the provider's wait, so that a burst does not return as a burst.
-        last = state.outcome and state.outcome.exception()
+        last = state.outcome.exception() if state.outcome else None
         return _requested_wait(last) + jitter(state)
 
     def check_time(state: RetryCallState) -> None:

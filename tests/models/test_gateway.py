@@ -398,9 +398,10 @@ class TestTime:
         assert fault.kind == "deadline"
         assert "503" in str(fault)
 
-    def test_after_the_deadline_nothing_is_sent(self) -> None:
+    @pytest.mark.parametrize("left", [-1.0, 0.0])
+    def test_after_the_deadline_nothing_is_sent(self, left: float) -> None:
         with run_server(yes) as server:
-            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(-1.0))))
+            fault = with_gateway(server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(left))))
         assert server.count == 0
         assert fault.kind == "deadline"
 
@@ -629,3 +630,26 @@ class TestBudget:
                 server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path), budget=Budget(0.0, 0)
             )
         assert (answered.call.cache_hit, server.count) == (True, 1)
+
+
+class TestDryRun:
+    def test_what_would_be_sent_is_noted_and_what_is_stored_is_used(self, tmp_path: Path) -> None:
+        kept = Kept()
+
+        async def note(gateway: Gateway) -> None:
+            await gateway.ask(make_request("kept"), sink=kept)
+            gateway.drop_from_cache(make_request("kept").digest)
+            await gateway.ask(make_request("cached"))
+            backend, dry = gateway.for_dry_run(4, kept)
+            assert (dry.limits, dry.cache) == (gateway.limits, None)
+            stored = [await dry.ask(make_request(text)) for text in ("kept", "cached")]
+            assert [answered.reply.text for answered in stored] == ["reply 1", "reply 2"]
+            assert not backend.lacks_reply
+            assert (await fault_of(dry.ask(make_request("new")))).kind == "unrecorded"
+            assert backend.lacks_reply
+            expected = [make_request(text) for text in ("kept", "cached", "new")]
+            assert backend.requests == {request.digest: request for request in expected}
+
+        with run_server(lambda body, number: reply_with(f"reply {number}")) as server:
+            with_gateway(server.url, note, cache=Cache(tmp_path))
+        assert server.count == 2

@@ -1,10 +1,12 @@
 """Runs with a model: every call is stored, and a stored call is never repeated."""
 
+import itertools
 import json
 import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -398,6 +400,30 @@ class TestKilledRun:
                 verify_run(folder)
                 partly += 0 < len(stored) < len(asked)
         assert partly >= 3
+
+    @pytest.mark.parametrize("full_from", [2, 5])
+    def test_on_a_full_disk_at_most_the_calls_in_flight_are_lost(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full_from: int
+    ):
+        commit = Ledger.commit
+        commits = itertools.count(1)
+
+        def commit_until_full(ledger: Ledger) -> None:
+            if ledger.path.parent == tmp_path / "run" and next(commits) >= full_from:
+                raise sqlite3.OperationalError("database or disk is full")
+            commit(ledger)
+
+        with run_server(judge_by_request) as server:
+            given = write_tasks(tmp_path, tasks_with_rubrics(60, 4)), judge_config(server, concurrency=IN_FLIGHT)
+            with monkeypatch.context() as patch:
+                patch.setattr(Ledger, "commit", commit_until_full)
+                with pytest.raises(Exception, match="database or disk is full"):
+                    run_session(tmp_path / "run", *given)
+            stored = len(list(stored_calls(tmp_path / "run")))
+            lost = server.count - stored
+            run_session(tmp_path / "run", *given)
+            assert lost <= IN_FLIGHT
+            assert len(set(sent_requests(server))) == server.count - lost
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize(("tasks", "size"), [(30, 8), (240, 1)], ids=["groups of 8", "one response a task"])
