@@ -158,12 +158,18 @@ def scored_folder(project: Path, scored_once: Path) -> Path:
     return shutil.copytree(scored_once, project / "run")
 
 
+@pytest.fixture(scope="session")
+def letters_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = write_project(tmp_path_factory.mktemp("written") / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
+    assert run_command("score", "tasks.jsonl", "--out", "run", cwd=project).code == 0
+    return project
+
+
 @pytest.fixture
-def letters_folder(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+def letters_folder(tmp_path: Path, letters_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run of letters with personal names, in the folder of its project."""
-    project = write_project(tmp_path / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
+    project = shutil.copytree(letters_once, tmp_path / "letters")
     monkeypatch.chdir(project)
-    assert run("score", "tasks.jsonl", "--out", "run").code == 0
     return project / "run"
 
 

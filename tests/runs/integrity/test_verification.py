@@ -135,6 +135,34 @@ def test_removed_and_added_texts_are_found(plain: Path, statement: str, message:
         verify_run(plain)
 
 
+CHANGED_CELLS = [
+    ("UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'", r"record \d+ \(trace 't1/r1'\)"),
+    ("UPDATE records SET at = at + 1 WHERE seq = 1", r"record 1 \(run '"),
+    ("UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)", r"text \d+ of record \d+ \(trace 't2/r2'"),
+    ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", r"text \d+ of record \d+ \(trace 't2/r2'"),
+]
+
+
+def test_a_changed_cell_is_named(plain: Path) -> None:
+    path = plain / run_folder.LEDGER
+    kept = path.read_bytes()
+    for statement, message in CHANGED_CELLS:
+        execute_sql(path, statement)
+        with pytest.raises(TraceMismatch, match=message):
+            verify_run(plain)
+        path.write_bytes(kept)
+
+
+def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
+    path = plain / run_folder.CONFIG
+    kept = path.read_text()
+    for changed in (kept.replace("tone: 1.0", "tone: 2.0"), kept[:-1], ""):
+        assert changed != kept
+        path.write_text(changed)
+        with pytest.raises(TraceMismatch, match=r"config\.yaml: is not the config that was written"):
+            verify_run(plain)
+
+
 def rewrite_chain(folder: Path, change: Any) -> str:
     """Change records and recompute the whole chain, as a skilled forger would; return the new head."""
     with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
@@ -257,6 +285,12 @@ class TestHead:
         score(tmp_path / "run", tasks)
         with pytest.raises(TraceMismatch, match=r"record \d+ \(task 't2'\): comes after the head that was expected"):
             verify_run(tmp_path / "run", expect_head=head)
+
+    def test_closing_may_follow_the_expected_head(self, tmp_path: Path, tasks: Path) -> None:
+        score(tmp_path / "run", tasks, limit=2)
+        head = verify_run(tmp_path / "run").head
+        close_run(tmp_path / "run")
+        assert verify_run(tmp_path / "run", expect_head=head).head != head
 
     def test_a_head_may_have_capitals_and_spaces(self, plain: Path) -> None:
         verify_run(plain, expect_head=f" {verify_run(plain).head.upper()}\n")

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import sqlite3
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -163,11 +164,23 @@ def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
 def test_an_erasure_is_refused_while_the_run_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
-    with closing(Run.open(run)) as reader, reader.ledger.snapshot(), refused:
+    before = read_folder(run)
+    with closing(Run.open(run)) as reader:
+        with reader.ledger.snapshot(), refused:
+            erase(run, "response", "t1/r0", "")
+        assert read_folder(run) == before
         erase(run, "response", "t1/r0", "")
-    assert SECRET.encode() in read_folder(run)
-    erase(run, "response", "t1/r0", "")
     assert_gone(run, SECRET)
+
+
+def test_an_erasure_is_refused_while_the_log_of_a_run_keeps_the_text(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
+    with closing(sqlite3.connect(run / "run.sqlite", isolation_level=None)) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM records").fetchone()
+        with pytest.raises(InputError, match="another program reads the run just now"):
+            erase(run, "response", "t1/r0", "")
 
 
 def test_a_task_that_contains_the_text_is_named_and_kept(tmp_path: Path) -> None:
