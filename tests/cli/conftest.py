@@ -160,7 +160,9 @@ def scored_folder(project: Path, scored_once: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def letters_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    project = write_project(tmp_path_factory.mktemp("written") / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
+    project = write_project(
+        tmp_path_factory.mktemp("written") / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS
+    )
     assert run_command("score", "tasks.jsonl", "--out", "run", cwd=project).code == 0
     return project
 

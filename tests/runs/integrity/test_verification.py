@@ -138,7 +138,10 @@ def test_removed_and_added_texts_are_found(plain: Path, statement: str, message:
 CHANGED_CELLS = [
     ("UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'", r"record \d+ \(trace 't1/r1'\)"),
     ("UPDATE records SET at = at + 1 WHERE seq = 1", r"record 1 \(run '"),
-    ("UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)", r"text \d+ of record \d+ \(trace 't2/r2'"),
+    (
+        "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)",
+        r"text \d+ of record \d+ \(trace 't2/r2'",
+    ),
     ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", r"text \d+ of record \d+ \(trace 't2/r2'"),
 ]
 
