@@ -325,6 +325,7 @@ class TestPlanned:
         assert (ended.code, server.count) == (0, CALLS)
         assert "calls: 4 answered by the model (cost unknown), 2 from the cache (cost unknown)" in ended.out
 
+
 class TestDryRun:
     def test_a_dry_run_counts_the_profiles_to_read_and_excludes_dependent_requests(
         self, project: Project, server: Server
