@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
+from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
@@ -362,3 +363,9 @@ class TestResult:
         assert verify_run(tmp_path / "run").closed
         with pytest.raises(JurygraphError, match="closed"):
             score(tmp_path / "run", tasks, SIMPLE_CONFIG)
+
+    def test_a_run_that_grew_since_it_was_opened_can_be_verified(self, tmp_path: Path, tasks: Path) -> None:
+        score(tmp_path / "run", tasks, limit=2)
+        with closing(Run.open(tmp_path / "run")) as run:
+            score(tmp_path / "run", tasks)
+            assert verify(run, lambda count: None).traces in (6, 12)
