@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shutil
+import threading
 import zipfile
 from pathlib import Path
 
@@ -94,7 +95,19 @@ def test_a_name_in_gz_gives_a_compressed_file(scored_once: Path, run: Command, t
             for name in ("x.txt", "x", "x.parquet.gz", "csv")
         ),
         *((["--to", form, "-o", "pipe"], "pipe: is not a regular file") for form in ("parquet", "audit-bundle")),
-        *((["--to", form, "-o", name], "error: ") for form, _ in FORMS for name in ("none/x", "folder", "folder/", "")),
+        *(
+            (["--to", form, "-o", "folder"], "folder: is a folder; name a file in it")
+            for form in ("jsonl", "csv", "parquet")
+        ),
+        (["--to", "csv", "-o", "new/"], "new/: is a folder; name a file in it"),
+        (["--to", "csv", "-o", ""], "error: the name of the output file is empty; name a file"),
+        (["--to", "csv", "-o", "none/x.csv"], "none/x.csv: its folder does not exist"),
+        (["--to", "csv", "-o", "file/x.csv"], "file/x.csv: its folder does not exist"),
+        (["--to", "csv", "-o", "loop"], "loop: cannot be written"),
+        (["--to", "csv", "-o", "x.parquet"], "x.parquet: is the name of a parquet file; use --to parquet, or name"),
+        (["--to", "parquet", "-o", "x.CSV"], "x.CSV: is the name of a csv file; use --to csv, or name another file"),
+        (["--to", "csv", "-o", "x.jsonl.gz"], "x.jsonl.gz: is the name of a jsonl file; use --to jsonl"),
+        (["--to", "jsonl", "--questions"], "--questions: --to jsonl has no rows of responses to add to"),
     ],
 )
 def test_what_cannot_be_written_is_refused_before_anything_is(
@@ -109,12 +122,41 @@ def test_what_cannot_be_written_is_refused_before_anything_is(
     Path("folder").mkdir(exist_ok=True)
     if not Path("pipe").exists():
         os.mkfifo("pipe")
+        Path("file").touch()
+        Path("loop").symlink_to("loop")
     before = sorted(tmp_path.rglob("*"))
     ended = run("export", scored_once, *options)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
+    assert "xml" in options or ended.err.count("\n") == 1
     assert sorted(tmp_path.rglob("*")) == before
     assert Path("pipe").is_fifo()
+
+
+OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journal", "config.yaml", "run.lock"]
+
+
+def test_an_export_never_overwrites_a_file_of_the_run(scored_folder: Path, run: Command, tmp_path: Path):
+    (tmp_path / "link").symlink_to(scored_folder / "run.sqlite")
+    before = folder_contents(scored_folder)
+    for output in (*(scored_folder / name for name in (*OWN_FILES, "seal.json")), tmp_path / "link"):
+        for form in ("csv", "parquet"):
+            ended = run("export", scored_folder, "--to", form, "-o", output)
+            assert ended.code == 2
+            assert "a file of the run;" in ended.err
+    assert folder_contents(scored_folder) == before
+
+
+def test_an_export_can_be_written_to_a_pipe(scored_once: Path, run: Command, tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    read = []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert run("export", scored_once, "--to", "jsonl", "-o", pipe).code == 0
+    reader.join(timeout=30)
+    assert read == [run("show", scored_once, "--json").out.encode()]
+    assert pipe.is_fifo()
 
 
 ECHO = """\

@@ -273,6 +273,8 @@ NO_RUN = [
     ("verify",),
     ("verify", "--deep"),
     ("close",),
+    ("show",),
+    ("explain", "--response", "x"),
     ("seal", "--key", "key.pem"),
     ("erase", "--response", "door/a"),
     ("rescore", "--out", "again"),
