@@ -1,11 +1,9 @@
 """`jurygraph profiles`, and `score` with its file: profiles in text are read, edited and shown."""
 
 import json
-import os
 import re
-import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -247,12 +245,14 @@ class TestNotWritten:
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
         assert folder_contents(project.folder / "run") == before_run
 
-    def test_an_interrupt_writes_nothing_and_prints_how_to_continue(self, project: Project):
+    def test_an_interrupt_writes_nothing_and_prints_how_to_continue(
+        self, project: Project, press_ctrl_c: Callable[[], None]
+    ):
         read = parser_script(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
             if number == 3:
-                os.kill(os.getpid(), signal.SIGINT)
+                press_ctrl_c()
             return read(body, number)
 
         with run_server(script) as server:
