@@ -37,7 +37,10 @@ def stopped_run(project: Path, run: Command) -> Path:
     return project / "run"
 
 
-@all_rows("name", ["verify", "seal", "close", "erase", "rescore", "compare", "score", "export", "show", "explain"])
+EXAMPLES = "verify seal close erase rescore compare score export show explain init doctor graph schema".split()
+
+
+@all_rows("name", EXAMPLES)
 def test_help_has_an_example_of_the_command(run: Command, name: str):
     ended = run(name, "--help")
     assert ended.code == 0
