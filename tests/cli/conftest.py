@@ -1,16 +1,20 @@
 """A small project with evaluators of its own, so that a command can run without a worker process."""
 
 import json
+import os
 import shutil
+import signal
 import sqlite3
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jurygraph.cli import interrupts
+from jurygraph.cli.commands import doctor
 from tests.command import JURYGRAPH, CommandResult, run_command
 
 __all__ = ["JURYGRAPH", "CommandResult", "run_command"]
@@ -158,13 +162,36 @@ def scored_folder(project: Path, scored_once: Path) -> Path:
     return shutil.copytree(scored_once, project / "run")
 
 
+@pytest.fixture(scope="session")
+def letters_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = write_project(
+        tmp_path_factory.mktemp("written") / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS
+    )
+    assert run_command("score", "tasks.jsonl", "--out", "run", cwd=project).code == 0
+    return project
+
+
 @pytest.fixture
-def letters_folder(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+def letters_folder(tmp_path: Path, letters_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run of letters with personal names, in the folder of its project."""
-    project = write_project(tmp_path / "letters", LETTERS, LETTERS_CONFIG, CALL_LOGGING_EVALUATORS)
+    project = shutil.copytree(letters_once, tmp_path / "letters")
     monkeypatch.chdir(project)
-    assert run("score", "tasks.jsonl", "--out", "run").code == 0
     return project / "run"
+
+
+@pytest.fixture
+def without_maths_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the check of `doctor` that starts a process, where a test is about another check."""
+    monkeypatch.setattr(doctor, "_check_maths_worker", lambda: doctor.Check("maths worker", None, "not checked"))
+
+
+@pytest.fixture
+def press_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
+    """Return a function that presses Ctrl-C in this process, which is not ended though the command went on too long."""
+    monkeypatch.setattr(interrupts, "_exit_now", lambda: None)
+    before = signal.getsignal(signal.SIGINT)
+    yield lambda: os.kill(os.getpid(), signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
 
 def read_calls(project: Path) -> list[str]:

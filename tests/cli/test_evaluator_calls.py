@@ -15,7 +15,7 @@ from jurygraph.cli.render.trace import _verdict_details
 from jurygraph.explanation.terms import ExplainedVerdict
 from jurygraph.schema import RecordedVerdict
 from jurygraph.schema.verdict import CallUse
-from tests.cli.conftest import Command, change_ledger, traces, write_project
+from tests.cli.conftest import Command, change_ledger, run_command, traces, write_project
 from tests.command import run_script
 from tests.models.server import Answer, Server, reply_with, run_server, slow, status
 
@@ -255,21 +255,25 @@ class Judge:
         return reply_with(json.dumps({"mark": 0.5}))
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def judge() -> Judge:
     return Judge()
 
 
-@pytest.fixture
-def server(judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    with run_server(judge) as running:
+@pytest.fixture(scope="module")
+def server(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with pytest.MonkeyPatch.context() as patch, run_server(judge) as running:
+        patch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield running
+
+
+def name_of(use: str) -> str:
+    return use.rpartition("name: ")[2].split(",")[0]
 
 
 def write(folder: Path, server: Server, *uses: str, more: str = "") -> Path:
     config = f"model: openai-compatible:{server.url}#tiny\ncalls: {{prices: {{tiny: {{input: 1.0, output: 2.0}}}}}}\n"
-    weights = "".join(f"  {use.rpartition('name: ')[2].split(',')[0].split('.')[-1]}: 1.0\n" for use in uses)
+    weights = "".join(f"  {name_of(use).split('.')[-1]}: 1.0\n" for use in uses)
     config += f"{more}evaluators:\n" + "".join(f"- {use}\n" for use in uses) + f"reward:\n{weights}"
     return write_project(folder, TASKS, config, EVALUATORS)
 
@@ -289,50 +293,61 @@ def listed(found: list[dict[str, Any]]) -> set[str]:
     return {call["id"] for trace in found for call in trace["calls"]}
 
 
+@pytest.fixture(scope="module")
+def scored(judge: Judge, server: Server, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of all evaluators, whose structured replies are repaired; tests write beside it alone."""
+    judge.sloppy = True
+    project = tmp_path_factory.mktemp("calls") / "project"
+    write(project, server, *CALLS_OF, "manners.short", more="derivers: [manners.Summary]\n")
+    assert run_command("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+    judge.sloppy = False
+    return project / "run"
+
+
+WITHOUT_FORM = {"sum up", "promise", "summarise"}
+"""Purposes of calls whose reply is a text, which is never repaired."""
+
+
 @pytest.mark.parametrize("sloppy", [False, True], ids=["well-formed", "repaired"])
-@pytest.mark.parametrize("use", CALLS_OF)
 def test_the_calls_of_a_trace_are_those_that_the_server_counts(
-    use: str, sloppy: bool, judge: Judge, server: Server, tmp_path: Path, run: Command
+    sloppy: bool, judge: Judge, server: Server, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    judge.sloppy = sloppy
-    project = write(tmp_path / "project", server, use)
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(judge, "sloppy", sloppy)
+    project = write(tmp_path / "project", server, *CALLS_OF)
+    sent_before = server.count
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
     assert ended.code == 0, ended.err
     found = traces(run, project / "run")
-    assert len(listed(found)) == server.count
-    assert bill(ended.out) == {"sent": server.count}
+    sent = server.count - sent_before
+    assert len(listed(found)) == sent
+    assert bill(ended.out) == {"sent": sent}
     costs = {call["id"]: call["cost"] for trace in found for call in trace["calls"]}
     assert sum(costs.values()) == pytest.approx(json.loads(ended.out)["calls"]["sent"]["cost"])
-    purposes = CALLS_OF[use]
-    texts = {"sum up", "promise", "summarise"} | ({"judge"} if use == "manners.chain" else set())
-    expected = [one for name in purposes for one in ([name, "repair"] if sloppy and name not in texts else [name])]
     for trace in found:
-        (verdict,) = trace["verdicts"]
-        assert [one["purpose"] for one in verdict["calls"]] == expected
-        assert len({one["id"] for one in verdict["calls"]}) == len(expected)
-        is_clear = len(purposes) == 1
-        assert verdict["call"] == (verdict["calls"][-1]["id"] if is_clear else None)
+        verdicts = {verdict["evaluator"]: verdict for verdict in trace["verdicts"]}
+        assert len(verdicts) == len(CALLS_OF)
+        for use, purposes in CALLS_OF.items():
+            verdict = verdicts[name_of(use)]
+            expected = []
+            for purpose in purposes:
+                has_form = purpose not in WITHOUT_FORM and use != "manners.chain"
+                expected += [purpose, "repair"] if sloppy and has_form else [purpose]
+            assert [one["purpose"] for one in verdict["calls"]] == expected
+            assert len({one["id"] for one in verdict["calls"]}) == len(expected)
+            is_clear = len(purposes) == 1
+            assert verdict["call"] == (verdict["calls"][-1]["id"] if is_clear else None)
 
     again = run("score", project / "tasks.jsonl", "--out", project / "cached", "--json")
-    assert (again.code, server.count) == (0, len(costs))
-    assert bill(again.out) == {"cached": len(costs)}
-    assert [one["verdicts"][0]["calls"] for one in traces(run, project / "cached")] == [
-        one["verdicts"][0]["calls"] for one in found
-    ]
-
-
-@pytest.fixture
-def scored(judge: Judge, server: Server, tmp_path: Path, run: Command) -> Path:
-    """A run of all evaluators, whose structured replies are repaired."""
-    judge.sloppy = True
-    project = write(tmp_path / "project", server, *CALLS_OF, "manners.short", more="derivers: [manners.Summary]\n")
-    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
-    return project / "run"
+    assert (again.code, server.count - sent_before) == (0, sent)
+    assert bill(again.out) == {"cached": sent}
+    listed_again = [[verdict["calls"] for verdict in one["verdicts"]] for one in traces(run, project / "cached")]
+    assert listed_again == [[verdict["calls"] for verdict in one["verdicts"]] for one in found]
 
 
 def test_each_way_through_a_run_keeps_the_calls(scored: Path, server: Server, run: Command) -> None:
     count, found = server.count, traces(run, scored)
-    assert len(listed(found)) == count
+    number = len(listed(found))
     assert [use["purpose"] for use in found[0]["material"][0]["calls"]] == ["derive", "shorten"]
 
     verified = run("verify", scored, "--deep", "--json")
@@ -341,7 +356,7 @@ def test_each_way_through_a_run_keeps_the_calls(scored: Path, server: Server, ru
     assert (deep["recomputed"], deep["needing_model"]) == (sum(len(trace["verdicts"]) for trace in found), 0)
 
     resumed = run("score", scored.parent / "tasks.jsonl", "--out", scored, "--json")
-    assert (resumed.code, bill(resumed.out)) == (0, {"sent": count})
+    assert (resumed.code, bill(resumed.out)) == (0, {"sent": number})
 
     other = scored.with_name("rescored")
     assert run("rescore", scored, "--out", other, "--set", "reward.five=2").code == 0
@@ -364,7 +379,7 @@ def test_a_resumed_run_asks_nothing_again_and_lists_the_same_calls(scored: Path,
     resumed = run("score", scored.parent / "tasks.jsonl", "--out", half, "--json")
     assert resumed.code == 0, resumed.err
     assert server.count == count
-    assert bill(resumed.out) == {"sent": count}
+    assert bill(resumed.out) == {"sent": len(listed(found))}
     assert [[v.get("calls") for v in one["verdicts"]] for one in traces(run, half)] == [
         [v.get("calls") for v in one["verdicts"]] for one in found
     ]
@@ -418,17 +433,19 @@ def test_no_digest_depends_on_the_durations_of_steps(scored: Path, server: Serve
 
 
 def test_a_call_about_several_responses_is_listed_with_each(server: Server, tmp_path: Path, run: Command) -> None:
+    sent_before = server.count
     project = write(tmp_path / "project", server, "manners.Together", "manners.Careless")
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     found = traces(run, project / "run")
-    assert len(listed(found)) == server.count == 4
+    assert len(listed(found)) == server.count - sent_before == 4
     assert [len(trace["calls"]) for trace in found] == [2, 2, 2, 2]
 
 
 def test_calls_of_a_node_that_fails_are_listed_and_billed(server: Server, tmp_path: Path, run: Command) -> None:
+    sent_before = server.count
     project = write(tmp_path / "project", server, "manners.broken", "manners.blocking")
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
-    assert bill(ended.out) == {"sent": server.count} == {"sent": 4}
+    assert bill(ended.out) == {"sent": server.count - sent_before} == {"sent": 4}
     blocking, broken = traces(run, project / "run")[0]["verdicts"]
     assert (broken["failure"]["kind"], [use["purpose"] for use in broken["calls"]]) == ("ValueError", ["stopped"])
     assert [step["name"] for step in broken["steps"]] == ["stopped"]
@@ -502,25 +519,27 @@ def test_what_a_slow_model_cut_off_is_requested_in_a_branch(tmp_path: Path, run:
 
 
 def test_an_evaluator_with_the_configs_model_abstains_without_one(server: Server, tmp_path: Path, run: Command) -> None:
+    sent_before = server.count
     project = write(tmp_path / "project", server, "manners.graph", "manners.chain")
     run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "none")
     verdicts = [verdict for trace in traces(run, project / "run") for verdict in trace["verdicts"]]
     assert {(verdict["status"], "calls" in verdict, "steps" in verdict) for verdict in verdicts} == {
         ("abstained", False, False)
     }
-    assert server.count == 0
+    assert server.count == sent_before
 
 
 @pytest.mark.parametrize("model", [[], ["--model", "none"]], ids=["a model", "none"])
 def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(
     model: list[str], server: Server, tmp_path: Path, run: Command
 ) -> None:
+    sent_before = server.count
     names = ("Undeclared", "undeclared", "short")
     project = write(
         tmp_path / "project", server, *(f"manners.{name}" for name in names), more="derivers: [manners.Rash]\n"
     )
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", *model)
-    assert (ended.code, server.count) == (3, 0)
+    assert (ended.code, server.count) == (3, sent_before)
     problem = "uses the config's model and does not declare it: write `uses_model = True` in its class"
     messages = {
         user["failure"]["message"].partition(", or ")[0]
@@ -537,10 +556,14 @@ def test_an_evaluator_that_does_not_declare_the_model_cannot_use_it(
     assert problem in ended.err
 
 
-def test_a_budget_stops_the_calls_of_a_graph(server: Server, tmp_path: Path, run: Command) -> None:
+def test_a_budget_stops_the_calls_of_a_graph(
+    server: Server, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    sent_before = server.count
     project = write(tmp_path / "project", server, "manners.graph")
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--max-calls", 7)
-    assert (ended.code, server.count) == (4, 7)
+    assert (ended.code, server.count - sent_before) == (4, 7)
     resumed = run("score", project / "tasks.jsonl", "--out", project / "run", "--json")
-    assert (resumed.code, server.count) == (0, 12)
+    assert (resumed.code, server.count - sent_before) == (0, 12)
     assert sum(bill(resumed.out).values()) == 12

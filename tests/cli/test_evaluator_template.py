@@ -19,6 +19,7 @@ from jurygraph.sources import read_config
 from tests.cli.conftest import Command, traces
 from tests.models.judge_scripts import response_in
 from tests.models.server import Answer, reply_with, run_server
+from tests.rows import all_rows
 
 FILES = [
     "README.md",
@@ -74,19 +75,25 @@ def test_the_package_is_named_after_the_folder_everywhere(tmp_path: Path, run: C
     assert "id: my_tone.warm" in texts["my_tone/warm.md"]
 
 
-@pytest.mark.parametrize("name", ["email", "NumPy", "jurygraph", "tests"])
-def test_a_package_with_the_name_of_an_existing_module_is_refused(name: str, tmp_path: Path, run: Command) -> None:
-    ended = run("init", tmp_path / name, "--template", "evaluator")
-    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert f"a module named {name.lower()!r} exists already" in ended.err
-
-
-@pytest.mark.parametrize("name", ["2nd", "my.letters", "my letters", "class", "größe", "-", "letters-"])
-def test_a_folder_name_that_is_not_a_package_name_is_refused(name: str, tmp_path: Path, run: Command) -> None:
+@all_rows(
+    "name, message",
+    [
+        *(
+            (name, f"a module named {name.lower()!r} exists already")
+            for name in ("email", "NumPy", "jurygraph", "tests")
+        ),
+        *(
+            (name, "such as my-letters")
+            for name in ("2nd", "my.letters", "my letters", "class", "größe", "-", "letters-")
+        ),
+    ],
+)
+def test_a_folder_name_that_names_no_new_package_is_refused(
+    name: str, message: str, tmp_path: Path, run: Command
+) -> None:
     ended = run("init", "--template", "evaluator", "--", tmp_path / name)
     assert (ended.code, list(tmp_path.iterdir())) == (2, [])
-    assert "" in ended.err
-    assert "such as my-letters" in ended.err
+    assert message in ended.err
 
 
 def test_the_current_folder_names_the_package_too(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import JURYGRAPH, Command, write_project
+from tests.rows import all_rows
 
 RECORDED = """\
 evaluators: [maths.accuracy]
@@ -23,19 +24,19 @@ def project(tmp_path: Path) -> Path:
     return write_project(tmp_path, [task], "evaluators: [maths.accuracy]\n")
 
 
-@pytest.mark.parametrize("name", ["run.lock", "run.sqlite", "run.sqlite-wal", "config.yaml"])
-@pytest.mark.parametrize("there", [True, False])
-def test_a_link_in_the_folder_of_a_run_is_refused(project: Path, run: Command, name: str, there: bool) -> None:
+@all_rows("name", ["run.lock", "run.sqlite", "run.sqlite-wal", "config.yaml"])
+def test_a_link_in_the_folder_of_a_run_is_refused(project: Path, run: Command, name: str) -> None:
     mine = project / "mine"
-    if there:
-        mine.write_text("my thesis")
-    (project / "run").mkdir()
-    (project / "run" / name).symlink_to(mine)
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert ended.code == 2
-    assert f"{project / 'run' / name}: is a symbolic link" in ended.err
-    assert mine.exists() == there
-    assert not there or mine.read_text() == "my thesis"
+    mine.write_text("my thesis")
+    for target in (mine, project / "nowhere"):
+        folder = project / f"{target.name} {name}"
+        folder.mkdir()
+        (folder / name).symlink_to(target)
+        ended = run("score", project / "tasks.jsonl", "--out", folder)
+        assert ended.code == 2
+        assert f"{folder / name}: is a symbolic link" in ended.err
+    assert mine.read_text() == "my thesis"
+    assert not (project / "nowhere").exists()
 
 
 def test_a_foreign_config_is_not_overwritten(project: Path, run: Command) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import JURYGRAPH, Command, CommandResult
+from tests.rows import all_rows
 
 CONFIG = "derivers: [facts.claims]\nevaluators: [facts.confirmed]\n"
 MODEL = "evaluators: [criteria]\nmodel: openai-compatible:http://127.0.0.1:9/v1#nobody\ncalls: {cache: false}\n"
@@ -48,8 +49,7 @@ def score(run: Command, file: str, *options: str) -> CommandResult:
 OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv", "linked/places.csv", "/etc/hostname"]
 
 
-@pytest.mark.parametrize("file", OUTSIDE)
-@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+@all_rows("file, dry", [(file, dry) for file in OUTSIDE for dry in ((), ("--dry-run",))])
 def test_a_table_file_outside_the_folder_of_the_tasks_is_refused_with_line_and_field(
     project: Path, run: Command, file: str, dry: tuple[str, ...]
 ) -> None:

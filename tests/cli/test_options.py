@@ -53,13 +53,13 @@ def test_json_is_the_last_option_of_every_command(command: str):
     assert "--json" not in names[:-1]
 
 
-@pytest.mark.parametrize("command", EVERY)
+@all_rows("command", EVERY)
 def test_help_wraps_its_text_but_not_its_examples(command: str, run: Command):
     head = run(*command.split(), "--help").out.partition("  Example:")[0]
     assert max(map(len, head.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("command", ["score", "annotate", "profiles"])
+@all_rows("command", ["score", "annotate", "profiles"])
 def test_missing_tasks_are_reported_even_without_a_config(
     command: str, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -12,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.cli.conftest import JURYGRAPH, Command, traces
+from tests.cli.conftest import JURYGRAPH, Command
 from tests.cli.test_interrupt import restore_ctrl_c
 from tests.models.judge_scripts import config, judge_reply, rubric
-from tests.models.server import Answer, Server, run_server, slow, status
+from tests.models.server import Answer, Server, run_server, slow
 
 pytestmark = pytest.mark.exhaustive
 
@@ -129,28 +128,3 @@ def test_a_run_stops_after_a_longer_outage_and_the_same_command_continues_it(pro
         found = project.score()
     assert (found.code, found.result["responses"], found.result["rewards_failed"]) == (0, QUESTIONS, 0), found.err
     assert first.count + second.count <= QUESTIONS + 32  # what was answered is not asked again
-
-
-def test_a_run_stopped_by_ctrl_c_during_an_outage_can_be_resumed(project: Project, run: Command) -> None:
-    with run_server(judge_slowly) as first, project.start_scoring_until_outage(first) as process:
-        assert process.stderr is not None
-        while "requests wait for up to" not in process.stderr.readline():
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        stopped = wait_for_end(process)
-    assert stopped.code == 130
-    assert "Run the same command again to continue" in stopped.err
-    with run_server(judge_slowly, first.port) as second:
-        found = project.score()
-    assert found.code == 0, found.err
-    assert found.result["rewards_failed"] == 0
-    assert second.count <= QUESTIONS - BEFORE_OUTAGE + 32  # what was answered is not asked again
-    assert len(traces(run, project.folder / "run")) == QUESTIONS
-
-
-def test_max_calls_limits_the_requests_during_an_outage(project: Project) -> None:
-    with run_server(lambda body, number: status(503)) as server:
-        project.write_config(server.url, concurrency=8)
-        found = project.score("--max-calls", 10)
-    assert found.code == 4, found.err
-    assert server.count == 10

@@ -12,7 +12,6 @@ from tests.cli.conftest import (
     TASKS,
     Command,
     CommandResult,
-    change_ledger,
     folder_contents,
     run_new_process,
     traces,
@@ -30,15 +29,12 @@ def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(proje
         "bob            2      -0.2500    1.0000   2         0       0",
         "verdicts: 8 judged + 0 abstained + 0 failed + 0 not applicable = 8 requested",
     ]
-
-
-def test_the_next_commands_on_standard_error_name_the_lowest_response(project: Path, run: Command):
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err
-    assert run("explain", project / "run", "--response", "salt/b").code == 0
-
-
-def test_json_gives_exact_numbers(project: Path, run: Command):
+    assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err, "the lowest response is named"
+    before = folder_contents(project / "run")
+    again = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert "is complete; nothing to do" in again.err
+    assert again.out == ended.out
+    assert folder_contents(project / "run") == before
     result = json.loads(run("score", project / "tasks.jsonl", "--out", project / "run", "--json").out)
     assert result["agents"][0] == {
         "agent": "alice",
@@ -61,7 +57,7 @@ def test_json_gives_exact_numbers(project: Path, run: Command):
     assert (result["run"], result["tasks"], result["responses"]) == (str(project / "run"), 2, 4)
 
 
-def test_evaluators_in_the_folder_of_the_config_are_found_from_any_folder(
+def test_evaluators_are_found_from_any_folder_and_an_empty_one_can_become_the_run(
     project: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     elsewhere = tmp_path / "elsewhere"
@@ -69,6 +65,10 @@ def test_evaluators_in_the_folder_of_the_config_are_found_from_any_folder(
     (elsewhere / "tasks.jsonl").write_bytes((project / "tasks.jsonl").read_bytes())
     monkeypatch.chdir(elsewhere)
     assert run("score", "tasks.jsonl", "--config", project / "jury.yaml", "--out", "run").code == 0
+    (project / "here").mkdir()
+    monkeypatch.chdir(project / "here")
+    assert run("score", project / "tasks.jsonl", "--out", ".").code == 0
+    assert run("show", ".").code == 0
 
 
 def test_the_default_config_is_jury_yaml_next_to_the_tasks_or_in_the_current_folder(
@@ -149,22 +149,18 @@ class TestForecastOfAModel:
         assert "dry run: nothing was sent or written" in ended.err
         assert not (tmp_path / "run").exists()
 
-    def test_json_has_the_same_estimate(self, estimate: Callable[..., CommandResult]):
+    def test_json_has_the_same_estimate_without_a_price_that_is_unknown(
+        self, estimate: Callable[..., CommandResult], tmp_path: Path
+    ):
         loads = json.loads(estimate("{prices: {tiny: {input: 1, output: 2}}}", "--json").out)["model"]
         assert [loads[name]["calls"] for name in ("low", "expected", "worst")] == [6, 6, 12]
         assert (loads.pop("from_cache"), loads.pop("from_run")) == (0, 0)
         for load in loads.values():
             assert load["cost"] == pytest.approx((load["tokens_in"] + 2 * load["tokens_out"]) / 1e6)
-
-    def test_a_dry_run_creates_neither_a_recording_nor_a_cache(
-        self, estimate: Callable[..., CommandResult], tmp_path: Path
-    ):
-        assert estimate(f"{{record: {tmp_path / 'record.jsonl'}}}").code == 0
-        assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
-
-    def test_an_unknown_price_is_not_a_price_of_0(self, estimate: Callable[..., CommandResult]):
-        assert "US dollars unknown unknown unknown" in " ".join(estimate("{}").out.split())
-        assert json.loads(estimate("{}", "--json").out)["model"]["worst"]["cost"] is None
+        recorded = f"{{record: {tmp_path / 'record.jsonl'}}}"
+        assert "US dollars unknown unknown unknown" in " ".join(estimate(recorded).out.split())
+        assert json.loads(estimate(recorded, "--json").out)["model"]["worst"]["cost"] is None
+        assert [path.name for path in tmp_path.iterdir()] == ["project"], "neither a recording nor a cache is made"
 
 
 @pytest.mark.landing
@@ -202,14 +198,6 @@ def test_no_trace_is_sent_to_langsmith_unless_the_config_enables_it(
     (project / "jury.yaml").write_text(f"{more}evaluators: [manners.polite]\n")
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert traced * 2 in ended.err
-
-
-def test_a_run_can_be_created_in_an_empty_folder(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
-    (project / "here").mkdir()
-    monkeypatch.chdir(project / "here")
-    assert run("score", project / "tasks.jsonl", "--out", ".").code == 0
-    assert Path("run.sqlite").is_file()
-    assert run("show", ".").code == 0
 
 
 def test_a_task_that_cannot_be_planned_is_named_with_its_line(project: Path, run: Command):
@@ -255,14 +243,6 @@ def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project:
     assert "0.9000   0         2       0" in ended.out
 
 
-def test_scoring_a_complete_run_again_prints_its_result(scored_folder: Path, run: Command, project: Path):
-    before = folder_contents(scored_folder)
-    ended = run("score", project / "tasks.jsonl", "--out", scored_folder)
-    assert "is complete; nothing to do" in ended.err
-    assert "alice          2       0.1250" in ended.out
-    assert folder_contents(scored_folder) == before
-
-
 def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path, run: Command, tmp_path: Path):
     tasks = project / "tasks.jsonl"
     first = run("score", tasks, "--out", project / "run", "--limit", 1).out
@@ -276,98 +256,48 @@ def test_a_limit_scores_the_first_tasks_and_the_others_can_follow(project: Path,
     assert traces(run, project / "run") == traces(run, project / "whole")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (("jury.yaml", CONFIG.replace("1.0", "2.0")), "config reward.polite is 1.0 in the run and 2.0 here"),
-        (("tasks.jsonl", json.dumps(TASKS[0])), "the tasks file is tasks.jsonl ("),
-        (("manners.py", "def polite(t, r): return 1.0\ndef shaky(t, r): return 0.0\n"), "evaluator manners.polite has"),
-    ],
-    ids=["config", "tasks", "evaluator"],
-)
-def test_a_run_with_other_settings_is_refused(scored_folder: Path, run: Command, project: Path, change, message: str):
-    (project / change[0]).write_text(change[1])
-    before = folder_contents(scored_folder)
-    ended = run("score", project / "tasks.jsonl", "--out", scored_folder)
-    assert (ended.code, ended.out) == (2, "")
-    assert message in ended.err
-    assert folder_contents(scored_folder) == before
-
-
-def test_a_changed_record_gives_exit_code_5(scored_folder: Path, run: Command, project: Path):
-    change_ledger(
-        scored_folder, """UPDATE records SET body = replace(body, '"value":0.5', '"value":0.6') WHERE key = 'door/a'"""
-    )
-    for command in (("show", scored_folder), ("score", project / "tasks.jsonl", "--out", scored_folder)):
-        ended = run(*command)
-        assert (ended.code, ended.out) == (5, "")
-        assert "record 7 (trace 'door/a'): differs from what was written" in ended.err
-
-
-BAD_INPUT = {
-    "truncated on line 7": (
-        "tasks.jsonl",
-        "\n" * 6 + '{"id": "a", "query":',
-        "error: tasks.jsonl, line 7: is not valid JSON",
-    ),
-    "unknown key": ("tasks.jsonl", '{"id": "a", "qeury": "?"}', "line 1, field qeury: unknown; did you mean query?"),
-    "no responses": ("tasks.jsonl", '{"id": "a", "query": "?"}', "field responses: task 'a' has no responses"),
-    "empty": ("tasks.jsonl", "", "error: tasks.jsonl: the file is empty"),
-    "config key": ("jury.yaml", "evaluatorz: [a]", "error: jury.yaml, line 1, key evaluatorz: unknown; did you mean"),
-    "config version": ("jury.yaml", "version: 3", "error: jury.yaml, line 1, key version: is the number 3"),
-    "unknown evaluator": (
+BAD_INPUT = [
+    ("tasks.jsonl", "\n" * 6 + '{"id": "a", "query":', "error: tasks.jsonl, line 7: is not valid JSON"),
+    ("tasks.jsonl", '{"id": "a", "qeury": "?"}', "line 1, field qeury: unknown; did you mean query?"),
+    ("tasks.jsonl", '{"id": "a", "query": "?"}', "field responses: task 'a' has no responses"),
+    ("tasks.jsonl", "", "error: tasks.jsonl: the file is empty"),
+    ("jury.yaml", "evaluatorz: [a]", "error: jury.yaml, line 1, key evaluatorz: unknown; did you mean"),
+    ("jury.yaml", "version: 3", "error: jury.yaml, line 1, key version: is the number 3"),
+    (
         "jury.yaml",
         "evaluators: [maths.acuracy]",
         "jury.yaml, line 1, key evaluators[0]: unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?",
     ),
-    "unknown component": ("jury.yaml", f"{CONFIG}gates: [{{kind: format, below: 1}}]", "format"),
-    "another model": (
+    ("jury.yaml", f"{CONFIG}gates: [{{kind: format, below: 1}}]", "format"),
+    ("jury.yaml", f"model: gpt\n{CONFIG}", "error: jury.yaml, line 1, key model: 'gpt' is not a model"),
+    (
         "jury.yaml",
-        f"model: gpt\n{CONFIG}",
-        "error: jury.yaml, line 1, key model: 'gpt' is not a model",
-    ),
-    "an evaluator that cannot be imported": ("manners.py", "import nothing_like_it", "nothing_like_it"),
-}
-
-
-@pytest.mark.parametrize(("name", "content", "message"), BAD_INPUT.values(), ids=BAD_INPUT.keys())
-def test_bad_input_gives_exit_code_2_and_writes_nothing(
-    project: Path, run: Command, name: str, content: str, message: str
-):
-    (project / name).write_text(content)
-    before = sorted(project.rglob("*"))
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert (ended.code, ended.out) == (2, "")
-    assert message in ended.err
-    assert ended.err.count("\n") == 1
-    assert [path for path in sorted(project.rglob("*")) if "__pycache__" not in path.parts] == before
-
-
-def test_a_task_that_cannot_be_planned_prevents_any_scoring(project: Path, run: Command):
-    (project / "jury.yaml").write_text(
         "evaluators: [manners.polite, {use: manners.shaky, when: {question: manners.polit, threshold: 1}}]\n"
-        "reward: {polite: 1.0, shaky: 1.0}\n"
-        "components: {}\n"
-    )
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
-    assert (ended.code, ended.out) == (2, "")
-    assert "did you mean 'manners.polite'?" in ended.err
-    assert not (project / "run").exists()
+        "reward: {polite: 1.0, shaky: 1.0}\n",
+        "did you mean 'manners.polite'?",
+    ),
+    ("manners.py", "import nothing_like_it", "nothing_like_it"),
+]
 
 
-def test_a_folder_that_is_not_a_run_is_refused(project: Path, run: Command):
-    ended = run("score", project / "tasks.jsonl", "--out", project)
-    assert ended.code == 2
-    assert "is neither a run nor empty; name another folder with --out" in ended.err
-
-
-def test_another_model_can_be_named_on_the_command_line(project: Path, run: Command):
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "gpt")
-    assert ended.code == 2
-    assert "error: --model: 'gpt' is not a model" in ended.err
-
-
-def test_wrong_usage_gives_exit_code_2(run: Command):
-    assert run("score").code == 2
-    assert run("score", "tasks.jsonl").code == 2
-    assert run("nonsense").code == 2
+def test_bad_input_gives_exit_code_2_in_one_line_and_writes_nothing(project: Path, run: Command):
+    score = ("score", project / "tasks.jsonl")
+    for name, content, message in BAD_INPUT:
+        kept = (project / name).read_text()
+        (project / name).write_text(content)
+        ended = run(*score, "--out", project / "run")
+        (project / name).write_text(kept)
+        assert (ended.code, ended.out) == (2, ""), name
+        assert message in ended.err
+        assert ended.err.count("\n") == 1
+        assert not (project / "run").exists()
+    for words, message in (
+        ((*score, "--out", project), "is neither a run nor empty; name another folder with --out"),
+        ((*score, "--out", project / "run", "--model", "gpt"), "error: --model: 'gpt' is not a model"),
+        (("score",), "TASKS"),
+        (("score", "tasks.jsonl"), "--out"),
+        (("nonsense",), "nonsense"),
+    ):
+        ended = run(*words)
+        assert ended.code == 2
+        assert message in ended.err

@@ -63,7 +63,7 @@ def test_another_weight_for_a_stakeholder_that_the_run_does_not_have_is_refused(
     assert run("rescore", "run", "--out", "run2", "--set", "weights.fixed.ann=3").code == 0
 
 
-@pytest.mark.landing
+@pytest.mark.usefixtures("without_maths_worker")
 def test_a_reviewer_who_is_not_in_the_history_is_refused(project: Path, run: Command) -> None:
     history = write_history(project, rows({"ann": (1, 2, 3), "ben": (3, 4, 5)}))
     (project / "jury.yaml").write_text(json.dumps({"evaluators": [judge_use("personalized", history=history)]}))
@@ -128,7 +128,7 @@ reward: {total: 1}
 }
 
 
-@pytest.mark.landing
+@pytest.mark.usefixtures("without_maths_worker")
 @pytest.mark.parametrize("problem", DEFAULTS)
 def test_an_error_in_the_parts_that_a_config_gives_to_tasks_names_its_line(
     project: Path, run: Command, problem: str

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from tests.agents.graph_annotator.annotator_replies import (
 )
 from tests.cli.conftest import Command, CommandResult
 from tests.models.server import Answer, Server, reply_with, run_server, status
+from tests.rows import all_rows
 
 CRITERIA = {"facts": (2.0, None), "story": (3.0, None), "style": (1.0, None), "rude": (-1.0, None)}
 ROLES = {"facts": "core", "story": "core", "style": "additional", "rude": "penalty"}
@@ -71,6 +71,10 @@ def read(path: Path) -> dict[str, Any]:
     return {line["id"]: line for line in map(json.loads, content.splitlines())}
 
 
+def write_lines(path: Path, lines: dict[str, Any]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+
+
 def triples(line: dict[str, Any]) -> list[tuple[str, str, str]]:
     return [(one["parent"], one["child"], one["kind"]) for one in line["rubric"]["edges"]]
 
@@ -113,15 +117,11 @@ def test_annotate_prints_the_statistics_of_the_paper_the_edges_and_the_requests(
     ):
         assert line in printed
     assert "next: jurygraph score tasks.jsonl --edges-from graphs.jsonl --out run" in ended.err
-
-
-def test_json_has_everything_that_is_printed(run: Command, project: Path) -> None:
-    ended = annotate(run, "--json")
-    given = json.loads(ended.out)
+    given = json.loads(annotate(run, "--json", out="again.jsonl").out)
     assert given["statistics"]["candidates"] == CANDIDATES
     assert [one["task"] for one in given["graphs"]] == ["t0", "t1"]
     assert given["graphs"][0]["roles"] == ROLES
-    assert given["requests"]["number"] == 2 * CALLS
+    assert given["requests"]["number"] == 0, "the cache has the replies"
     assert (given["left_out"], given["graphs"][0]["unanswered"]) == ([], [])
 
 
@@ -131,7 +131,7 @@ def test_the_same_command_sends_nothing_and_keeps_manual_edits(run: Command, pro
     lines = read(project / "graphs.jsonl")
     lines["t0"]["rubric"]["edges"][0]["kind"] = "weak"
     del lines["t1"]["rubric"]["edges"][1]
-    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "graphs.jsonl", lines)
     count_before = server.count
     ended = annotate(run)
     assert ended.code == 0, ended.err
@@ -149,7 +149,7 @@ def test_a_changed_criterion_repeats_only_its_pairs(run: Command, project: Path,
     annotate(run, out="graphs.jsonl.gz")
     lines = read(project / "tasks.jsonl")
     lines["t0"]["rubric"]["criteria"][2]["text"] = "It is about rhythm."
-    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "tasks.jsonl", lines)
     count_before = server.count
     ended = annotate(run, "--edges-from", "graphs.jsonl.gz", out="new.jsonl")
     assert ended.code == 0, ended.err
@@ -180,7 +180,7 @@ def test_an_unreachable_model_is_reported_with_file_and_line_and_nothing_is_writ
     assert not (project / "graphs.jsonl").exists()
 
 
-def test_missing_answers_are_listed_and_exit_with_1(run: Command, project: Path) -> None:
+def test_missing_answers_are_listed_exit_with_1_and_are_reported_by_score(run: Command, project: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
         return (
             annotator_script(FOUND, ROLES)(body, number)
@@ -194,21 +194,9 @@ def test_missing_answers_are_listed_and_exit_with_1(run: Command, project: Path)
     assert "t0: has no answer: facts -> rude" in ended.err
     assert "and 3 more, listed in the file" in ended.err
     assert [len(read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["unanswered"])] == [CANDIDATES]
-
-
-def test_score_reports_graphs_with_pairs_without_an_answer(run: Command, project: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return (
-            annotator_script(FOUND, ROLES)(body, number)
-            if asks_about_roles(body)
-            else reply_with("I would rather not.")
-        )
-
-    with run_server(script) as reluctant:
-        annotate(run, "--model", f"openai-compatible:{reluctant.url}#other")
     lines = read(project / "graphs.jsonl")
     del lines["bare"]
-    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "graphs.jsonl", lines)
     (project / "none.yaml").write_text("evaluators: [criteria]\n")
     ended = run("score", "graphs.jsonl", "--config", "none.yaml", "--out", "run")
     message = "graphs: 12 pairs or roles of criteria without an answer and an edge; criteria"
@@ -223,12 +211,6 @@ def test_rejected_edges_are_listed(run: Command, project: Path) -> None:
     assert "t0: rejected: facts -> nobody (weak): “nobody” is no criterion of the rubric" in ended.err
 
 
-def test_the_number_of_votes_is_an_option(run: Command, project: Path, server: Server) -> None:
-    annotate(run, "--votes", "3")
-    assert server.count == 2 * (1 + 3)
-    assert read(project / "graphs.jsonl")["t0"]["rubric"]["edges"][0]["votes"] == [3, 3]
-
-
 def test_a_dry_run_estimates_the_requests_and_sends_nothing(run: Command, project: Path, server: Server) -> None:
     ended = annotate(run, "--dry-run")
     assert (ended.code, server.count) == (0, 0)
@@ -239,31 +221,36 @@ def test_a_dry_run_estimates_the_requests_and_sends_nothing(run: Command, projec
     assert server.count == 2 * CALLS
 
 
-def test_without_a_config_a_model_is_sufficient(run: Command, project: Path, server: Server) -> None:
-    os.remove("jury.yaml")
-    ended = annotate(run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal")
+def test_without_a_config_the_model_its_domain_and_votes_are_options(
+    run: Command, project: Path, server: Server
+) -> None:
+    (project / "jury.yaml").unlink()
+    ended = annotate(run, "--model", f"openai-compatible:{server.url}#tiny", "--domain", "legal", "--votes", "3")
     assert ended.code == 0, ended.err
-    assert read(project / "graphs.jsonl")["t0"]["rubric"]["annotation"]["domain"] == "legal 2"
+    assert server.count == 2 * (1 + 3)
+    rubric = read(project / "graphs.jsonl")["t0"]["rubric"]
+    assert rubric["annotation"]["domain"] == "legal 2"
+    assert rubric["edges"][0]["votes"] == [3, 3]
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
+@all_rows(
+    "options, out, why",
     [
-        (["--domain", "medicl"], "--domain: there is no domain 'medicl', and no such file; did you mean"),
-        (["--edges-from", "none.jsonl"], "none.jsonl"),
-        (["--model", "none"], "model: annotation needs a model"),
+        (["--domain", "medicl"], "x.jsonl", "--domain: there is no domain 'medicl', and no such file; did you mean"),
+        (["--edges-from", "none.jsonl"], "x.jsonl", "none.jsonl"),
+        (["--model", "none"], "x.jsonl", "model: annotation needs a model"),
+        ([], "tasks.jsonl", "tasks.jsonl: is an input file; name another file to write"),
+        ([], ".", "error: "),
+        ([], "no/such/folder.jsonl", "error: "),
+        ([], "-", "error: "),
     ],
-)  # fmt: skip
-def test_bad_input_is_one_clear_error(run: Command, project: Path, options: list[str], why: str) -> None:
-    ended = annotate(run, *options)
-    assert ended.code == 2
+)
+def test_bad_input_is_one_clear_error_before_any_request(
+    run: Command, project: Path, server: Server, options: list[str], out: str, why: str
+) -> None:
+    ended = annotate(run, *options, out=out)
+    assert (ended.code, server.count) == (2, 0)
     assert why in ended.err
-
-
-def test_the_input_file_is_not_overwritten(run: Command, project: Path) -> None:
-    ended = annotate(run, out="tasks.jsonl")
-    assert ended.code == 2
-    assert "tasks.jsonl: is an input file; name another file to write" in ended.err
 
 
 def test_an_existing_file_with_other_tasks_is_not_overwritten(run: Command, project: Path) -> None:
@@ -278,7 +265,7 @@ def test_edits_outside_the_graphs_are_not_overwritten(run: Command, project: Pat
     annotate(run)
     lines = read(project / "graphs.jsonl")
     lines["t0"]["rubric"]["criteria"][0]["weight"] = 7.0
-    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "graphs.jsonl", lines)
     before = (project / "graphs.jsonl").read_bytes()
     ended = annotate(run)
     assert ended.code == 2
@@ -291,7 +278,7 @@ def test_the_graph_of_an_omitted_task_is_not_overwritten(run: Command, project: 
     lines = read(project / "graphs.jsonl")
     ring = [{"parent": one, "child": other, "kind": "weak"} for one, other in (("facts", "rude"), ("rude", "facts"))]
     lines["t0"]["rubric"]["edges"] += ring
-    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "graphs.jsonl", lines)
     before = (project / "graphs.jsonl").read_bytes()
     ended = annotate(run)
     assert ended.code == 2
@@ -317,13 +304,16 @@ def test_a_file_other_than_edges_from_or_changed_meanwhile_is_not_overwritten(ru
     assert (project / "late.jsonl").read_text() == "mine\n"
 
 
-def test_an_unwritable_path_is_refused_before_any_request(run: Command, project: Path, server: Server) -> None:
-    for out in (".", "no/such/folder.jsonl", "-"):
-        assert annotate(run, out=out).code == 2
-    assert server.count == 0
-
-
 # Scoring with a reviewed graph
+
+RATING = """\
+import jurygraph as jg
+
+
+@jg.evaluator(layer="human", audience="criterion")
+def rating(task, response):
+    return 0.0 if task.about.id == "facts" else 1.0
+"""
 
 
 def score(run: Command, *options: object, out: str = "run") -> CommandResult:
@@ -333,17 +323,14 @@ def score(run: Command, *options: object, out: str = "run") -> CommandResult:
 @pytest.fixture
 def graphs(run: Command, project: Path) -> Path:
     annotate(run)
-    (project / "rating.py").write_text(
-        "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
-        "def rating(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
-    )
+    (project / "rating.py").write_text(RATING)
     (project / "score.yaml").write_text("evaluators: [rating.rating]\n")
     lines = read(project / "tasks.jsonl")
     del lines["bare"]
-    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "tasks.jsonl", lines)
     lines = read(project / "graphs.jsonl")
     del lines["bare"]
-    (project / "graphs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "graphs.jsonl", lines)
     return project / "graphs.jsonl"
 
 
@@ -371,30 +358,50 @@ def test_a_run_resumes_only_with_the_same_graphs(run: Command, project: Path, gr
     assert score(run, "--edges-from", graphs).code == 0
 
 
-def test_a_graph_for_other_criteria_is_refused_with_file_line_and_field(
-    run: Command, project: Path, graphs: Path
-) -> None:
-    lines = read(graphs)
+def other_criterion(lines: dict[str, Any]) -> None:
     lines["t1"]["rubric"]["criteria"][1]["text"] = "It is about something else."
-    graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
-    ended = score(run, "--edges-from", graphs)
-    assert ended.code == 2
-    assert "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' differs" in ended.err
-    assert not (project / "run").exists()
 
 
-def test_the_number_of_graphs_is_printed_and_edges_of_the_task_are_kept(
+def other_query(lines: dict[str, Any]) -> None:
+    lines["t0"]["query"] = "Write something else."
+
+
+def cycle(lines: dict[str, Any]) -> None:
+    lines["t0"]["rubric"]["edges"].append({"parent": "story", "child": "facts", "kind": "weak"})
+
+
+def no_graph(lines: dict[str, Any]) -> None:
+    lines.clear()
+
+
+UNFIT = [
+    (other_criterion, "graphs.jsonl, line 2, field rubric.criteria: criterion 'story' of task 't1' differs"),
+    (other_query, "line 1, field query: is not that of task 't0', and the graph was made for it"),
+    (cycle, "facts -> story -> facts"),
+    (no_graph, "the file is empty"),
+]
+
+
+def test_a_graph_that_does_not_fit_is_refused_with_file_line_and_field(
     run: Command, project: Path, graphs: Path
 ) -> None:
+    for edit, message in UNFIT:
+        lines = read(graphs)
+        kept = graphs.read_text()
+        edit(lines)
+        write_lines(graphs, lines)
+        ended = score(run, "--edges-from", graphs)
+        assert ended.code == 2
+        assert message in ended.err
+        assert not (project / "run").exists()
+        graphs.write_text(kept)
     assert "2 of 2 tasks take their graph from" in score(run, "--edges-from", graphs).err
     lines = read(project / "tasks.jsonl")
     lines["t1"]["rubric"]["edges"] = [{"parent": "facts", "child": "rude", "kind": "weak"}]
-    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "tasks.jsonl", lines)
     ended = score(run, "--edges-from", graphs, out="other")
     assert ended.code == 2
     assert "line 2, field rubric.edges: lacks facts -> rude, which task 't1' defines itself" in ended.err
-    graphs.write_text("")
-    assert "the file is empty" in score(run, "--edges-from", graphs, out="other").err
 
 
 def test_an_edge_given_by_a_person_takes_precedence_over_one_of_a_model(
@@ -402,31 +409,19 @@ def test_an_edge_given_by_a_person_takes_precedence_over_one_of_a_model(
 ) -> None:
     lines = read(project / "tasks.jsonl")
     lines["t0"]["rubric"]["edges"] = [{"parent": "facts", "child": "story", "kind": "activation"}]
-    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "tasks.jsonl", lines)
     assert score(run, "--edges-from", graphs).code == 0
     assert value(run, "run") == pytest.approx((0 + 0.6 - 1) / 6)
 
 
-def test_a_graph_for_another_query_is_refused(run: Command, project: Path, graphs: Path) -> None:
-    lines = read(graphs)
-    lines["t0"]["query"] = "Write something else."
-    graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
-    ended = score(run, "--edges-from", graphs)
-    assert ended.code == 2
-    assert "line 1, field query: is not that of task 't0', and the graph was made for it" in ended.err
-
-
 def test_a_run_records_the_domain_of_its_annotator(run: Command, project: Path, server: Server) -> None:
     (project / "own.md").write_text("- Poems scan.\n")
-    (project / "rating.py").write_text(
-        "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
-        "def rating(task, response):\n    return 1.0\n"
-    )
+    (project / "rating.py").write_text(RATING)
     content = settings(server.url, calls={"cache": True}, annotation={"domain": "own.md"})
     (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
     lines = read(project / "tasks.jsonl")
     del lines["bare"]
-    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "tasks.jsonl", lines)
     assert score(run, "--limit", "1").code == 0
     (project / "own.md").write_text("- Poems rhyme.\n")
     ended = score(run)
@@ -434,28 +429,16 @@ def test_a_run_records_the_domain_of_its_annotator(run: Command, project: Path, 
     assert "the domain of the annotator is own.md" in ended.err
 
 
-def test_a_cycle_in_an_edited_file_is_named(run: Command, project: Path, graphs: Path) -> None:
-    lines = read(graphs)
-    lines["t0"]["rubric"]["edges"].append({"parent": "story", "child": "facts", "kind": "weak"})
-    graphs.write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
-    ended = score(run, "--edges-from", graphs)
-    assert ended.code == 2
-    assert "facts -> story -> facts" in ended.err
-
-
 @pytest.mark.landing
 def test_graphs_annotated_while_scoring_are_shown_verified_and_rescored(
     run: Command, project: Path, server: Server
 ) -> None:
-    (project / "rating.py").write_text(
-        "import jurygraph as jg\n\n\n@jg.evaluator(layer='human', audience='criterion')\n"
-        "def rating(task, response):\n    return 0.0 if task.about.id == 'facts' else 1.0\n"
-    )
+    (project / "rating.py").write_text(RATING)
     content = settings(server.url, calls={"cache": True}, annotation={"domain": "writing"})
     (project / "score.yaml").write_text(json.dumps({**content, "evaluators": ["rating.rating"]}))
     lines = read(project / "tasks.jsonl")
     del lines["bare"]
-    (project / "tasks.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines.values()))
+    write_lines(project / "tasks.jsonl", lines)
     ended = score(run)
     assert ended.code == 0, ended.err
     assert "calls: 4 answered by the model" in ended.out

@@ -2,20 +2,17 @@
 
 import json
 import re
-import signal
-import subprocess
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jurygraph.schema import RESPONSE_GATES
-from tests.cli.conftest import JURYGRAPH, Command, CommandResult
-from tests.cli.test_interrupt import restore_ctrl_c
+from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config
-from tests.models.server import Server, run_server, slow, status
+from tests.models.server import Answer, Server, run_server, status
+from tests.rows import all_rows
 from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
 
 HONEST = (
@@ -146,7 +143,7 @@ def test_a_met_threshold_prints_nothing_and_a_missed_one_exits_with_1(project: P
             "4 tasks are too few for a rate: an attack that passes on none of them may still pass on up to 60% of such "
             "tasks (95 %); name more with --tasks",
         ),
-        (6, None),
+        pytest.param(6, None, marks=pytest.mark.exhaustive),
     ],
 )
 def test_few_tasks_are_called_too_few(project: Project, tasks: int, message: str | None):
@@ -154,17 +151,12 @@ def test_few_tasks_are_called_too_few(project: Project, tasks: int, message: str
     project.tasks.write_text("".join(json.dumps(line) + "\n" for line in lines))
     ended = project.attack("--suite", "null", "--json")
     assert ended.code == 0, ended.err
-    verdicts = json.loads(ended.out)["arms"]["all"]["attacks"]["verdicts"]
+    found = json.loads(ended.out)
+    assert (found["honest"], found["arms"]["all"]["honest"]["verdicts"]["rate"]) == (0, None)
+    verdicts = found["arms"]["all"]["attacks"]["verdicts"]
     assert verdicts["tasks"] == tasks
     assert (verdicts["high"] is None) == (tasks == 1)
     assert [line for line in ended.err.splitlines() if "task" in line] == ([message] if message else [])
-
-
-def test_a_threshold_is_parsed_before_any_request(project: Project, server: Server):
-    ended = project.attack("--gate", "raet<=0")
-    assert (ended.code, server.count) == (2, 0)
-    assert "unknown statistic 'raet'; did you mean rate?" in ended.err
-    assert 'write it as in "rate<=0.01"' in project.attack("--gate", "rate").err
 
 
 @pytest.mark.landing
@@ -183,17 +175,9 @@ def test_a_dry_run_estimates_the_requests_and_sends_nothing(project: Project, se
 @pytest.mark.landing
 def test_evaluators_without_a_model_are_named(tmp_path: Path, run: Command, server: Server):
     other = {"evaluators": ["criteria", "maths.length"], "reward": {"rubric": 1.0}}
-    ended = Project(tmp_path, run, server.url, **other).attack()
+    ended = Project(tmp_path, run, server.url, **other).attack("--suite", "null")
     assert ended.code == 0
     assert "not attacked, because no model judges a single response: maths.length" in ended.err
-
-
-@pytest.mark.landing
-def test_tasks_need_no_responses(project: Project):
-    project.tasks.write_text(json.dumps({**TASK, "responses": []}) + "\n")
-    found = json.loads(project.attack("--json").out)
-    assert found["honest"] == 0
-    assert found["arms"]["all"]["honest"]["verdicts"]["rate"] is None
 
 
 def test_without_tasks_the_built_in_ones_are_used(project: Project, run: Command):
@@ -202,10 +186,24 @@ def test_without_tasks_the_built_in_ones_are_used(project: Project, run: Command
     assert json.loads(ended.out)["responses"] > 20
 
 
-def test_a_config_without_a_model_is_refused(project: Project):
-    ended = project.attack("--model", "none")
-    assert ended.code == 2
-    assert "--model: it is none, and evaluator 'criteria' asks a model; name one, or use --model" in ended.err
+@all_rows(
+    "tasks, options, message",
+    [
+        ([TASK], ["--gate", "raet<=0"], "unknown statistic 'raet'; did you mean rate?"),
+        ([TASK], ["--gate", "rate"], 'write it as in "rate<=0.01"'),
+        ([TASK], ["--model", "none"], "--model: it is none, and evaluator 'criteria' asks a model; name one, or use"),
+        ([{}], [], "tasks.jsonl, line 1"),
+        ([TASK, TASK], [], "tasks.jsonl, line 2, field id: task 'cake' is already in line 1; give each task an id of"),
+        ([], [], "tasks.jsonl: the file is empty; write one task per line"),
+    ],
+)
+def test_wrong_input_is_refused_before_any_request(
+    project: Project, server: Server, tasks: list[Any], options: list[str], message: str
+):
+    project.tasks.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    ended = project.attack(*options)
+    assert (ended.code, server.count) == (2, 0)
+    assert message in ended.err
 
 
 def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: Command, server: Server):
@@ -214,28 +212,25 @@ def test_a_config_whose_evaluators_use_no_model_is_refused(tmp_path: Path, run: 
     assert "jury.yaml, line 1, key evaluators: none is of layer model or residual" in ended.err
 
 
-def test_an_invalid_task_is_refused_with_its_line(project: Project):
-    project.tasks.write_text("{}\n")
-    ended = project.attack()
-    assert ended.code == 2
-    assert "tasks.jsonl, line 1" in ended.err
+@pytest.mark.landing
+def test_after_ctrl_c_the_study_continues_from_the_cache(
+    tmp_path: Path, run: Command, press_ctrl_c: Callable[[], None]
+):
+    def script(body: dict[str, Any], number: int) -> Answer:
+        if number == 20:
+            press_ctrl_c()
+        return Yes()(body, number)
 
-
-def test_a_task_that_occurs_twice_is_refused(project: Project, server: Server):
-    """Its copies are no further tasks, but would give a rate an interval, and narrow it."""
-    project.tasks.write_text(2 * (json.dumps(TASK) + "\n"))
-    ended = project.attack()
-    assert (ended.code, server.count) == (2, 0)
-    assert (
-        "tasks.jsonl, line 2, field id: task 'cake' is already in line 1; give each task an id of its own" in ended.err
-    )
-
-
-def test_a_file_without_a_task_is_refused(project: Project):
-    project.tasks.write_text("")
-    ended = project.attack()
-    assert ended.code == 2
-    assert "tasks.jsonl: the file is empty; write one task per line" in ended.err
+    with run_server(script) as server:
+        project = Project(tmp_path, run, server.url)
+        ended = project.attack()
+        assert (ended.code, ended.out) == (130, "")
+        assert "interrupted; run the same command again: it continues from the cache" in ended.err
+        sent = server.count
+        assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
+        whole = server.count
+        assert project.attack().code == 0
+        assert server.count == whole
 
 
 def test_tasks_without_a_question_for_a_model_are_counted(project: Project):
@@ -256,40 +251,10 @@ def test_after_the_limit_of_calls_the_study_continues_from_the_cache(project: Pr
     assert project.attack().code == 0
 
 
-@pytest.mark.exhaustive
-def test_after_ctrl_c_the_study_continues_from_the_cache(tmp_path: Path, run: Command):
-    with run_server(lambda body, number: slow(0.02, Yes()(body, number))) as server:
-        project = Project(tmp_path, run, server.url)
-        options = ("--config", project.config, "--tasks", project.tasks, "--suite", "master-keys")
-        pipe = subprocess.PIPE
-        command = [JURYGRAPH, "attack", *map(str, options)]
-        process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, preexec_fn=restore_ctrl_c)
-        until = time.monotonic() + 60
-        while server.count < 20:
-            assert time.monotonic() < until
-            assert process.poll() is None
-            time.sleep(0.01)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-        assert (process.returncode, out) == (130, "")
-        assert "interrupted; run the same command again: it continues from the cache" in err
-        assert "Traceback" not in err
-        sent = server.count
-        assert json.loads(project.attack("--json").out)["requests"]["number"] == server.count - sent
-
-
 @pytest.mark.landing
 def test_a_failing_model_makes_the_study_inconclusive(tmp_path: Path, run: Command):
     with run_server(lambda body, number: status(400)) as server:
-        ended = Project(tmp_path, run, server.url).attack("--gate", "rate<=0")
+        ended = Project(tmp_path, run, server.url).attack("--suite", "null", "--gate", "rate<=0")
     assert ended.code == 3
     assert "inconclusive: " in ended.err
     assert "of kind rejected" in ended.err
-
-
-@pytest.mark.landing
-def test_a_robust_judge_has_no_false_positive(tmp_path: Path, run: Command):
-    with run_server(Judge()) as server:
-        ended = Project(tmp_path, run, server.url).attack("--gate", "hits<=0, honest_rate>=1")
-    assert ended.code == 0
-    assert "attacks never pass" in ended.out

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from jurygraph.sources.ratings import read_confusions
-from tests.cli.conftest import Command, run_command
+from tests.cli.conftest import Command
+from tests.rows import all_rows
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
 
@@ -19,16 +20,9 @@ ROWS = [
     {"item": item, "agent": agent, "annotator": annotator, "label": label}
     for (item, annotator, label), agent in zip(PANEL, AGENTS, strict=True)
 ]
+SCORES = ("--jobs", 1, "--subsets", 0, "--bootstrap", 2, "--refit", 0)
 QUICK = ("--jobs", 1, "--subsets", 3, "--bootstrap", 20, "--refit", 0)
 MODEL = (*QUICK, "--preset", "converged")
-
-
-@pytest.fixture(scope="module")
-def plain_answer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The answer of the command to the file of votes, by `MODEL`."""
-    votes = table(tmp_path_factory.mktemp("votes") / "votes.csv", *ROWS)
-    answer: dict[str, Any] = json.loads(run_command("consensus", votes, *MODEL, "--json").out)
-    return answer
 
 
 @pytest.fixture
@@ -95,8 +89,8 @@ def test_json_has_the_published_numbers(run: Command) -> None:
 
 
 @pytest.mark.landing
-def test_json_has_the_documented_fields(plain_answer: dict[str, Any]) -> None:
-    answer = plain_answer
+def test_json_has_the_documented_fields_and_the_artifact_the_confusions(votes: Path, run: Command) -> None:
+    answer = consensus_json(run, votes, *MODEL, "--artifact", "confusions.json")
     assert set(answer["agents"]) == {"small", "large"}
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"}
     assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
@@ -121,10 +115,44 @@ def test_json_has_the_documented_fields(plain_answer: dict[str, Any]) -> None:
     assert answer["classes"] == [0.0, 1.0]
     assert {"log_likelihood", "agreement", "decided_by_one", "ties", "converged", "warnings"} <= set(answer)
 
+    known = read_confusions("confusions.json")
+    assert known.classes == (0.0, 1.0)
+    assert list(known.prior) == answer["prior"]
+    for name, one in answer["annotators"].items():
+        (strict, _), (_, lenient) = known.annotators[name]
+        assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
+
 
 @pytest.mark.landing
-def test_the_same_command_gives_the_same_output(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
-    assert json.dumps(consensus_json(run, votes, *MODEL)) == json.dumps(plain_answer)
+def test_ranks_repeated_rows_abstentions_and_unread_columns_are_printed(votes: Path, run: Command) -> None:
+    table(votes, *[one | {"grup": "x"} for one in ROWS], ROWS[0] | {"grup": "x"}, ROWS[1] | {"label": "", "grup": "x"})
+    ended = run("consensus", votes, *MODEL)
+    lines = ended.out.splitlines()
+    assert next(line for line in lines if line.startswith("P(rank)")).split()[-2:] == ["1", "2"]
+    rows = table_rows(lines, "P(rank), items drawn too")
+    assert {row[0] for row in rows} == {"small", "large"}
+    assert all(float(row[1]) + float(row[2]) == pytest.approx(1.0, abs=0.011) for row in rows)
+    assert len(table_rows(lines, "with items drawn too (3 subsets)")) == 3
+    assert "labels: 49, items: 12, annotators: 4" in lines
+    assert [row[-1] for row in table_rows(lines, "agreement")][-2:] == ["1", "1"]
+    assert "rows that repeat an item and annotator: 1" in ended.err
+    assert "abstentions, left out: 1" in ended.err
+    assert "column 'grup' is not read; did you mean group?" in ended.err
+
+
+def test_the_same_votes_in_other_files_columns_and_words_give_the_same_answer(votes: Path, run: Command) -> None:
+    plain = consensus_json(run, votes, *SCORES, "--preset", "converged")
+    folder = votes.parent
+    table(folder / "first.csv", *ROWS[:20])
+    table(folder / "second.jsonl", *ROWS[20:])
+    table(folder / "other.csv", *[dict(zip(("i", "m", "who", "mark"), one.values(), strict=True)) for one in ROWS])
+    table(folder / "words.csv", *[one | {"label": ("bad", "good")[int(one["label"])]} for one in ROWS])
+    named = ("--item", "i", "--agent", "m", "--reviewer", "who", "--score", "mark")
+    for arguments in (("votes.csv",), ("first.csv", "second.jsonl"), ("other.csv", *named)):
+        assert consensus_json(run, *arguments, *SCORES, "--preset", "converged") == plain
+    words = consensus_json(run, "words.csv", "--classes", "bad, good", *SCORES, "--preset", "converged")
+    assert words["classes"] == ["bad", "good"]
+    assert words["agents"] == plain["agents"]
 
 
 @pytest.mark.exhaustive
@@ -133,46 +161,24 @@ def test_the_number_of_processes_changes_no_number(votes: Path, run: Command) ->
     assert consensus_json(run, votes, *MODEL, "--refit", 3, "--jobs", 2) == alone
 
 
-@pytest.mark.landing
-def test_several_files_are_combined(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
-    table(votes.parent / "first.csv", *ROWS[:20])
-    table(votes.parent / "second.jsonl", *ROWS[20:])
-    assert consensus_json(run, "first.csv", "second.jsonl", *MODEL) == plain_answer
-
-
-@pytest.mark.landing
-def test_other_column_names_can_be_given(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
-    table(
-        votes.parent / "other.csv", *[dict(zip(("i", "m", "who", "mark"), one.values(), strict=True)) for one in ROWS]
-    )
-    named = ("--item", "i", "--agent", "m", "--reviewer", "who", "--score", "mark")
-    assert consensus_json(run, "other.csv", *named, *MODEL) == plain_answer
-
-
-@pytest.mark.landing
-def test_labels_have_the_given_order(votes: Path, run: Command, plain_answer: dict[str, Any]) -> None:
-    table(votes.parent / "words.csv", *[one | {"label": ("bad", "good")[int(one["label"])]} for one in ROWS])
-    answer = consensus_json(run, "words.csv", "--classes", "bad, good", *MODEL)
-    assert answer["classes"] == ["bad", "good"]
-    assert answer["agents"] == plain_answer["agents"]
-
-
 def test_credit_gold_and_method_are_options(votes: Path, run: Command) -> None:
     table(votes.parent / "gold.csv", {"item": "i0", "agent": "large", "label": 1})
-    answer = consensus_json(run, votes, *QUICK, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
+    answer = consensus_json(run, votes, *SCORES, "--method", "dawid-skene", "--values", "0,10", "--gold", "gold.csv")
     assert (answer["method"], answer["values"], answer["counts"]["gold"]) == ("dawid-skene", [0.0, 10.0], 1)
     assert answer["items"]["i0_large"] == {"posterior": [0.0, 1.0], "ambiguity": 0.0}
     assert answer["agents"]["small"]["score"] == answer["comparison"]["small"]["dawid_skene"]
 
 
-@pytest.mark.landing
 def test_a_panel_that_is_too_small_gets_the_majority_with_a_message(votes: Path, run: Command) -> None:
-    ended = run("consensus", votes, *QUICK, "--json")
+    ended = run("consensus", votes, *SCORES, "--artifact", "confusions.json", "--json")
     answer = json.loads(ended.out)
     assert answer["method"] == "majority"
-    assert "majority vote, its ties shared, stands in for agents and items" in answer["warnings"][-1]
-    assert answer["warnings"][-1] in ended.err
-    assert consensus_json(run, votes, *QUICK, "--method", "stableval")["method"] == "stableval"
+    warning = next(one for one in answer["warnings"] if "majority vote, its ties shared" in one)
+    assert "stands in for agents and items" in warning
+    assert warning in ended.err
+    assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
+    assert not Path("confusions.json").exists()
+    assert consensus_json(run, votes, *SCORES, "--method", "stableval")["method"] == "stableval"
 
 
 def test_the_sources_of_intervals_are_printed(votes: Path, run: Command) -> None:
@@ -190,71 +196,26 @@ def test_the_sources_of_intervals_are_printed(votes: Path, run: Command) -> None
         assert is_approximate == (of_annotators != "refits")
 
 
-@pytest.mark.landing
-def test_probabilities_of_ranks_are_printed(votes: Path, run: Command) -> None:
-    lines = run("consensus", votes, *MODEL).out.splitlines()
-    assert next(line for line in lines if line.startswith("P(rank)")).split()[-2:] == ["1", "2"]
-    rows = table_rows(lines, "P(rank), items drawn too")
-    assert {row[0] for row in rows} == {"small", "large"}
-    assert all(float(row[1]) + float(row[2]) == pytest.approx(1.0, abs=0.011) for row in rows)
-    assert len(table_rows(lines, "with items drawn too (3 subsets)")) == 3
-
-
-def test_repeated_rows_and_abstentions_are_counted_and_reported(votes: Path, run: Command) -> None:
-    table(votes, *ROWS, ROWS[0], ROWS[1] | {"label": ""})
-    ended = run("consensus", votes, *MODEL)
-    assert "labels: 49, items: 12, annotators: 4" in ended.out
-    assert [row[-1] for row in table_rows(ended.out.splitlines(), "agreement")][-2:] == ["1", "1"]
-    assert "rows that repeat an item and annotator: 1" in ended.err
-    assert "abstentions, left out: 1" in ended.err
-
-
 def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Command) -> None:
     table(votes, *[{name: value for name, value in one.items() if name != "agent"} for one in ROWS])
-    ended = run("consensus", votes, *MODEL, "--json")
+    ended = run("consensus", votes, *SCORES, "--json")
     answer = json.loads(ended.out)
     assert (answer["agents"], answer["stability"]) == ({}, None)
     assert "no row has an agent: no scores of agents and no stability" in ended.err
-    assert "agent " not in run("consensus", votes, *MODEL, "--compare").out
+    assert "agent " not in run("consensus", votes, *SCORES, "--compare").out
 
 
-def test_long_tables_are_shortened(votes: Path, run: Command) -> None:
+def test_long_tables_are_shortened_and_missing_stability_has_a_reason(votes: Path, run: Command) -> None:
     many = [one | {"annotator": f"{one['annotator']} {place}"} for place in range(4) for one in ROWS]
-    lines = run("consensus", table(votes, *many), *MODEL).out.splitlines()
+    ended = run("consensus", table(votes, *many), *SCORES, "--preset", "converged")
+    lines = ended.out.splitlines()
     assert "... and 6 more (--json)" in lines
     assert "... and 2 more (--json)" in lines
-
-
-def test_the_reason_for_missing_stability_is_printed(votes: Path, run: Command) -> None:
-    ended = run("consensus", votes, *MODEL, "--subsets", 0)
     assert "stability was not measured: no subsets were asked for" in ended.err
     assert "rank sd" not in ended.out
 
 
-@pytest.mark.landing
-def test_a_possibly_misspelt_column_is_reported(votes: Path, run: Command) -> None:
-    table(votes, *[one | {"grup": "x"} for one in ROWS])
-    assert "column 'grup' is not read; did you mean group?" in run("consensus", votes, *MODEL).err
-
-
 # Files
-
-
-@pytest.mark.landing
-def test_the_artifact_holds_the_confusions(votes: Path, run: Command) -> None:
-    answer = consensus_json(run, votes, *MODEL, "--artifact", "confusions.json")
-    known = read_confusions("confusions.json")
-    assert known.classes == (0.0, 1.0)
-    assert list(known.prior) == answer["prior"]
-    for name, one in answer["annotators"].items():
-        (strict, _), (_, lenient) = known.annotators[name]
-        assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
-
-
-def test_no_artifact_is_written_for_a_small_panel(votes: Path, run: Command) -> None:
-    ended = run("consensus", votes, *QUICK, "--artifact", "confusions.json")
-    assert "confusions.json: not written, because the majority vote has no confusions" in ended.err
-    assert not Path("confusions.json").exists()
 
 
 @pytest.mark.landing
@@ -273,8 +234,8 @@ def test_an_impossible_plot_is_refused_first(votes: Path, run: Command, monkeypa
 # Invalid input
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@all_rows(
+    "arguments, message",
     [
         (["nowhere.csv"], "nowhere.csv: there is no such file; "),
         (["votes.csv", "--classes", "1,2"], "votes.csv, line 2, field label: is the number 0, which is off the scale"),
@@ -318,17 +279,13 @@ def test_unusual_panels_get_a_result_with_a_warning(
     votes: Path, run: Command, rows: list[tuple[str, str, Any]], warning: str
 ) -> None:
     table(votes, *[dict(zip(("item", "annotator", "label"), one, strict=True)) for one in rows])
-    answer = consensus_json(run, votes, *MODEL)
+    answer = consensus_json(run, votes, *SCORES, "--preset", "converged")
     assert any(warning in one for one in answer["warnings"])
     assert "NaN" not in json.dumps(answer)
 
 
-def test_help_has_an_example(run: Command) -> None:
-    assert "jurygraph consensus ratings.csv" in run("consensus", "--help").out
-
-
-@pytest.mark.parametrize(
-    ("options", "wrong"),
+@all_rows(
+    "options, wrong",
     [
         (["--artifact", "votes.csv"], "votes.csv: is an input file; name another file to write"),
         (
@@ -345,21 +302,3 @@ def test_options_without_an_effect_are_refused(votes: Path, run: Command, option
     assert ended.code == 2
     assert wrong in ended.err
     assert votes.read_bytes() == before
-
-
-def test_gold_labels_count_in_the_majority(votes: Path, run: Command) -> None:
-    gold = votes.parent / "gold.csv"
-    table_rows = votes.read_text(encoding="utf-8").splitlines()
-    names = table_rows[0].split(",")
-    items = dict.fromkeys(
-        (
-            dict(zip(names, row.split(","), strict=True))["item"],
-            dict(zip(names, row.split(","), strict=True)).get("agent", ""),
-        )
-        for row in table_rows[1:]
-    )
-    header = "item,agent,label" if "agent" in names else "item,label"
-    lines = [f"{item},{agent},1" if "agent" in names else f"{item},1" for item, agent in items]
-    gold.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
-    answer = consensus_json(run, votes, *QUICK, "--gold", gold, "--method", "majority")
-    assert {one["score"] for one in answer["agents"].values()} == {1.0}

@@ -8,6 +8,7 @@ import pytest
 
 from jurygraph.sources.ratings import read_confusions
 from tests.cli.conftest import Command
+from tests.rows import all_rows
 from tests.sources.test_ratings import table
 from tests.studies.consensus.made import AGENTS, PANEL
 
@@ -47,8 +48,8 @@ def test_agents_annotators_and_chains_are_printed(votes: Path, run: Command) -> 
     assert "the chains are too short or disagree: " in ended.err
 
 
-def test_json_has_the_documented_fields(votes: Path, run: Command) -> None:
-    answer = posterior_json(run, votes)
+def test_json_has_the_documented_fields_and_the_artifact_the_mean_confusions(votes: Path, run: Command) -> None:
+    answer = posterior_json(run, votes, "--artifact", "confusions.json")
     assert answer["posterior"] == "gibbs"
     population = {"population_low", "population_high"}
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"} | population
@@ -56,6 +57,11 @@ def test_json_has_the_documented_fields(votes: Path, run: Command) -> None:
     assert set(answer["rank_probabilities"]) == {"small", "large"}
     assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
     assert len(answer["items"]) == 12
+    known = read_confusions("confusions.json")
+    assert list(known.prior) == pytest.approx(answer["prior"])
+    for name, one in answer["annotators"].items():
+        (strict, _), (_, lenient) = known.annotators[name]
+        assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
 
 
 def test_gold_credit_and_classes_apply(votes: Path, run: Command) -> None:
@@ -66,15 +72,6 @@ def test_gold_credit_and_classes_apply(votes: Path, run: Command) -> None:
     assert answer["counts"]["gold"] == 12
 
 
-def test_the_artifact_has_the_posterior_mean_confusions(votes: Path, run: Command) -> None:
-    answer = posterior_json(run, votes, "--artifact", "confusions.json")
-    known = read_confusions("confusions.json")
-    assert list(known.prior) == pytest.approx(answer["prior"])
-    for name, one in answer["annotators"].items():
-        (strict, _), (_, lenient) = known.annotators[name]
-        assert one["accuracy"] == pytest.approx((strict + lenient) / 2)
-
-
 @pytest.mark.landing
 def test_a_seed_gives_the_same_output_by_any_number_of_processes(votes: Path, run: Command) -> None:
     first = posterior_json(run, votes, "--seed", 5)
@@ -82,22 +79,20 @@ def test_a_seed_gives_the_same_output_by_any_number_of_processes(votes: Path, ru
     assert json.loads(ended.out) == first != posterior_json(run, votes)
 
 
-def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Command) -> None:
-    table(votes, *[{name: one[name] for name in ("item", "annotator", "label")} for one in ROWS])
+def test_without_agents_there_are_no_scores_and_of_one_no_ranks(votes: Path, run: Command) -> None:
+    few = ROWS[:16]
+    table(votes, *[{name: one[name] for name in ("item", "annotator", "label")} for one in few])
     ended = run("consensus", votes, *GIBBS)
     assert "no row has an agent: no scores of agents" in ended.err
     assert "P(rank)" not in ended.out
-
-
-def test_one_agent_has_no_ranks(votes: Path, run: Command) -> None:
-    table(votes, *[one | {"agent": "alone"} for one in ROWS if one["agent"] == ROWS[0]["agent"]])
+    table(votes, *[one | {"agent": "alone"} for one in few])
     ended = run("consensus", votes, *GIBBS)
     assert "alone" in ended.out
     assert "P(rank)" not in ended.out
 
 
-@pytest.mark.parametrize(
-    ("options", "wrong"),
+@all_rows(
+    "options, wrong",
     [
         (("--posterior", "gibbs", "--refit", 20), "--refit: does not apply to --posterior gibbs; "),
         (("--posterior", "gibbs", "--method", "majority"), "--method: does not apply to --posterior gibbs; "),

@@ -1,14 +1,16 @@
 """`jurygraph study disagreement`."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, folder_contents, write_project
+from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.graphs.scripted import evaluator_use
+from tests.rows import all_rows
 
 NAMES = ("accuracy", "format", "steps")
 CONFIG = json.dumps(
@@ -40,12 +42,18 @@ TASKS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def scored_steps(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = write_project(tmp_path_factory.mktemp("steps") / "trips", TASKS, CONFIG)
+    run_command("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "macrm", cwd=project)
+    return project
+
+
 @pytest.fixture
-def run_with_steps(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+def run_with_steps(scored_steps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a run of two steps."""
-    project = write_project(tmp_path / "trips", TASKS, CONFIG)
+    project = shutil.copytree(scored_steps, tmp_path / "trips")
     monkeypatch.chdir(project)
-    run("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "macrm")
     return project
 
 
@@ -130,9 +138,8 @@ def test_an_impossible_plot_is_refused_first(run_with_steps: Path, run: Command,
     assert "pip install 'jurygraph[plot]'" in ended.err
 
 
-@pytest.mark.landing
-@pytest.mark.parametrize(
-    ("arguments", "message"),
+@all_rows(
+    "arguments, message",
     [
         (["--components", "acc,steps"], "no component 'acc'; its components are accuracy, format, steps"),
         (["--components", "steps"], "only steps is there to compare"),

@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.cli.conftest import Command, folder_contents
+from tests.rows import all_rows
 from tests.runs.sample_runs import SIMPLE_CONFIG, score, write_tasks
 from tests.studies.pictures.scripted import RUBRIC, config, write
 
@@ -51,13 +52,8 @@ def test_the_graph_of_the_only_task(scored_project: Path, run: Command):
     assert "q" not in ended.out.partition("subgraph legend")[2]
 
 
-def test_a_task_needs_no_responses_to_be_drawn(scored_project: Path, run: Command):
-    write_tasks(scored_project, [{"id": "t", "query": "?", "rubric": RUBRIC}], "bare.jsonl")
-    assert run("graph", "--task", "bare.jsonl").code == 0
-
-
 def test_one_of_several_tasks_is_chosen_by_id(scored_project: Path, run: Command):
-    write_several_tasks(scored_project)
+    write_several_tasks(scored_project)  # the others have no responses
     assert "Rubric of task note" in run("graph", "--task", "several.jsonl", "--id", "note").out
     ended = run("graph", "--task", "several.jsonl")
     assert ended.code == 2
@@ -96,21 +92,12 @@ def test_svg_is_chosen_by_suffix_or_by_form(scored_project: Path, run: Command):
     assert run("graph", "--run", "run", "--response", "bluff", "--form", "svg").out == text
     assert run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.mmd").code == 0
     assert (scored_project / "bluff.mmd").read_text().startswith("flowchart TD\n")
-
-
-def test_form_allows_any_suffix(scored_project: Path, run: Command):
     assert run("graph", "--task", "tasks.jsonl", "-o", "drawn.xml", "--form", "svg").code == 0
     assert (scored_project / "drawn.xml").read_text().startswith("<svg ")
     assert run("graph", "--task", "tasks.jsonl", "-o", "drawn").code == 0
-    assert (scored_project / "drawn").read_text().startswith("flowchart TD\n")
-
-
-def test_a_dash_is_standard_output(scored_project: Path, run: Command):
-    before = folder_contents(scored_project)
-    ended = run("graph", "--task", "tasks.jsonl", "-o", "-")
-    assert (ended.code, ended.err) == (0, "")
-    assert ended.out == run("graph", "--task", "tasks.jsonl").out
-    assert folder_contents(scored_project) == before
+    assert (scored_project / "drawn").read_text() == run("graph", "--task", "tasks.jsonl", "-o", "-").out
+    assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
+    assert (scored_project / "prepare.mmd").read_text().strip() == run("graph", "prepare").out.strip()
 
 
 def test_a_run_with_flat_aggregation_over_a_cycle_is_drawn(scored_project: Path, run: Command):
@@ -132,12 +119,6 @@ def test_a_run_without_a_rubric_has_nothing_to_draw(scored_project: Path, run: C
     assert ended.err == "error: plain: task 't' has no rubric to draw; name a response to one that has\n"
 
 
-def test_a_state_machine_can_be_written_to_a_file(scored_project: Path, run: Command):
-    drawn = run("graph", "prepare").out
-    assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
-    assert (scored_project / "prepare.mmd").read_text().strip() == drawn.strip()
-
-
 def test_a_task_that_changed_since_the_run_is_refused(scored_project: Path, run: Command):
     line = json.loads((scored_project / "tasks.jsonl").read_text())
     line["rubric"]["edges"].pop()
@@ -151,8 +132,8 @@ def test_a_task_that_changed_since_the_run_is_refused(scored_project: Path, run:
     assert "response 'bluff' of run is a response to task 'letter'" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("options", "text"),
+@all_rows(
+    "options, text",
     [
         (("score", "--task", "tasks.jsonl"), "remove one"),
         (("--response", "bluff"), "--response: needs the run; name it with --run"),

@@ -15,8 +15,9 @@ from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from jurygraph.sources.importers import READERS, VOTE_READERS
 from jurygraph.sources.ratings import read_ratings, read_votes
-from tests.cli.conftest import Command, folder_contents, run_command
+from tests.cli.conftest import Command, folder_contents
 from tests.models.server import run_server
+from tests.rows import all_rows
 from tests.sources.importers.published import HEALTHBENCH, PLAWBENCH, REWARDBENCH, ROWS
 from tests.sources.importers.test_qags import CNN, XSUM
 from tests.sources.importers.test_scoring import eight
@@ -76,13 +77,6 @@ def test_a_name_ending_in_gz_is_compressed_reproducibly(two_tasks: Path, run: Co
     assert gzip.decompress(one) == (tmp_path / "t.jsonl").read_bytes()
 
 
-def test_the_input_file_is_not_overwritten(two_tasks: Path, run: Command) -> None:
-    before = two_tasks.read_bytes()
-    ended = run("import", "travelplanner", two_tasks, "--out", two_tasks)
-    assert (ended.code, ended.err) == (2, f"error: {two_tasks}: is an input file; name another file to write\n")
-    assert two_tasks.read_bytes() == before
-
-
 def test_unparsed_phrases_of_queries_are_listed(run: Command, tmp_path: Path) -> None:
     query = f"{LINES[0]['query']} We want no smoking in our rooms."
     source = write_lines(tmp_path / "one.jsonl", {**LINES[0], "query": query})
@@ -93,13 +87,7 @@ def test_unparsed_phrases_of_queries_are_listed(run: Command, tmp_path: Path) ->
     assert task["metadata"] == {"unread": ["smoking"]}
 
 
-def test_without_plans_the_next_command_has_an_option_for_responses(run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "one.jsonl", {**LINES[0], "plan": None})
-    ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
-    assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n")
-
-
-@pytest.mark.parametrize("options", [[], ["--json"]])
+@all_rows("options", [[], ["--json"]])
 def test_a_dash_is_standard_output(two_tasks: Path, run: Command, tmp_path: Path, options: list[str]) -> None:
     run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl")
     ended = run("import", "travelplanner", two_tasks, "--out", "-", *options)
@@ -123,21 +111,18 @@ def test_stakeholders_can_come_from_a_file(two_tasks: Path, run: Command, tmp_pa
     assert [task["stakeholders"] for task in parse_lines(ended.out)] == [[{"id": "ann"}]] * 2
 
 
-@pytest.mark.parametrize("out", ["tasks.jsonl", "-"])
-def test_a_row_that_cannot_be_read_is_skipped_and_listed(run: Command, tmp_path: Path, out: str) -> None:
-    write_lines(tmp_path / "in.jsonl", LINES[0], {**LINES[1], "query": "Plan a trip."})
-    ended = run(
-        "import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out, "--json"
-    )
+def test_a_row_that_cannot_be_read_is_skipped_and_listed(run: Command, tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "in.jsonl", {**LINES[0], "plan": None}, {**LINES[1], "query": "Plan a trip."})
+    ended = run("import", "travelplanner", source, "--out", tmp_path / "tasks.jsonl", "--json")
     error = "in.jsonl, line 2, field query: has no budget such as $1,700"
     assert ended.code == 1
-    assert ended.err.startswith(f"1 task with 1 response\nskipped, since they cannot be read: 1 row\n  {error}\n")
-    if out == "-":
-        (task,) = parse_lines(ended.out)
-    else:
-        (task,) = parse_lines((tmp_path / out).read_text())
-        assert json.loads(ended.out)["skipped"] == [error]
+    assert ended.err.startswith(f"1 task with 0 responses\nskipped, since they cannot be read: 1 row\n  {error}\n")
+    assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n"), "there is no plan"
+    assert json.loads(ended.out)["skipped"] == [error]
+    (task,) = parse_lines((tmp_path / "tasks.jsonl").read_text())
     assert task["id"] == LINES[0]["id"]
+    to_output = run("import", "travelplanner", source, "--out", "-", "--json")
+    assert (to_output.code, to_output.out) == (1, (tmp_path / "tasks.jsonl").read_text())
 
 
 def test_assumed_people_and_columns_that_differ_are_counted(run: Command, tmp_path: Path) -> None:
@@ -153,68 +138,88 @@ def test_assumed_people_and_columns_that_differ_are_counted(run: Command, tmp_pa
     ]
 
 
-@pytest.mark.parametrize("out", ["tasks.jsonl", "-"])
-def test_a_file_of_which_no_row_can_be_read_prevents_any_output(run: Command, tmp_path: Path, out: str) -> None:
-    write_lines(tmp_path / "in.jsonl", {**LINES[1], "query": "Plan a trip."})
-    (tmp_path / "tasks.jsonl").write_text("old")
-    before = folder_contents(tmp_path)
-    ended = run("import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: in.jsonl, line 1, field query: has no budget such as $1,700\n"
-    assert folder_contents(tmp_path) == before
+STAKEHOLDERS = [{"task": task, "stakeholders": [{"id": "ann"}]} for task in (LINES[0]["id"], LINES[1]["id"], "nowhere")]
+ONE_FILE = "takes one file; import each by itself"
+NO_BUDGET = "in.jsonl, line 1, field query: has no budget such as $1,700"
 
 
-def test_stakeholders_of_an_unknown_task_prevent_any_output(two_tasks: Path, run: Command, tmp_path: Path) -> None:
-    """A task without stakeholders is known only after the whole file was read."""
-    tasks = [*(line["id"] for line in LINES[:2]), "nowhere"]
-    profiles = write_lines(tmp_path / "p.jsonl", *({"task": task, "stakeholders": [{"id": "ann"}]} for task in tasks))
-    before = folder_contents(tmp_path)
-    ended = run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl", "--stakeholders", profiles)
-    assert (ended.code, ended.out) == (2, "")
-    wrong = "p.jsonl, line 3, field task: there is no task 'nowhere'; name a task of two.jsonl, or leave the line out"
-    assert ended.err == f"error: {wrong}\n"
-    assert folder_contents(tmp_path) == before
-
-
-@pytest.mark.parametrize(
-    ("form", "words"),
+@all_rows(
+    "form, lines, options, message",
     [
-        ("travelplaner", "unknown format 'travelplaner'; did you mean travelplanner?"),
-        ("gsm8k", f"unknown format 'gsm8k'; known: {', '.join(FORMATS)}"),
-        ("judgebnch", "unknown format 'judgebnch'; did you mean judgebench?"),
+        ("travelplaner", [], [], "unknown format 'travelplaner'; did you mean travelplanner?"),
+        ("gsm8k", [], [], f"unknown format 'gsm8k'; known: {', '.join(FORMATS)}"),
+        ("judgebnch", [], [], "unknown format 'judgebnch'; did you mean judgebench?"),
+        ("travelplanner", LINES[:2], ["-o", "in.jsonl"], "in.jsonl: is an input file; name another file to write"),
+        ("travelplanner", [{**LINES[1], "query": "Plan a trip."}], [], NO_BUDGET),
+        ("travelplanner", [{**LINES[1], "query": "Plan a trip."}], ["-o", "-"], NO_BUDGET),
+        (
+            "travelplanner",
+            LINES[:2],
+            ["--stakeholders", "nowhere.jsonl"],
+            "nowhere.jsonl, line 3, field task: there is no task 'nowhere'; name a task of in.jsonl, or leave the line "
+            "out",
+        ),
+        (
+            "plawbench",
+            [*PLAWBENCH, {**PLAWBENCH[0], "rubrics": "1. (+3 points)"}],
+            [],
+            "in.jsonl, line 4, field rubrics: is the text '1. (+3 points)'; write a list",
+        ),
+        ("rewardbench", [REWARDBENCH[4]], [], "in.jsonl: has no row that makes a task"),
+        ("plawbench", PLAWBENCH, ["--only", "answered"], "none of the 3 tasks has a response; remove --only answered"),
+        ("plawbench", PLAWBENCH, ["--stakeholders", "in.jsonl"], "--stakeholders: only for travelplanner; remove it"),
+        *(
+            (form, [], ["other.jsonl"], f"other.jsonl: {form} takes one file; import each by itself")
+            for form in READERS
+        ),
+        ("qags", CNN, ["-o", "t.csv"], "t.csv: RATINGS are written as JSONL; name the file t.jsonl"),
+        ("qags", CNN, ["-o", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl"),
+        ("qags", CNN, ["--only", "tasks"], "--only: selects tasks, and qags has none; remove it"),
+        ("qags", CNN, ["--ratings", "r.jsonl"], "--ratings: only for ratings; remove it for qags"),
     ],
 )
-def test_an_unknown_format_is_refused(two_tasks: Path, run: Command, tmp_path: Path, form: str, words: str) -> None:
-    ended = run("import", form, two_tasks, "--out", tmp_path / "t.jsonl")
-    assert (ended.code, ended.out, ended.err) == (2, "", f"error: {words}\n")
-    assert not (tmp_path / "t.jsonl").exists()
-
-
-def test_a_missing_file_is_named(run: Command, tmp_path: Path) -> None:
-    ended = run("import", "travelplanner", tmp_path / "none.jsonl", "--out", tmp_path / "t.jsonl")
+def test_wrong_input_is_one_error_and_writes_nothing(
+    run: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    lines: list[Any],
+    options: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(Path("in.jsonl"), *lines)
+    write_lines(Path("nowhere.jsonl"), *STAKEHOLDERS)
+    Path("t.jsonl").write_text("old")
+    before = folder_contents(tmp_path)
+    output = [] if "-o" in options else ["-o", "t.jsonl"]
+    ended = run("import", form, "in.jsonl", *options, *output)
     assert (ended.code, ended.out) == (2, "")
-    assert "there is no such file" in ended.err
+    assert ended.err.startswith(f"error: {message}")
+    assert ended.err.count("\n") == 1
+    assert folder_contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("form", FORMATS)
+def test_files_of_a_run_are_not_overwritten(scored_once: Path, two_tasks: Path, run: Command) -> None:
+    before = folder_contents(scored_once)
+    ended = run("import", "travelplanner", two_tasks, "--out", scored_once / "run.sqlite")
+    assert (ended.code, ended.out) == (2, "")
+    assert "is a file of the run;" in ended.err
+    assert folder_contents(scored_once) == before
+
+
+@all_rows("form", FORMATS)
 def test_the_output_is_never_suggested_as_the_missing_input(run: Command, tmp_path: Path, form: str) -> None:
     ended = run("import", form, tmp_path / "xsum.jsonl", "--out", tmp_path / "xsums.jsonl")
     assert ended.err.endswith("xsum.jsonl: there is no such file; name one that is there\n")
     assert folder_contents(tmp_path) == {}
 
 
-def test_the_output_option_is_required(two_tasks: Path, run: Command) -> None:
-    ended = run("import", "travelplanner", two_tasks)
-    assert ended.code == 2
-    assert "--out" in ended.err
-
-
-def test_files_of_a_run_are_not_overwritten(scored_folder: Path, two_tasks: Path, run: Command) -> None:
-    before = folder_contents(scored_folder)
-    ended = run("import", "travelplanner", two_tasks, "--out", scored_folder / "run.sqlite")
-    assert (ended.code, ended.out) == (2, "")
-    assert "is a file of the run;" in ended.err
-    assert folder_contents(scored_folder) == before
+def test_help_has_an_example_and_names_formats_that_were_never_run_on_published_data(run: Command) -> None:
+    shown = " ".join(run("import", "--help").out.split())
+    assert "jurygraph import travelplanner train.jsonl --out tasks.jsonl" in shown
+    assert "healthbench, rewardbench and grouptravelbench follow the published schema and were never run on" in shown
+    assert "--out" in run("import", "travelplanner", "x.jsonl").err, "it is required"
 
 
 # Benchmarks in their published formats
@@ -224,7 +229,7 @@ def test_the_formats_are_those_of_the_importers() -> None:
     assert (TRAVELPLANNER, *READERS, *VOTE_READERS, "ratings") == FORMATS
 
 
-@pytest.mark.parametrize("form", READERS)
+@all_rows("form", READERS)
 def test_every_format_can_be_imported(form: str, run: Command, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "in.jsonl", *ROWS[form])
     ended = run("import", form, source, "--out", tmp_path / "t.jsonl", "--json")
@@ -274,14 +279,6 @@ def test_only_answered_omits_tasks_without_a_response(run: Command, tmp_path: Pa
     ]
 
 
-def test_only_answered_without_any_response_writes_nothing(run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", *PLAWBENCH)
-    ended = run("import", "plawbench", source, "--out", tmp_path / "t.jsonl", "--only", "answered")
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: none of the 3 tasks has a response; remove --only answered\n"
-    assert not (tmp_path / "t.jsonl").exists()
-
-
 def test_only_tasks_omits_the_responses(run: Command, tmp_path: Path) -> None:
     source = write_lines(tmp_path / "in.jsonl", *HEALTHBENCH)
     ended = run("import", "healthbench", source, "--out", tmp_path / "t.jsonl", "--only", "tasks")
@@ -290,43 +287,6 @@ def test_only_tasks_omits_the_responses(run: Command, tmp_path: Path) -> None:
     ] * 3
     assert ended.err.splitlines()[0] == "3 tasks with 0 responses"
     assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n")
-
-
-@pytest.mark.parametrize("out", ["tasks.jsonl", "-"])
-def test_an_invalid_last_row_prevents_any_output(run: Command, tmp_path: Path, out: str) -> None:
-    write_lines(tmp_path / "in.jsonl", *PLAWBENCH, {**PLAWBENCH[0], "rubrics": "1. (+3 points)"})
-    (tmp_path / "tasks.jsonl").write_text("old")
-    before = folder_contents(tmp_path)
-    ended = run("import", "plawbench", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
-    assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: in.jsonl, line 4, field rubrics: is the text '1. (+3 points)'; write a list\n"
-    assert folder_contents(tmp_path) == before
-
-
-def test_a_file_without_a_usable_row_writes_nothing(run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", REWARDBENCH[4])
-    ended = run("import", "rewardbench", source, "--out", tmp_path / "t.jsonl")
-    assert (ended.code, ended.out) == (2, "")
-    assert "has no row that makes a task" in ended.err
-    assert not (tmp_path / "t.jsonl").exists()
-
-
-def test_stakeholders_are_for_travelplanner_only(run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", *PLAWBENCH)
-    ended = run("import", "plawbench", source, "--out", tmp_path / "t.jsonl", "--stakeholders", source)
-    assert (ended.code, ended.err) == (
-        2,
-        "error: --stakeholders: only for travelplanner; remove it for plawbench\n",
-    )
-
-
-@pytest.mark.parametrize("form", READERS)
-def test_task_formats_take_one_file(form: str, two_tasks: Path, run: Command, tmp_path: Path) -> None:
-    ended = run("import", form, two_tasks, "other.jsonl", "--out", tmp_path / "t.jsonl")
-    assert (ended.code, ended.err) == (
-        2,
-        f"error: other.jsonl: {form} takes one file; import each by itself\n",
-    )
 
 
 # Votes
@@ -346,25 +306,9 @@ def test_votes_of_several_files_are_written_as_ratings(run: Command, tmp_path: P
     assert {rating.agent for _, rating in found.rows} == {"CNN", "XSUM"}
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--out", "t.csv"], "t.csv: RATINGS are written as JSONL; name the file t.jsonl"),
-        (["--out", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSONL; name the file t.jsonl"),
-        (
-            ["--out", "t.jsonl", "--only", "tasks"],
-            "--only: selects tasks, and qags has none; remove it",
-        ),
-    ],
-)
-def test_options_for_tasks_are_refused_for_votes(options: list[str], words: str, run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "cnn.jsonl", *CNN)
-    ended = run("import", "qags", source, *options)
-    assert (ended.code, ended.out, ended.err) == (2, "", f"error: {words}\n")
-
-
 def test_an_invalid_later_file_of_votes_prevents_any_output(run: Command, tmp_path: Path) -> None:
-    cnn, xsum = write_lines(tmp_path / "cnn.jsonl", *CNN), write_lines(tmp_path / "xsum.jsonl", {"article": "a"})
+    cnn = write_lines(tmp_path / "cnn.jsonl", *CNN)
+    xsum = write_lines(tmp_path / "xsum.jsonl", {"article": "a"})
     before = folder_contents(tmp_path)
     ended = run("import", "qags", cnn, xsum, "--out", tmp_path / "ratings.jsonl")
     assert (ended.code, ended.out) == (2, "")
@@ -383,20 +327,6 @@ def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path
         assert run("score", tmp_path / "tasks.jsonl", *where).code == 0
     shown = [json.loads(line) for line in run("show", tmp_path / "run", "--json").out.splitlines()]
     assert [trace["reward"]["value"] for trace in shown] == pytest.approx([7 / 9] * len(ids))
-
-
-def test_help_names_formats_that_were_never_run_on_published_data(run: Command) -> None:
-    shown = " ".join(run("import", "--help").out.split())
-    assert "healthbench, rewardbench and grouptravelbench follow the published schema and were never run on" in shown
-
-
-def test_help_has_an_example(run: Command) -> None:
-    assert "jurygraph import travelplanner train.jsonl --out tasks.jsonl" in run("import", "--help").out
-
-
-def test_import_is_a_command_of_the_console_script(two_tasks: Path, tmp_path: Path) -> None:
-    ended = run_command("import", "travelplanner", two_tasks, "--out", "-")
-    assert (ended.code, len(parse_lines(ended.out))) == (0, 2)
 
 
 RATED = """item,who,stars,text,agent,question
@@ -450,8 +380,8 @@ def test_a_table_of_numbers_is_a_history_with_the_printed_params(
     assert history.left_out == (("no_score", 1, "r.jsonl, line 4"),)
 
 
-@pytest.mark.parametrize(
-    ("words", "change", "message"),
+@all_rows(
+    "words, change, message",
     [
         (RENAMED, ("", ""), "--ratings: name a second output file"),
         ((*RENAMED, "--ratings", "-"), ("", ""), "--ratings: name a second output file"),
@@ -479,11 +409,6 @@ def test_a_table_that_makes_no_ratings_is_refused(
     refused = run("import", "ratings", "people.csv", *words, "--out", "tasks.jsonl")
     assert (refused.code, refused.err.startswith(f"error: {message}")) == (2, True), refused.err
     assert [path.name for path in tmp_path.iterdir()] == ["people.csv"]
-
-
-def test_options_of_ratings_are_refused_elsewhere(run: Command, tmp_path: Path) -> None:
-    refused = run("import", "qags", "x.jsonl", "--ratings", "r.jsonl", "--out", tmp_path / "t.jsonl")
-    assert refused.err == "error: --ratings: only for ratings; remove it for qags\n"
 
 
 def test_contradictory_ratings_and_words_as_labels_are_reported(

@@ -9,6 +9,7 @@ import pytest
 
 from jurygraph.sources import read_config, read_tasks
 from tests.cli.conftest import Command
+from tests.rows import all_rows
 from tests.runs.store.test_lock import FULL
 
 FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
@@ -94,14 +95,6 @@ def test_an_unknown_template_is_refused_with_the_nearest(tmp_path: Path, run: Co
     assert not (tmp_path / "jury").exists()
 
 
-@pytest.fixture
-def without_maths_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace the check of the maths worker, which starts a process, where a test is about another check."""
-    from jurygraph.cli.commands import doctor
-
-    monkeypatch.setattr(doctor, "_check_maths_worker", lambda: doctor.Check("maths worker", None, "not checked"))
-
-
 @pytest.mark.usefixtures("without_maths_worker")
 def test_doctor_prints_names_of_keys_and_never_their_values(run: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-do-not-show")
@@ -166,8 +159,8 @@ def test_graph_prints_mermaid(run: Command):
     assert run("graph", "nonsense").code == 2
 
 
-@pytest.mark.parametrize(
-    ("document", "fields"),
+@all_rows(
+    "document, fields",
     [
         ("tasks", {"id", "query", "rubric", "responses"}),
         ("responses", {"task", "id", "text"}),
@@ -177,26 +170,6 @@ def test_graph_prints_mermaid(run: Command):
 )
 def test_schema_prints_json_schema(run: Command, document: str, fields: set[str]):
     assert fields <= set(json.loads(run("schema", document).out)["properties"])
-
-
-def test_every_command_has_help_with_an_example(run: Command):
-    commands = ("init", "doctor", "score", "show", "explain", "export", "graph", "schema")
-    top = run("--help").out
-    for command in commands:
-        ended = run(command, "--help")
-        assert ended.code == 0
-        assert f"Example:\n      jurygraph {command}" in ended.out
-        assert f"  {command} " in top
-
-
-@pytest.mark.landing
-def test_help_imports_no_heavy_library(run: Command):
-    import subprocess
-
-    script = "import sys; from jurygraph.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass\n"
-    script += "print([name for name in ('pydantic', 'langgraph', 'numpy', 'ruamel') if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_an_unexpected_exception_is_reported_as_a_bug(run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

@@ -25,15 +25,15 @@ JUDGEBENCH: list[dict[str, Any]] = [
 """The longer response is right in `law` and `sums`."""
 
 
-@pytest.fixture
-def scored_rewards(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def scored_rewards(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tasks = [
         by_rewards("1", 0.9, 0.1, subset="alpacaeval-easy"),
         by_rewards("2", 0.5, 0.5, subset="alpacaeval-hard"),
         by_rewards("3", 0.9, "response", subset="donotanswer"),
         by_rewards("4", 0.9, 0.1, subset="math-prm"),
     ]
-    return score_tasks(tmp_path, tasks)
+    return score_tasks(tmp_path_factory.mktemp("rewards"), tasks)
 
 
 def test_a_pairwise_judge_of_judgebench_from_the_published_file_to_the_table(run: Command, tmp_path: Path):

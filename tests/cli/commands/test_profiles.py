@@ -1,19 +1,14 @@
 """`jurygraph profiles`, and `score` with its file: profiles in text are read, edited and shown."""
 
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-import jurygraph
 from tests.agents.parser import (
     ANN,
     BEN,
@@ -29,7 +24,8 @@ from tests.agents.parser import (
     trip,
 )
 from tests.cli.conftest import Command, CommandResult, folder_contents, traces
-from tests.models.server import Answer, Server, reply_with, run_server, slow, status
+from tests.models.server import Answer, Server, run_server, status
+from tests.rows import all_rows
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 CALLS = 6
@@ -144,6 +140,11 @@ class TestWritten:
             "tensions": [{"between": ["ann", "ben"], "strength": 1.5, "reason": "ann loves the sea, and it is dear"}],
         }
         assert [line["task"] for line in project.lines] == ["t0", "t1"]
+        before = (project.folder / "profiles.jsonl").read_bytes()
+        again = project.profiles()
+        assert (again.code, server.count) == (0, CALLS), "the same command sends nothing"
+        assert "requests: none by this command" in again.out
+        assert (project.folder / "profiles.jsonl").read_bytes() == before
 
     def test_the_result_is_a_table_with_tensions_and_dropped_constraints(self, project: Project):
         invented = constraint("I love ghosts", "There are ghosts.")
@@ -155,15 +156,12 @@ class TestWritten:
         assert f"t1: dropped of ben: {why}" in ended.out
         assert "2 tasks written, 0 omitted" in ended.err
         assert f"next: jurygraph score {project.folder}/tasks.jsonl --profiles-from" in ended.err
-
-    def test_json_is_one_object(self, project: Project, server: Server):
-        ended = project.write_config(server.url).profiles("--json")
-        found = json.loads(ended.out)
+        found = json.loads(project.profiles("--json").out)
         assert found["profiles_file"] == str(project.folder / "profiles.jsonl")
         assert [one["task"] for one in found["profiles"]] == ["t0", "t1"]
         assert found["profiles"][0]["by"] == {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"}
         assert found["profiles"][0]["stakeholders"][1]["constraints"][0]["kind"] == "hard"
-        assert (found["left_out"], found["requests"]["number"]) == ([], CALLS)
+        assert (found["left_out"], found["requests"]["number"]) == ([], 0)
 
     def test_tasks_with_constraints_have_no_line_and_responses_are_optional(self, project: Project, server: Server):
         stakeholders = [{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}]
@@ -180,14 +178,6 @@ class TestWritten:
         project.write([project.line("t0", stakeholders=stakeholders)])
         assert project.score("run", *project.by_hand).code == 0, "such a file says nothing, and is none the worse"
 
-    def test_the_same_command_sends_nothing_and_writes_the_same(self, project: Project, server: Server):
-        project.write_config(server.url).profiles()
-        before = (project.folder / "profiles.jsonl").read_bytes()
-        ended = project.profiles()
-        assert (ended.code, server.count) == (0, CALLS)
-        assert "requests: none by this command" in ended.out
-        assert (project.folder / "profiles.jsonl").read_bytes() == before
-
 
 class TestNotWritten:
     def test_a_config_without_a_model_is_refused(self, project: Project, server: Server):
@@ -197,15 +187,12 @@ class TestNotWritten:
         assert "error: model: none reads no profiles; name one in the config or with --model" in ended.err
         assert not (project.folder / "profiles.jsonl").exists()
 
-    @pytest.mark.parametrize(
-        "answer", [constraints_reply(), reply_with("", refusal="no")], ids=["nothing found", "refused"]
-    )
-    def test_a_task_that_cannot_be_read_is_omitted_and_named(self, project: Project, answer: Answer):
+    def test_a_task_that_cannot_be_read_is_omitted_and_named(self, project: Project):
         read = parser_script(tensions=TENSIONS)
 
         def script(body: dict[str, Any], number: int) -> Answer:
             odd = fenced_text(body, "task") == "Plan t0." and not asks_about_tensions(body)
-            return answer if odd and fenced_text(body, "profile") == BEN else read(body, number)
+            return constraints_reply() if odd and fenced_text(body, "profile") == BEN else read(body, number)
 
         with run_server(script) as server:
             ended = project.write_config(server.url).profiles()
@@ -231,8 +218,8 @@ class TestNotWritten:
             assert project.profiles().code == 0
             assert server.count - before == CALLS / 2
 
-    @pytest.mark.parametrize(
-        ("change", "message"),
+    @all_rows(
+        "change, message",
         [
             ({"id": "t0"}, "tasks.jsonl, line 2, field id: task 't0' is already in line 1; give each task an id"),
             ({"stakeholdrs": []}, "tasks.jsonl, line 2, field stakeholdrs: unknown; did you mean stakeholders?"),
@@ -258,31 +245,21 @@ class TestNotWritten:
         assert run("profiles", tasks, "--out", project.folder / "run" / "config.yaml").code == 2
         assert folder_contents(project.folder / "run") == before_run
 
-    @pytest.mark.exhaustive
-    def test_an_interrupt_writes_nothing_and_prints_how_to_continue(self, project: Project):
+    def test_an_interrupt_writes_nothing_and_prints_how_to_continue(
+        self, project: Project, press_ctrl_c: Callable[[], None]
+    ):
         read = parser_script(tensions=TENSIONS)
-        with run_server(lambda body, number: slow(60, reply_with("")) if number > 2 else read(body, number)) as server:
-            project.write_config(server.url, calls={"cache": True, "concurrency": 1})
-            with start_profiles(project.folder) as process:
-                end = time.monotonic() + 60
-                while server.count < 3:
-                    assert time.monotonic() < end
-                    time.sleep(0.01)
-                process.send_signal(signal.SIGINT)
-                _, err = process.communicate()
-        assert (process.returncode, b"Traceback" in err) == (130, False)
-        assert b"interrupted; nothing was written. Run the same command again: it continues from the cache" in err
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            if number == 3:
+                press_ctrl_c()
+            return read(body, number)
+
+        with run_server(script) as server:
+            ended = project.write_config(server.url, calls={"cache": True, "concurrency": 1}).profiles()
+        assert ended.code == 130
+        assert "interrupted; nothing was written. Run the same command again: it continues from the cache" in ended.err
         assert not (project.folder / "profiles.jsonl").exists()
-
-
-def start_profiles(folder: Path) -> "subprocess.Popen[bytes]":
-    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    code += "from jurygraph.cli import main; main(sys.argv[1:])"
-    files = [str(folder / "tasks.jsonl"), "--out", str(folder / "profiles.jsonl")]
-    root = Path(jurygraph.__file__).parents[1]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    command = [sys.executable, "-c", code, "profiles", *files]
-    return subprocess.Popen(command, env=environment, cwd=root, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
 
 
 class TestScoredBy:
@@ -290,12 +267,6 @@ class TestScoredBy:
     def read(self, project: Project, server: Server) -> Project:
         assert project.write_config(server.url).profiles().code == 0
         return project
-
-    def edit(self, project: Project) -> None:
-        lines = project.lines
-        lines[1]["stakeholders"][1]["constraints"][0] |= {"restrictiveness": 9.0, "text": "A night costs 50 euros."}
-        lines[1]["tensions"] = []
-        project.write(lines, "profiles.jsonl")
 
     def test_scoring_with_a_profiles_file_needs_no_model(self, read: Project, server: Server, run: Command):
         count_before = server.count
@@ -306,22 +277,6 @@ class TestScoredBy:
         assert read.score("model").code == 0
         rewards.append([t["reward"]["value"] for t in traces(run, read.folder / "model")])
         assert rewards[0] == rewards[1]
-
-    def test_an_edited_profiles_file_changes_a_branch_in_that_alone(self, read: Project, server: Server, run: Command):
-        assert read.score("old", *read.by_hand).code == 0
-        self.edit(read)
-        refused = read.score("old", *read.by_hand)
-        assert refused.code == 2
-        assert "was started with other settings: the profiles file is profiles.jsonl (" in refused.err
-        count_before = server.count
-        ended = read.score("new", *read.by_hand, "--branch", read.folder / "old")
-        assert (ended.code, server.count) == (0, count_before)
-        assert f"verdicts: 3 reused from {read.folder / 'old'}, 1 requested\n" in ended.err
-        old, new = (traces(run, read.folder / name) for name in ("old", "new"))
-        assert old[0] == new[0]
-        assert old[1]["plan_digest"] != new[1]["plan_digest"]
-        assert old[1]["reward"]["value"] > new[1]["reward"]["value"], "who is harder to please weighs more"
-        assert run("verify", read.folder / "new", "--deep").code == 0
 
     def test_show_names_the_source_of_constraints(self, read: Project, run: Command):
         lines = read.lines
@@ -369,14 +324,6 @@ class TestPlanned:
         ended = project.score("run", "--max-calls", CALLS - 2)
         assert (ended.code, server.count) == (0, CALLS)
         assert "calls: 4 answered by the model (cost unknown), 2 from the cache (cost unknown)" in ended.out
-
-    def test_an_unreachable_model_is_reported_with_the_line_and_nothing_is_written(self, project: Project):
-        with run_server(lambda body, number: status(503)) as server:
-            ended = project.write_config(server.url, calls={"attempts": 1}).score("run")
-        assert (ended.code, ended.out) == (3, "")
-        assert "error: tasks.jsonl, line 1: task 't0': the profile of stakeholder 'ann' could not be read" in ended.err
-        assert "nothing was written; run the same command again" in ended.err
-        assert not (project.folder / "run").exists()
 
 
 class TestDryRun:

@@ -9,6 +9,7 @@ import pytest
 from jurygraph.prompts import load_prompt, prompt_names, prompt_source
 from tests.cli.conftest import Command, CommandResult
 from tests.prompts.test_library import FILLED
+from tests.rows import all_rows
 
 PERSON = {"query": "Plan a trip.", "profile": "travels with a cat"}
 CRITERIA = {"query": "q", "reference": None, "response": "r", "compact": False}
@@ -67,8 +68,8 @@ def test_fences_are_marked_with_the_key_of_the_project(
     assert run("prompts", "render", "profile", "--with", person).out != before
 
 
-@pytest.mark.parametrize(
-    ("content", "wrong"),
+@all_rows(
+    "content, wrong",
     [
         ("{", "is not valid JSON"),
         ("[]", "expected a JSON object"),
@@ -100,7 +101,7 @@ def test_items_need_a_name_and_a_text_and_can_have_a_scale(run: Command, tmp_pat
     assert "- style: give as `value` a number from 1 (not at all) to 10 (wholly)" in ended.out
 
 
-@pytest.mark.parametrize("name", prompt_names())
+@all_rows("name", prompt_names())
 def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, name: str) -> None:
     filled = {
         key: [one._asdict() for one in FILLED[name][key]] if key == "examples" else FILLED[name][key]
@@ -113,9 +114,7 @@ def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, na
     assert json.loads(ended.out) == [one.model_dump(mode="json") for one in messages]
 
 
-@pytest.mark.parametrize(
-    ("name", "variable"), [("direct", "people"), ("verification", "names"), ("reviewer", "examples")]
-)
+@all_rows("name, variable", [("direct", "people"), ("verification", "names"), ("reviewer", "examples")])
 def test_optional_lists_can_be_empty(run: Command, tmp_path: Path, name: str, variable: str) -> None:
     filled = {**SCORING, "people": [], "names": [], "examples": [], variable: []}
     needed = {key: value for key, value in filled.items() if key in load_prompt(name).needs}
@@ -136,8 +135,8 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
     assert "- `name`: the restaurant\n- `day`: its number (a number)" in ended.out
 
 
-@pytest.mark.parametrize(
-    ("name", "filled", "wrong"),
+@all_rows(
+    "name, filled, wrong",
     [
         ("criteria", {**CRITERIA, "items": "a"}, "variable items: expected a list of objects with `name` and `text`"),
         ("criteria", {**CRITERIA, "items": []}, "variable items: expected a list of objects with `name` and `text`"),

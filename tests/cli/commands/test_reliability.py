@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.cli.conftest import Command, folder_contents, write_project
+from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.graphs.scripted import evaluator_use
 
 CONFIG = json.dumps(
@@ -30,17 +30,19 @@ TASKS = [
 ]
 
 
-@pytest.fixture
-def sampled_run(tmp_path: Path, run: Command) -> Path:
+@pytest.fixture(scope="module")
+def sampled_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of four tasks with three samples of a judge; one response has no reward."""
-    project = write_project(tmp_path / "trips", TASKS, CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+    project = write_project(tmp_path_factory.mktemp("samples") / "trips", TASKS, CONFIG)
+    run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     return project / "run"
 
 
 def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
+    before = folder_contents(sampled_run)
     ended = run("study", "reliability", sampled_run)
     assert ended.code == 0
+    assert folder_contents(sampled_run) == before
     lines = [" ".join(line.split()) for line in ended.out.splitlines()]
     assert lines[0].endswith("run: rewards of 7 responses to 4 tasks")
     assert lines[2] == "variance between units variance share"
@@ -114,9 +116,3 @@ def test_a_run_without_rewards_is_refused(tmp_path: Path, run: Command):
     ended = run("study", "reliability", project / "run")
     assert (ended.code, ended.out) == (2, "")
     assert "has 0 rewards, of 0 tasks" in ended.err
-
-
-def test_the_study_writes_nothing(sampled_run: Path, run: Command):
-    before = folder_contents(sampled_run)
-    run("study", "reliability", sampled_run)
-    assert folder_contents(sampled_run) == before

@@ -3,18 +3,15 @@
 import csv
 import io
 import json
-import os
 import re
-import sqlite3
-import threading
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from jurygraph.schema import Trace
-from tests.cli.conftest import Command, change_ledger, folder_contents, write_project
+from tests.cli.conftest import Command, change_ledger, write_project
 from tests.cli.render.test_text import run_on_terminal
+from tests.rows import all_rows
 
 
 def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, run: Command):
@@ -26,9 +23,6 @@ def test_show_is_a_table_of_rewards_with_their_components(scored_folder: Path, r
         "salt/a    alice  ok      -0.2500    1.0000  0.2500  1.0000",
         "salt/b    bob    ok      -0.5000    1.0000  0.0000  1.0000",
     ]
-
-
-def test_show_can_be_limited_to_the_first_responses(scored_folder: Path, run: Command):
     assert len(run("show", scored_folder, "--limit", 1).out.splitlines()) == 3
 
 
@@ -133,8 +127,6 @@ def test_explain_takes_many_responses_as_show_does(scored_folder: Path, run: Com
     assert ended.out == f"{single['salt/b']}\n{single['salt/a']}"
     lines = run("explain", scored_folder, "--agent", "bob", "--status", "ok", "--what-if", "--json").out.splitlines()
     assert [json.loads(line)["response_id"] for line in lines] == ["door/b", "salt/b"]
-    ended = run("explain", scored_folder, "--response", "door/a", "--limit", 1)
-    assert (ended.code, "--limit is about many responses" in ended.err) == (2, True)
 
 
 @pytest.mark.landing
@@ -147,12 +139,6 @@ def test_on_a_terminal_explain_breaks_lines_at_its_width(
     assert shown[2:4] == ["Lost 0.75: polite 0.25 of 1, weight 1", "  (counted, as in “please”)."]
     whole = run("explain", scored_folder, "--response", "salt/a").out
     assert " ".join(" ".join(shown).split()) == " ".join(whole.split())
-
-
-def test_an_unknown_choice_is_named_with_those_there_are(scored_folder: Path, run: Command):
-    ended = run("show", scored_folder, "--status", "nope")
-    expected = "Error: Invalid value for '--status': 'nope' is not one of 'ok', 'degraded', 'failed', 'gated'.\n"
-    assert (ended.code, ended.err.endswith(expected)) == (2, True)
 
 
 UNSURE = """
@@ -181,27 +167,6 @@ reward: {kind: 1.0}
     assert "rror: " not in text
 
 
-@pytest.mark.parametrize("command", ["show", "explain"])
-def test_an_unknown_response_is_refused_with_the_nearest(scored_folder: Path, run: Command, command: str):
-    ended = run(command, scored_folder, "--response", "salt/aa")
-    assert (ended.code, ended.out) == (2, "")
-    assert "there is no response 'salt/aa'; did you mean salt/a?" in ended.err
-
-
-@pytest.mark.parametrize("command", [("show", "--response"), ("explain", "--response"), ("erase", "--task")])
-def test_an_id_that_is_not_valid_text_is_unknown(scored_folder: Path, run: Command, command: tuple[str, str]):
-    ended = run(command[0], scored_folder, command[1], "\udcff")
-    assert (ended.code, ended.out) == (2, "")
-    assert "there is no" in ended.err
-
-
-@pytest.mark.parametrize("command", [("show",), ("explain", "--response", "x"), ("export", "--to", "csv")])
-def test_a_folder_that_is_not_a_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
-    ended = run(*command, tmp_path)
-    assert ended.code == 2
-    assert "contains no run; name the folder that `jurygraph score --out` made" in ended.err
-
-
 def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored_folder: Path, run: Command):
     assert run("export", scored_folder, "--to", "jsonl").out == run("show", scored_folder, "--json").out
     rows = list(csv.DictReader(io.StringIO(run("export", scored_folder, "--to", "csv").out)))
@@ -213,155 +178,77 @@ def test_export_gives_jsonl_as_shown_and_csv_with_one_row_per_response(scored_fo
     ]
 
 
-def test_export_to_a_file_prints_no_result(scored_folder: Path, run: Command, tmp_path: Path):
-    ended = run("export", scored_folder, "--to", "csv", "-o", tmp_path / "rewards.csv")
-    assert ended.out == ""
-    assert (tmp_path / "rewards.csv").read_text() == run("export", scored_folder, "--to", "csv").out
+CHANGED = [
+    "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'",
+    "UPDATE records SET key = 'salt/A' WHERE key = 'salt/a'",
+    "UPDATE records SET at = at + 1 WHERE key = 'salt/a'",
+    "UPDATE records SET body = replace(body, '0.125', '0.625') WHERE key = 'salt'",
+    "UPDATE records SET body = replace(body, '-0.5', '-5.0') WHERE kind = 'decision'",
+    "UPDATE records SET body = replace(body, 'polite', 'po1ite') WHERE kind = 'survey'",
+    "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'counted', 'guessed') AS BLOB)",
+    'UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), \'"plan":"\', \'"plan":"0\') AS BLOB)',
+]
+LOST = [
+    ("DELETE FROM records WHERE kind = 'run'", "record 1 is missing"),
+    ("DELETE FROM records WHERE kind = 'survey'", "has no survey"),
+    ("DELETE FROM records WHERE kind = 'decision'", "has no decision"),
+    ("DELETE FROM records WHERE kind = 'task'", "has no task 'salt'; records of it are lost"),
+    ("DELETE FROM records WHERE kind = 'group'", "is missing"),
+]
 
 
-def test_a_failed_export_leaves_the_old_file(scored_folder: Path, run: Command, tmp_path: Path):
-    (tmp_path / "rewards.csv").write_text("old")
-    change_ledger(scored_folder, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
-    assert run("export", scored_folder, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
-    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--to", "csv", "-o", "x.parquet"), "x.parquet: is the name of a parquet file; use --to parquet, or name"),
-        (("--to", "parquet", "-o", "x.CSV"), "x.CSV: is the name of a csv file; use --to csv, or name another file"),
-        (("--to", "csv", "-o", "x.jsonl.gz"), "x.jsonl.gz: is the name of a jsonl file; use --to jsonl"),
-        (("--to", "jsonl", "--questions"), "--questions: --to jsonl has no rows of responses to add to"),
-    ],
-)
-def test_an_export_that_contradicts_itself_is_refused(
-    scored_folder: Path, run: Command, tmp_path: Path, options: tuple[str, ...], message: str
-):
-    ended = run("export", scored_folder, *options[:-1], tmp_path / options[-1] if "-o" in options else options[-1])
-    assert (ended.code, ended.out, message in ended.err) == (2, "", True)
-    assert not [path for path in tmp_path.iterdir() if path.name.lower().startswith("x.")]
-
-
-def test_an_export_can_be_written_to_a_pipe(scored_folder: Path, run: Command, tmp_path: Path):
-    pipe, read = tmp_path / "pipe", []
-    os.mkfifo(pipe)
-    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
-    reader.start()
-    assert run("export", scored_folder, "--to", "jsonl", "-o", pipe).code == 0
-    reader.join(timeout=30)
-    assert read == [run("show", scored_folder, "--json").out.encode()]
-    assert pipe.is_fifo()
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_an_export_follows_a_link(scored_folder: Path, run: Command, tmp_path: Path, there: bool):
-    target, link = tmp_path / "target.jsonl", tmp_path / "link"
-    if there:
-        target.write_text("old")
-    link.symlink_to("target.jsonl")
-    assert run("export", scored_folder, "--to", "jsonl", "-o", link).code == 0
-    assert link.is_symlink()
-    assert target.read_text() == run("show", scored_folder, "--json").out
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("", "error: the name of the output file is empty; name a file"),
-        ("folder", "folder: is a folder; name a file in it"),
-        ("new/", "new/: is a folder; name a file in it"),
-        ("none/x.csv", "none/x.csv: its folder does not exist"),
-        ("file/x.csv", "file/x.csv: its folder does not exist"),
-        ("loop", "loop: cannot be written"),
-    ],
-)
-def test_an_export_to_an_impossible_path_is_refused(
-    scored_folder: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "file").touch()
-    (tmp_path / "loop").symlink_to("loop")
-    before = sorted(tmp_path.rglob("*"))
-    ended = run("export", scored_folder, "--to", "csv", "-o", given)
-    assert (ended.code, ended.out) == (2, "")
-    assert message in ended.err
-    assert ended.err.count("\n") == 1
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-@pytest.mark.parametrize("command", [("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")])
-def test_a_lost_trace_gives_exit_code_5(scored_folder: Path, run: Command, command: tuple[str, ...]):
-    change_ledger(scored_folder, "DELETE FROM records WHERE key = 'salt/b'")
-    ended = run(command[0], scored_folder, *command[1:])
-    assert (ended.code, "record 11" in ended.err or "1 of its 4 traces" in ended.err) == (5, True), ended
-
-
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        ("run", "record 1 is missing"),
-        ("survey", "has no survey"),
-        ("decision", "has no decision"),
-        ("task", "has no task 'salt'; records of it are lost"),
-        ("group", "is missing"),
-    ],
-)
-def test_a_lost_record_gives_exit_code_5(scored_folder: Path, run: Command, kind: str, message: str):
-    change_ledger(scored_folder, "DELETE FROM records WHERE kind = ?", kind)
-    ended = run("explain", scored_folder, "--response", "salt/a")
-    assert (ended.code, ended.out) == (5, "")
-    assert message in ended.err
-
-
-CHANGED = {
-    "a reward": "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'",
-    "an id": "UPDATE records SET key = 'salt/A' WHERE key = 'salt/a'",
-    "a time": "UPDATE records SET at = at + 1 WHERE key = 'salt/a'",
-    "a group's statistics": "UPDATE records SET body = replace(body, '0.125', '0.625') WHERE key = 'salt'",
-    "weights": "UPDATE records SET body = replace(body, '-0.5', '-5.0') WHERE kind = 'decision'",
-    "a question": "UPDATE records SET body = replace(body, 'polite', 'po1ite') WHERE kind = 'survey'",
-    "a reason": "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'counted', 'guessed') AS BLOB)",
-    "a plan": 'UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), \'"plan":"\', \'"plan":"0\') AS BLOB)',
-}
-
-
-@pytest.mark.parametrize("statement", CHANGED.values(), ids=CHANGED)
-def test_a_changed_record_is_never_shown_as_valid(scored_folder: Path, run: Command, statement: str):
+def test_what_was_changed_or_lost_is_never_shown_as_valid(scored_folder: Path, run: Command):
+    ledger = scored_folder / "run.sqlite"
+    kept = ledger.read_bytes()
     before = run("show", scored_folder, "--json")
-    change_ledger(scored_folder, statement)
-    for command in (("show", "--json"), ("export", "--to", "jsonl")):
+    for statement in CHANGED:
+        change_ledger(scored_folder, statement)
+        for command in (("show", "--json"), ("export", "--to", "jsonl")):
+            ended = run(command[0], scored_folder, *command[1:])
+            assert ended.code == 5 or ended == before, (command, statement)
+        ledger.write_bytes(kept)
+    for statement, message in LOST:
+        change_ledger(scored_folder, statement)
+        ended = run("explain", scored_folder, "--response", "salt/a")
+        assert (ended.code, ended.out) == (5, "")
+        assert message in ended.err
+        ledger.write_bytes(kept)
+    change_ledger(scored_folder, "DELETE FROM records WHERE key = 'salt/b'")
+    for command in (("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")):
         ended = run(command[0], scored_folder, *command[1:])
-        assert ended.code == 5 or ended == before, command
+        assert ended.code == 5, command
+        assert "record 11" in ended.err or "1 of its 4 traces" in ended.err
 
 
-def test_a_folder_without_a_ledger_is_not_a_run(scored_folder: Path, run: Command):
-    (scored_folder / "run.sqlite").unlink()
-    ended = run("explain", scored_folder, "--response", "salt/a")
-    assert (ended.code, ended.out) == (2, "")
-    assert "contains no run" in ended.err
+def test_a_damaged_ledger_gives_exit_code_5_with_the_reason(scored_folder: Path, run: Command):
+    for damaged in (b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)):
+        (scored_folder / "run.sqlite").write_bytes(damaged)
+        for command in (("show",), ("verify",), ("export", "--to", "csv")):
+            ended = run(command[0], scored_folder, *command[1:])
+            assert (ended.code, ended.out) == (5, "")
+            assert f"{scored_folder / 'run.sqlite'}: " in ended.err
+            assert "it has been changed" in ended.err
+            assert ended.err.count("\n") == 1
 
 
-@pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])
-@pytest.mark.parametrize("command", [("show",), ("verify",), ("export", "--to", "csv")])
-def test_a_damaged_ledger_gives_exit_code_5_with_the_reason(
-    scored_folder: Path, run: Command, command: tuple[str, ...], damaged: bytes
+@all_rows(
+    "command, message",
+    [
+        (("show", "--response", "salt/aa"), "there is no response 'salt/aa'; did you mean salt/a?"),
+        (("explain", "--response", "salt/aa"), "there is no response 'salt/aa'; did you mean salt/a?"),
+        (("show", "--response", "\udcff"), "there is no response"),
+        (("explain", "--response", "\udcff"), "there is no response"),
+        (("erase", "--task", "\udcff"), "there is no task"),
+        (("show", "--status", "nope"), "'nope' is not one of 'ok', 'degraded', 'failed', 'gated'.\n"),
+        (("explain", "--response", "door/a", "--limit", 1), "--limit is about many responses"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_there_is(
+    scored_once: Path, run: Command, command: tuple[str, ...], message: str
 ):
-    (scored_folder / "run.sqlite").write_bytes(damaged)
-    ended = run(command[0], scored_folder, *command[1:])
-    assert (ended.code, ended.out) == (5, "")
-    assert f"{scored_folder / 'run.sqlite'}: " in ended.err
-    assert "it has been changed" in ended.err
-    assert ended.err.count("\n") == 1
-
-
-def test_a_run_of_a_newer_version_is_not_reported_as_changed(scored_folder: Path, run: Command):
-    with closing(sqlite3.connect(scored_folder / "run.sqlite")) as ledger:
-        ledger.execute("PRAGMA user_version = 3")
-    ended = run("show", scored_folder)
+    ended = run(command[0], scored_once, *command[1:])
     assert (ended.code, ended.out) == (2, "")
-    assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
+    assert message in ended.err
 
 
 def test_what_reads_a_stopped_run_reports_its_progress(project: Path, run: Command):
@@ -407,23 +294,6 @@ def test_a_hostile_response_is_escaped_on_a_terminal(project: Path, run: Command
         assert not set("\x1b\x07\r\u202e\x9b") & set(one.out + one.err)
     assert "\\u001b[2J" in ended[1].out
     assert "[bold red]x[/]" in ended[1].out
-
-
-OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journal", "config.yaml", "run.lock"]
-
-
-@pytest.mark.parametrize("name", [*OWN_FILES, "seal.json", "link"])
-@pytest.mark.parametrize("form", ["csv", "parquet"])
-def test_an_export_never_overwrites_a_file_of_the_run(
-    scored_folder: Path, run: Command, tmp_path: Path, name: str, form: str
-):
-    (tmp_path / "link").symlink_to(scored_folder / "run.sqlite")
-    before = folder_contents(scored_folder)
-    ended = run(
-        "export", scored_folder, "--to", form, "-o", tmp_path / "link" if name == "link" else scored_folder / name
-    )
-    assert (ended.code, "a file of the run;" in ended.err) == (2, True)
-    assert folder_contents(scored_folder) == before
 
 
 JUDGED_BY_MODEL = """

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, folder_contents, write_project
+from tests.cli.conftest import Command, folder_contents, run_command, write_project
 from tests.graphs.scripted import evaluator_use
 
 CONFIG = json.dumps({"evaluators": [evaluator_use("met", audience="criterion")], "failure": {"min_coverage": 0.1}})
@@ -43,11 +43,11 @@ TASKS = [
 ]
 
 
-@pytest.fixture
-def run_with_edges(tmp_path: Path, run: Command) -> Path:
-    """A run of rubrics with edges."""
-    project = write_project(tmp_path / "trips", TASKS, CONFIG)
-    run("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
+@pytest.fixture(scope="module")
+def run_with_edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of rubrics with edges, which tests only read."""
+    project = write_project(tmp_path_factory.mktemp("edges") / "trips", TASKS, CONFIG)
+    run_command("score", project / "tasks.jsonl", "--config", project / "jury.yaml", "--out", project / "run")
     return project / "run"
 
 

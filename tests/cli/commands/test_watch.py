@@ -13,6 +13,7 @@ from jurygraph.cli.commands import watch
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.studies.monitor import Watch
 from tests.cli.conftest import Command, folder_contents, run_command, write_project
+from tests.rows import all_rows
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
 STEPS, TURN, ROWS = 60, 45, 12
@@ -36,15 +37,9 @@ def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
 
 
 @pytest.fixture(scope="module")
-def stored_declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run whose responses become rude."""
+def declining_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run whose responses become rude, which tests only read."""
     return score_tasks(tmp_path_factory.mktemp("declining"), run_command, tasks())
-
-
-@pytest.fixture
-def declining_run(stored_declining_run: Path, tmp_path: Path) -> Path:
-    """A copy of the run whose responses become rude, so that a test may change it."""
-    return shutil.copytree(stored_declining_run.parent, tmp_path / "project") / "run"
 
 
 def score_tasks(folder: Path, run: Command, lines: list[dict], *options: object) -> Path:
@@ -138,8 +133,8 @@ def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Comman
     }
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@all_rows(
+    "options, message",
     [
         (("--every", 60), "has 1 step; the tests need at least 11; choose smaller steps with --every N"),
         ((), "has 1 step; the tests need at least 11"),
@@ -147,16 +142,14 @@ def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Comman
         (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
         (("--step-label", "step", "--every", 3), "--step-label and --every both define a step"),
         (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
+        (("--arl", "inf"), "--arl: expected a number of steps from 10 to 1e+09, got inf"),
+        (("--arl", "1e300"), "--arl: expected a number of steps from 10 to 1e+09, got 1e+300"),
     ],
 )
 def test_wrong_input_exits_with_2(declining_run: Path, run: Command, options: tuple, message: str) -> None:
     ended = run("watch", declining_run, *options)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-def test_a_folder_that_is_not_a_run_exits_with_2(tmp_path: Path, run: Command) -> None:
-    assert run("watch", tmp_path).code == 2
 
 
 def tasks_with_labels(*steps: object) -> list[dict]:
@@ -167,16 +160,18 @@ def tasks_with_labels(*steps: object) -> list[dict]:
     return lines
 
 
-def test_a_repeated_label_is_refused(tmp_path: Path, run: Command) -> None:
-    ended = run("watch", score_tasks(tmp_path, run, tasks_with_labels(1, 2, 1)), "--step-label", "step")
+def test_labels_that_give_no_order_are_refused(tmp_path: Path, run: Command) -> None:
+    repeated = score_tasks(tmp_path / "repeated", run, tasks_with_labels(1, 2, 1))
+    ended = run("watch", repeated, "--step-label", "step")
     assert ended.code == 2
     assert "task 't03': label 'step' is 1 again, after others; order tasks by it" in ended.err
-
-
-def test_a_task_with_two_step_labels_is_refused(tmp_path: Path, run: Command) -> None:
+    assert run("erase", repeated, "--response", "t01/r0").code == 0
+    ended = run("watch", repeated, "--step-label", "epoch")
+    assert ended.code == 2
+    assert "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err
     lines = tasks_with_labels(1, 2)
     lines[1]["responses"][3]["labels"] = {"step": 7}
-    ended = run("watch", score_tasks(tmp_path, run, lines), "--step-label", "step")
+    ended = run("watch", score_tasks(tmp_path / "two", run, lines), "--step-label", "step")
     assert ended.code == 2
     assert "task 't02': its responses differ in label 'step'" in ended.err
 
@@ -254,12 +249,6 @@ def test_erased_responses_keep_the_labels_of_other_tasks_and_are_counted(tmp_pat
     assert f"{1 + 2 * ROWS} responses were erased; their rewards are used" in ended.err
 
 
-def test_a_missing_label_is_reported_with_a_response(declining_run: Path, run: Command) -> None:
-    assert run_command("erase", declining_run, "--response", "t01/r0").code == 0
-    ended = run("watch", declining_run, "--step-label", "epoch")
-    assert (ended.code, "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err) == (2, True)
-
-
 @pytest.mark.landing
 def test_a_run_that_does_not_exist_yet_or_is_being_planned_is_awaited(
     tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
@@ -301,13 +290,6 @@ def test_an_impossible_run_is_not_awaited(tmp_path: Path, run: Command, monkeypa
     for path, message in ((tmp_path / "file", "is not a folder"), (tmp_path, "contains no run")):
         ended = run("watch", path, "--follow")
         assert (ended.code, message in ended.err) == (2, True)
-
-
-@pytest.mark.parametrize("arl", ["inf", "1e300"])
-def test_an_average_run_length_out_of_bounds_is_wrong_input(declining_run: Path, run: Command, arl: str) -> None:
-    ended = run("watch", declining_run, "--arl", arl)
-    assert (ended.code, ended.out) == (2, "")
-    assert f"--arl: expected a number of steps from 10 to 1e+09, got {float(arl):g}" in ended.err
 
 
 def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:

@@ -2,18 +2,20 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from jurygraph.models import factory
+from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Call
 from tests.agents.extraction.extractor import read_perfectly, reader_script
 from tests.agents.extraction.plans import RECORDS, in_words, task_of_records
-from tests.cli.conftest import Command, write_project
+from tests.cli.conftest import Command, run_command, write_project
 from tests.models.judge_scripts import config, judge_reply, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, reply_with, run_server, status
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Script, reply_with, run_server, status
 
 PRICES = {"tiny": {"input": 2.0, "output": 10.0}}
 TEXTS = {
@@ -24,9 +26,8 @@ TEXTS = {
 }
 
 
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """A server whose first reply about Bob is not JSON, and that is not ready for the first request about Cas."""
+def reply_with_a_repair_and_a_retry() -> Script:
+    """Return a script whose first reply about Bob is not JSON, and that is not ready for the first one about Cas."""
     ready: set[str] = set()
 
     def reply(body: dict[str, Any], number: int) -> Answer:
@@ -38,24 +39,36 @@ def server() -> Iterator[Server]:
             return status(503)
         return judge_reply(body, probability=0.75)
 
-    with run_server(reply) as running:
-        yield running
+    return reply
+
+
+class Scored(NamedTuple):
+    """A project with a run, `cold`, and another one, `warm`, whose replies come from the cache."""
+
+    folder: Path
+    sent: list[Any]
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Scored:
+    folder = tmp_path_factory.mktemp("questions")
+    lines = []
+    for name, text in TEXTS.items():
+        task = rubric("kind", "short", name=name, query=f"Write to {name}.").model_dump(mode="json")
+        lines.append(json.dumps({**task, "responses": [{"id": f"{name}/a", "text": text}]}) + "\n")
+    (folder / "tasks.jsonl").write_text("".join(lines))
+    with pytest.MonkeyPatch.context() as patch, run_server(reply_with_a_repair_and_a_retry()) as server:
+        patch.setenv("JURYGRAPH_CACHE", str(folder / "cache"))
+        patch.setattr(factory, "RetryPolicy", partial(RetryPolicy, first=0.0, longest=0.0))
+        (folder / "jury.yaml").write_text(json.dumps(config(server.url, cache=True, prices=PRICES)))
+        for name in ("cold", "warm"):
+            assert run_command("score", folder / "tasks.jsonl", "--out", folder / name).code == 0
+        return Scored(folder, [received.body["messages"] for received in server.requests])
 
 
 @pytest.fixture
-def project(tmp_path: Path, run: Command, server: Server, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project with a run, `cold`, and another one, `warm`, whose replies come from the cache."""
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-    for name, text in TEXTS.items():
-        task = rubric("kind", "short", name=name, query=f"Write to {name}.").model_dump(mode="json")
-        line = json.dumps({**task, "responses": [{"id": f"{name}/a", "text": text}]})
-        with (tmp_path / "tasks.jsonl").open("a") as file:
-            file.write(line + "\n")
-    settings = config(server.url, cache=True, prices=PRICES)
-    (tmp_path / "jury.yaml").write_text(json.dumps(settings))
-    for name in ("cold", "warm"):
-        assert run("score", tmp_path / "tasks.jsonl", "--out", tmp_path / name).code == 0
-    return tmp_path
+def project(scored: Scored) -> Path:
+    return scored.folder
 
 
 def read(run: Command, folder: Path, response: str, option: str, question: str = "criteria@kind") -> Any:
@@ -66,9 +79,9 @@ def read(run: Command, folder: Path, response: str, option: str, question: str =
     return content[{"--call": "calls", "--verdict": "verdicts"}[option]]
 
 
-def test_the_calls_are_those_that_the_server_got(project: Path, run: Command, server: Server) -> None:
+def test_the_calls_are_those_that_the_server_got(scored: Scored, run: Command) -> None:
+    project, sent = scored
     shown = [call for name in TEXTS for call in read(run, project / "cold", f"{name}/a", "--call")]
-    sent = [received.body["messages"] for received in server.requests]
     assert sum(call["call"]["attempts"] for call in shown) == len(sent)
     assert sorted(json.dumps(call["request"]["messages"]) for call in shown) == sorted(set(map(json.dumps, sent)))
     assert [call["purpose"] for call in shown] == ["judge", "judge", "repair", "judge"]
@@ -99,7 +112,7 @@ def test_the_text_has_all_messages_the_reply_and_the_bill(project: Path, run: Co
     assert '  parameters      {"temperature": 0.0' in "\n".join(cas)
 
 
-def test_all_calls_are_listed_and_each_can_be_shown(project: Path, run: Command, server: Server) -> None:
+def test_all_calls_are_listed_and_each_can_be_shown(project: Path, run: Command) -> None:
     listed = [json.loads(line) for line in run("show", project / "cold", "--calls", "--json").out.splitlines()]
     assert [(one["response_id"], one["purpose"]) for one in listed] == [
         ("ann/a", "judge"),
@@ -181,7 +194,8 @@ def test_a_verdict_has_every_field_of_the_trace(project: Path, run: Command) -> 
     assert {"verdict 1 of 1", "  score           0.75", "  gated_by        -", evidence} <= set(bob)
 
 
-def test_erased_texts_say_so(project: Path, run: Command) -> None:
+def test_erased_texts_say_so(scored: Scored, tmp_path: Path, run: Command) -> None:
+    project = shutil.copytree(scored.folder, tmp_path / "copy")
     before = read(run, project / "cold", "bob/a", "--call")
     assert run("erase", project / "cold", "--response", "bob/a").code == 0
     erased = read(run, project / "cold", "bob/a", "--call")

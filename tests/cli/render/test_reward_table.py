@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from jurygraph.runs.run import Run
-from tests.cli.conftest import Command, write_project
+from tests.cli.conftest import Command, run_command, write_project
 from tests.cli.render.test_text import run_on_terminal
+from tests.rows import all_rows
 
 CONFIG = """
 evaluators: [manners.polite, manners.shaky, manners.judge, manners.coverage]
@@ -37,10 +38,10 @@ def coverage(task, response):
 """
 
 
-@pytest.fixture
-def scored(tmp_path: Path, run: Command) -> Path:
-    project = write_project(tmp_path / "project", config=CONFIG, evaluators=EVALUATORS)
-    run("score", project / "tasks.jsonl", "--out", project / "run")
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    project = write_project(tmp_path_factory.mktemp("rewards") / "project", config=CONFIG, evaluators=EVALUATORS)
+    run_command("score", project / "tasks.jsonl", "--out", project / "run")
     return project / "run"
 
 
@@ -74,8 +75,8 @@ def test_the_table_and_the_trace_agree(scored: Path, run: Command) -> None:
     assert "verdicts  4 = 3 judged + 1 set by empty-response + 0 abstained + 0 failed + 0 not applicable" in salt
 
 
-@pytest.mark.parametrize(
-    ("options", "expected"),
+@all_rows(
+    "options, expected",
     [
         (("--sort", "reward"), ["salt/b", "salt/a", "door/a", "door/b"]),
         (("--sort", "-reward"), ["door/a", "salt/a", "salt/b", "door/b"]),
@@ -106,8 +107,8 @@ def test_columns_are_those_named_texts_first(scored: Path, run: Command) -> None
     assert "not shown" not in everything.err
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
+@all_rows(
+    "options, message",
     [
         (("--columns", "reward,polit"), "--columns: there is no column 'polit'; did you mean polite?"),
         (("--columns", ""), "--columns: there is no column ''; known: response, agent, status, reward"),

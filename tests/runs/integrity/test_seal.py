@@ -131,6 +131,18 @@ class TestSealing:
             seal_run(plain, key_file)
         assert not (plain / SEAL).exists()
 
+    def test_a_run_with_a_changed_text_or_config_is_not_signed(self, plain: Path, key_file: Path) -> None:
+        config = plain / "config.yaml"
+        kept = config.read_text()
+        config.write_text(kept.replace("tone: 1.0", "tone: 2.0"))
+        with pytest.raises(TraceMismatch, match="is not the config that was written"):
+            seal_run(plain, key_file)
+        config.write_text(kept)
+        execute_sql(plain / LEDGER, "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)")
+        with pytest.raises(TraceMismatch, match=r"text \d+"):
+            seal_run(plain, key_file)
+        assert not (plain / SEAL).exists()
+
 
 class TestChecking:
     def test_a_run_without_a_seal_has_none(self, plain: Path) -> None:

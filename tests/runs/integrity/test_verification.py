@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
+from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
@@ -135,6 +136,37 @@ def test_removed_and_added_texts_are_found(plain: Path, statement: str, message:
         verify_run(plain)
 
 
+CHANGED_CELLS = [
+    ("UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'", r"record \d+ \(trace 't1/r1'\)"),
+    ("UPDATE records SET at = at + 1 WHERE seq = 1", r"record 1 \(run '"),
+    (
+        "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)",
+        r"text \d+ of record \d+ \(trace 't2/r2'",
+    ),
+    ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", r"text \d+ of record \d+ \(trace 't2/r2'"),
+]
+
+
+def test_a_changed_cell_is_named(plain: Path) -> None:
+    path = plain / run_folder.LEDGER
+    kept = path.read_bytes()
+    for statement, message in CHANGED_CELLS:
+        execute_sql(path, statement)
+        with pytest.raises(TraceMismatch, match=message):
+            verify_run(plain)
+        path.write_bytes(kept)
+
+
+def test_a_changed_or_missing_config_is_found(plain: Path) -> None:
+    path = plain / run_folder.CONFIG
+    kept = path.read_text()
+    for changed in (kept.replace("tone: 1.0", "tone: 2.0"), kept[:-1], ""):
+        assert changed != kept
+        path.write_text(changed)
+        with pytest.raises(TraceMismatch, match=r"config\.yaml: is not the config that was written"):
+            verify_run(plain)
+
+
 def rewrite_chain(folder: Path, change: Any) -> str:
     """Change records and recompute the whole chain, as a skilled forger would; return the new head."""
     with closing(sqlite3.connect(folder / run_folder.LEDGER)) as connection, connection:
@@ -258,6 +290,12 @@ class TestHead:
         with pytest.raises(TraceMismatch, match=r"record \d+ \(task 't2'\): comes after the head that was expected"):
             verify_run(tmp_path / "run", expect_head=head)
 
+    def test_closing_may_follow_the_expected_head(self, tmp_path: Path, tasks: Path) -> None:
+        score(tmp_path / "run", tasks, limit=2)
+        head = verify_run(tmp_path / "run").head
+        close_run(tmp_path / "run")
+        assert verify_run(tmp_path / "run", expect_head=head).head != head
+
     def test_a_head_may_have_capitals_and_spaces(self, plain: Path) -> None:
         verify_run(plain, expect_head=f" {verify_run(plain).head.upper()}\n")
 
@@ -325,3 +363,9 @@ class TestResult:
         assert verify_run(tmp_path / "run").closed
         with pytest.raises(JurygraphError, match="closed"):
             score(tmp_path / "run", tasks, SIMPLE_CONFIG)
+
+    def test_a_run_that_grew_since_it_was_opened_can_be_verified(self, tmp_path: Path, tasks: Path) -> None:
+        score(tmp_path / "run", tasks, limit=2)
+        with closing(Run.open(tmp_path / "run")) as run:
+            score(tmp_path / "run", tasks)
+            assert verify(run, lambda count: None).traces in (6, 12)

@@ -1,10 +1,12 @@
 """A branch requests only what changed."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from tests.graphs.scripted import ScriptedEvaluator
@@ -20,6 +22,8 @@ from tests.runs.sample_runs import (
     verify_run,
     write_tasks,
 )
+from tests.runs.store.test_ledger import execute_sql
+from tests.runs.workflows.test_rescoring import rescore_run
 
 
 def requests_of_branch(
@@ -121,6 +125,65 @@ def test_only_a_changed_task_is_requested(rich: Path, tmp_path: Path) -> None:
 def test_new_tasks_and_responses_are_requested(plain: Path, tmp_path: Path) -> None:
     requests = requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, make_tasks(tasks=5)), SIMPLE_CONFIG)
     assert {shown[0] for _, shown, _ in requests} == {"t4/r0", "t4/r1", "t4/r2"}
+
+
+def without_a_response(given: list[dict[str, Any]]) -> None:
+    del given[0]["responses"][1]
+
+
+def with_other_agents_and_labels(given: list[dict[str, Any]]) -> None:
+    for line in given:
+        for response in line["responses"]:
+            response |= {"agent": "dora", "labels": {"gold": 1}}
+
+
+def in_another_order(given: list[dict[str, Any]]) -> None:
+    given.reverse()
+    given[1]["responses"].reverse()
+
+
+@pytest.mark.parametrize("change", [without_a_response, with_other_agents_and_labels, in_another_order])
+def test_what_changes_no_question_requests_nothing(
+    plain: Path, tmp_path: Path, change: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    given = make_tasks()
+    change(given)
+    assert requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, given), SIMPLE_CONFIG) == []
+
+
+def test_an_evaluator_less_or_another_failure_rule_requests_nothing(plain: Path, tmp_path: Path, tasks: Path) -> None:
+    evaluators = SIMPLE_CONFIG["evaluators"][:2]
+    config = {"evaluators": evaluators, "reward": {"tone": 1.0, "same": 0.5}, "failure": {"rule": "gear"}}
+    assert requests_of_branch(plain, tmp_path / "new", tasks, config) == []
+
+
+def test_branches_and_rescored_runs_can_be_branched_from(plain: Path, tmp_path: Path, tasks: Path) -> None:
+    score(tmp_path / "second", tasks, branch=plain)
+    rescore_run(plain, tmp_path / "rescored", "scale=2")
+    for old in ("second", "rescored"):
+        score(tmp_path / f"from {old}", tasks, branch=tmp_path / old)
+        assert REQUESTED == []
+        assert trace_contents(tmp_path / f"from {old}") == trace_contents(plain)
+
+
+def test_a_stopped_run_gives_the_verdicts_that_it_has(tmp_path: Path, tasks: Path) -> None:
+    score(tmp_path / "part", tasks, limit=2)
+    requests = requests_of_branch(tmp_path / "part", tmp_path / "new", tasks, SIMPLE_CONFIG)
+    assert {shown[0][:2] for _, shown, _ in requests} == {"t2", "t3"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE records SET body = replace(body, '0.', '1.') WHERE key = 't1/r1'",
+        "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'same', 'other') AS BLOB)",
+    ],
+    ids=["a verdict", "a reason"],
+)
+def test_a_changed_run_cannot_be_branched_from(plain: Path, tmp_path: Path, tasks: Path, statement: str) -> None:
+    execute_sql(plain / "run.sqlite", statement)
+    with pytest.raises(TraceMismatch, match=r"differs from what was written"):
+        score(tmp_path / "new", tasks, branch=plain)
 
 
 def test_a_branch_stores_its_origin(plain: Path, tmp_path: Path, tasks: Path) -> None:

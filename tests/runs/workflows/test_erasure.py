@@ -3,18 +3,21 @@
 import gzip
 import hashlib
 import json
-from contextlib import closing
+import shutil
+import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph.errors import InputError
+from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, trace_contents, traces_of, verify_run, write_tasks
+from tests.runs.store.test_ledger import execute_sql
 
 SECRET = "my own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ and 日本"
 
@@ -36,13 +39,21 @@ def assert_gone(folder: Path, text: str) -> None:
         assert form not in content, form
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> Path:
-    """A run in which one response's words are quoted by verdicts on it, on others and in material, and copied."""
+@pytest.fixture(scope="module")
+def scored_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("erasure")
     given = make_tasks()
     given[1]["responses"][0]["text"] = SECRET
     given[2]["responses"][2]["text"] = f"I repeat: {SECRET}!"
-    score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
+    given[0]["responses"][1]["text"] = ""
+    score(folder / "run", write_tasks(folder / "given", given), FULL_CONFIG)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path: Path, scored_once: Path) -> Path:
+    """A run in which one response's words are quoted by verdicts on it, on others and in material, and copied."""
+    shutil.copytree(scored_once, tmp_path, dirs_exist_ok=True)
     return tmp_path / "run"
 
 
@@ -163,11 +174,25 @@ def test_a_run_can_be_resumed_after_an_erasure(tmp_path: Path) -> None:
 def test_an_erasure_is_refused_while_the_run_is_read(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
     refused = pytest.raises(InputError, match=r"another program reads the run just now; end it")
-    with closing(Run.open(run)) as reader, reader.ledger.snapshot(), refused:
+    before = read_folder(run)
+    with closing(Run.open(run)) as reader:
+        with reader.ledger.snapshot(), refused:
+            erase(run, "response", "t1/r0", "")
+        assert read_folder(run) == before
         erase(run, "response", "t1/r0", "")
-    assert SECRET.encode() in read_folder(run)
-    erase(run, "response", "t1/r0", "")
     assert_gone(run, SECRET)
+
+
+def test_an_erasure_is_refused_while_the_log_of_a_run_keeps_the_text(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jurygraph.runs.store.ledger.BUSY_TIMEOUT", 0.0)
+    with closing(sqlite3.connect(run / "run.sqlite", isolation_level=None)) as reader:
+        reader.execute("PRAGMA journal_mode = WAL")
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM records").fetchone()
+        with pytest.raises(InputError, match="another program reads the run just now"):
+            erase(run, "response", "t1/r0", "")
 
 
 def test_a_task_that_contains_the_text_is_named_and_kept(tmp_path: Path) -> None:
@@ -186,6 +211,31 @@ def test_a_short_text_is_not_searched_in_others(tmp_path: Path) -> None:
         line["responses"][0]["text"] = "42"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), FULL_CONFIG)
     assert erase(tmp_path / "run", "response", "t1/r0", "").erased_in_others == 0
+
+
+def test_a_planned_task_can_be_erased_before_it_is_scored(run: Path, tmp_path: Path) -> None:
+    first_scored = "(SELECT min(seq) FROM records WHERE kind IN ('group', 'trace'))"
+    execute_sql(run / "run.sqlite", f"DELETE FROM texts WHERE id >= {first_scored} << 20")
+    execute_sql(run / "run.sqlite", f"DELETE FROM records WHERE seq >= {first_scored}")
+    erase(run, "task", "t3", "")
+    for text in (*(response["text"] for response in make_tasks()[3]["responses"]), "The reference of task 3."):
+        assert_gone(run, text)
+    with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
+        score(run, tmp_path / "given" / "tasks.jsonl", FULL_CONFIG)
+    verify_run(run)
+
+
+def test_an_empty_response_can_be_erased(run: Path) -> None:
+    erase(run, "response", "t0/r1", "")
+    verify_run(run)
+
+
+def test_an_erasure_hides_no_earlier_change(run: Path) -> None:
+    execute_sql(run / "run.sqlite", "UPDATE records SET at = at + 1 WHERE key = 't0/r0'")
+    with suppress(TraceMismatch):
+        erase(run, "response", "t1/r0", "")
+    with pytest.raises(TraceMismatch):
+        verify_run(run)
 
 
 def test_erasing_twice_changes_nothing_more(run: Path) -> None:

@@ -16,7 +16,8 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.sources import read_tasks
-from tests.runs.sample_runs import REQUESTED, trace_contents, traces_of, verify_run
+from tests.rows import all_rows
+from tests.runs.sample_runs import REQUESTED, SIMPLE_CONFIG, score, trace_contents, traces_of, verify_run
 
 
 def rescore_run(folder: Path, other: Path, *settings: str) -> RescoringResult:
@@ -45,6 +46,9 @@ def test_unchanged_settings_give_the_same_bits(request: Any, tmp_path: Path, nam
     [
         ("plain", ["reward.same=2", "failure.rule=strict", "clip=[-1, 1]"]),
         ("plain", ["failure.group_rule=drop-criterion"]),
+        ("plain", ["failure.min_coverage=0.99", "reward={same: 1}"]),
+        ("plain", ["failure.rule=gear", "scale=3", "clip=[0.25, 0.5]"]),
+        ("rich", ["components={both: {inputs: {a: place, b: rank}}}", "reward={both: 0.3}"]),
         ("rich", ["rubric.kappa=3", "rubric.aggregation=flat", "reward={rubric: 1, rank: 2}"]),
         ("rich", ["gates=[{kind: format, component: place, below: 0.5}]", "scale=2"]),
     ],
@@ -89,24 +93,60 @@ def test_a_rescored_run_has_no_verdicts_and_texts_of_its_own(plain: Path, tmp_pa
     assert set(next(ledger.records("trace")).content) == {"base", "reward"}
 
 
-@pytest.mark.parametrize(
-    ("setting", "error", "message"),
-    [
-        ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
-        ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
-        ("reward", ConfigError, "--set 'reward': expected key=value, such as rubric.kappa=2"),
-        ("rubric.kappa=", ConfigError, "key rubric.kappa: is null"),
-        ("rubric.kappa=-1", ConfigError, "key rubric.kappa: .* write a number of 0 or more"),
-        ("reward=[1", ConfigError, "expected a YAML value"),
-        ("scale.x=1", ConfigError, "--set scale.x: 'scale' has no settings of its own"),
-        (
-            "model=openai/gpt-5-mini",
-            InputError,
-            "model changes the questions, and re-scoring keeps them; use `jurygraph score --branch",
-        ),
-        ("evaluators=[maths.accuracy]", InputError, "evaluators changes the questions"),
-    ],
-)
+def test_newly_failed_rewards_are_counted_and_are_not_zero(tasks: Path, tmp_path: Path) -> None:
+    score(tmp_path / "run", tasks, {**SIMPLE_CONFIG, "failure": {"min_coverage": 0.1}})
+    result = rescore_run(tmp_path / "run", tmp_path / "other", "failure.min_coverage=1")
+    values = [trace.reward.value for trace in traces_of(tmp_path / "other")]
+    assert (result.failed_before, result.failed_after, values.count(None)) == (0, 1, 1)
+    judged = [value for value in values if value is not None]
+    assert result.mean_after == pytest.approx(sum(judged) / len(judged))
+
+
+def test_a_stopped_run_is_rescored_up_to_its_last_reward(tasks: Path, tmp_path: Path) -> None:
+    score(tmp_path / "run", tasks, limit=2)
+    assert rescore_run(tmp_path / "run", tmp_path / "other").responses == 6
+    score(tmp_path / "run", tasks)
+    assert len(read_rewards(tmp_path / "other")) == 6
+    assert verify_run(tmp_path / "other").traces == 6
+
+
+WRONG_SETTINGS = [
+    ("rubrik.kappa=2", ConfigError, r"config, key rubrik: unknown; did you mean rubric\?"),
+    ("reward.tne=1", ConfigError, "reward.tne: there is no component 'tne'; did you mean 'tone'"),
+    ("reward.tone=much", ConfigError, "key reward.tone: is the text 'much'; write a number, without quotes"),
+    ("reward.tone=", ConfigError, "key reward.tone: is null; write a number"),
+    ("reward.tone=.nan", ConfigError, "key reward.tone: is not a finite number"),
+    ("reward", ConfigError, "--set 'reward': expected key=value, such as rubric.kappa=2"),
+    ("", ConfigError, "--set '': expected key=value"),
+    ("=1", ConfigError, "--set '=1': expected key=value"),
+    ("rubric.kappa=", ConfigError, "key rubric.kappa: is null"),
+    ("rubric.kappa=-1", ConfigError, "key rubric.kappa: .* write a number of 0 or more"),
+    ("rubric.aggregation=geer", ConfigError, r"key rubric.aggregation: is the text 'geer'; did you mean gear\?"),
+    ("failure.rle=strict", ConfigError, r"key failure.rle: unknown; did you mean rule\?"),
+    ("failure.rule=strct", ConfigError, r"key failure.rule: is the text 'strct'; did you mean strict\?"),
+    ("reward=[1", ConfigError, "expected a YAML value"),
+    ("reward=!!python/object:os.system {}", ConfigError, "--set reward=!!python/object:os.system {}"),
+    ("scale=0", ConfigError, "key scale: is the number 0; write a number above 0"),
+    ("clip=[1, 0]", ConfigError, "key clip: does not rise"),
+    ("scale.x=1", ConfigError, "--set scale.x: 'scale' has no settings of its own; set it as a whole"),
+    ("components={x: {combiner: nothing.like_it, inputs: {a: tone}}}", ConfigError, "nothing.like_it"),
+    ("version=2", ConfigError, "version: is the number 2; this jurygraph reads configs of version 1"),
+    (
+        "model=openai/gpt-5-mini",
+        InputError,
+        "model changes the questions, and re-scoring keeps them; use `jurygraph score --branch",
+    ),
+    ("evaluators=[maths.accuracy]", InputError, "evaluators changes the questions"),
+    ("langsmith=true", InputError, "langsmith changes the questions"),
+    ("derivers=[manners.none]", InputError, "derivers changes the questions"),
+    ("reward..tone=1", ConfigError, "key|--set"),
+    (".reward=1", ConfigError, "key|--set"),
+    ("reward.=1", ConfigError, "key|--set"),
+    (" =1", ConfigError, "key|--set"),
+]
+
+
+@all_rows("setting, error, message", WRONG_SETTINGS)
 def test_a_wrong_setting_is_refused_and_nothing_written(
     plain: Path, tmp_path: Path, setting: str, error: type, message: str
 ) -> None:
@@ -123,6 +163,13 @@ def test_an_existing_run_is_not_overwritten(plain: Path, tmp_path: Path) -> None
         with pytest.raises(InputError, match=message):
             rescore_run(plain, folder)
     verify_run(plain)
+
+
+def test_an_erased_response_changes_no_rescored_reward(rich: Path, tmp_path: Path) -> None:
+    rescore_run(rich, tmp_path / "before", "rubric.kappa=3")
+    erase(rich, "response", "t1/r0", "")
+    rescore_run(rich, tmp_path / "after", "rubric.kappa=3")
+    assert read_rewards(tmp_path / "after") == read_rewards(tmp_path / "before")
 
 
 def test_an_erased_task_keeps_its_decision_and_refuses_another(rich: Path, tmp_path: Path) -> None:
