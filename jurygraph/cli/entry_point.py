@@ -37,7 +37,10 @@ def _run(argv: Sequence[str] | None) -> None:
             stream.reconfigure(errors="backslashreplace")
     with redacted_streams(for_good=argv is None):
         try:
-            root_command(None if argv is None else list(argv), prog_name="jurygraph")
+            try:
+                root_command(None if argv is None else list(argv), prog_name="jurygraph")
+            finally:
+                sys.stdout.flush()
         except JurygraphError as error:
             code = next((code for kind, code in _EXIT_CODES.items() if isinstance(error, kind)), ExitCode.WRONG_INPUT)
             _exit_with_message(str(error), code)

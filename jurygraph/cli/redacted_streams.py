@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import Any, TextIO, cast
 
+from jurygraph.errors import InputError
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 
@@ -66,6 +67,8 @@ class RedactedStream:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._name = "standard error" if stream is sys.stderr else "standard output"
+        self._is_full = False
         self._buffer: list[str] = []
         self._size = 0
         self._lock = threading.RLock()
@@ -98,8 +101,9 @@ class RedactedStream:
         """Write bytes of an export without redaction, after the text written so far."""
         with self._lock:
             self.flush()
-            self._stream.buffer.write(content)
-            self._stream.buffer.flush()
+            with self._named_errors():
+                self._stream.buffer.write(content)
+                self._stream.buffer.flush()
 
     def writelines(self, lines: Sequence[str]) -> None:
         """Write the lines."""
@@ -110,12 +114,31 @@ class RedactedStream:
         """Write the buffered text, including an unfinished line."""
         with self._lock:
             self._emit()
-            self._stream.flush()
+            with self._named_errors():
+                self._stream.flush()
 
     def _emit(self) -> None:
         text, self._buffer, self._size = "".join(self._buffer), [], 0
         if text:
-            self._stream.write(current_redactor().redact_text(text))
+            with self._named_errors():
+                self._stream.write(current_redactor().redact_text(text))
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        """Say which stream cannot be written: a command that writes while it reads would blame a file that it reads.
+
+        The error is raised once: nothing of what is left can be written, either.
+        """
+        try:
+            yield
+        except BrokenPipeError:  # of a reader such as `head`, which has seen enough: click ends the command quietly
+            raise
+        except OSError as error:
+            if self._is_full:
+                return
+            self._is_full = True
+            problem = f"cannot be written ({error.strerror}); send it to a place with room"
+            raise InputError(f"{self._name}: {problem}") from None
 
 
 class _RedactedBytes(io.RawIOBase):

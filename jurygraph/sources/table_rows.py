@@ -134,12 +134,14 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
+    known: set[str] = set()
     for name in columns:
-        if columns.count(name) > 1 or not name:
+        if name in known or not name:
             problem = f"names column {quote(name)} twice" if name else "leaves a column without a name"
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
         if "\0" in name:
             raise InputError(f"{path}, line 1: holds a NUL byte, as UTF-16 does; save the file as UTF-8")
+        known.add(name)
 
 
 def _read_json_lines(path: Path) -> Iterator[PlacedRow]:

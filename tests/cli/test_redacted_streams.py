@@ -1,5 +1,6 @@
 """Whatever Python writes to the streams of the command line is redacted, line by line."""
 
+import errno
 import io
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import threading
 import click
 import pytest
 
+from jurygraph import InputError
 from jurygraph.cli.redacted_streams import redacted_streams
 from jurygraph.cli.render.text import print_result
 
@@ -80,6 +82,25 @@ def test_an_export_is_written_unchanged_after_earlier_text(monkeypatch: pytest.M
         print("first", end=" ")
         print_result(SECRET.encode())
     assert written_to(stream) == b"first " + SECRET.encode() + b"\n"
+
+
+class Full(io.StringIO):
+    """A stream on a full disk."""
+
+    def write(self, text: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def print_a_result() -> None:
+    with redacted_streams(for_good=False):
+        print("a result")
+
+
+def test_a_stream_without_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error would otherwise be taken for one of the files that a command reads meanwhile."""
+    monkeypatch.setattr(sys, "stdout", Full())
+    with pytest.raises(InputError, match=r"^standard output: cannot be written \(No space left on device\); send"):
+        print_a_result()
 
 
 @pytest.mark.landing

@@ -140,3 +140,11 @@ def test_a_file_of_blanks_takes_less_than_300_mb(name: str, tmp_path: Path) -> N
     message, peak = ended.stdout.splitlines()
     assert f"{name}.gz" in message
     assert int(peak) / 1024 < 300
+
+
+def test_a_table_of_50_000_columns_is_read_in_the_time_of_its_length(tmp_path: Path) -> None:
+    """Comparing each name with all others took 26 s, more than `make check` allows a test."""
+    columns = [f"c{number}" for number in range(50_000)]
+    table = tmp_path / "wide.csv"
+    table.write_text(",".join(columns) + "\n" + ",".join(columns) + "\n")
+    assert list(read_rows(table)) == [("line 2", dict(zip(columns, columns, strict=True)))]

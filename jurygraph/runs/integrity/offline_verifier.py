@@ -59,12 +59,19 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the fields of a JSON object; a name that stands there twice would be read in two ways."""
+    fields = dict(pairs)
+    require(len(fields) == len(pairs), "has a field twice")
+    return fields
+
+
 def read_lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
     """Yield the place and content of every line; with `exact`, a line must have the bytes that jurygraph writes."""
     with at_place(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             with at_place(f"line {number}"):
-                content = json.loads(line)
+                content = json.loads(line.decode(), object_pairs_hook=unique_fields)
                 require(not exact or canonical_json(content) + b"\n" == line, "is not as jurygraph writes it")
             yield f"{path.name}: line {number}", content
 
@@ -185,7 +192,15 @@ def verdicts_of(
             verdicts[key].append(verdict)
             if (question["scope"], question["pairs"]) == ("pair", "unordered") and verdict["responses"]:
                 verdicts[verdict["responses"][1]].append(verdict)
-    return {key: digest_shown(verdicts[key], body.get("calls", [])) for key, body, _ in members}
+    return {
+        key: digest_shown(verdicts[key], body.get("calls", []), body.get("agent"), labels_of(body, texts))
+        for key, body, texts in members
+    }
+
+
+def labels_of(body: dict[str, Any], texts: dict[int, str]) -> Any:
+    """Return the labels of a response; none where its texts were erased."""
+    return json.loads(texts[body["about"]])["labels"] if body.get("about") in texts else {}
 
 
 def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], view: Any, texts: dict[int, str]) -> Any:
@@ -207,14 +222,14 @@ def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], v
     return verdict
 
 
-def digest_shown(verdicts: list[Any], calls: list[Any]) -> str:
+def digest_shown(verdicts: list[Any], calls: list[Any], agent: Any, labels: Any) -> str:
     """Return a digest that depends on the values of numbers, not on their notation."""
     ordered = sorted(verdicts, key=lambda v: (v["question"], v["about"], v["responses"], v["sample"]))
-    return sha256(canonical_json(json.loads(json.dumps([ordered, calls]), parse_int=float)))
+    return sha256(canonical_json(json.loads(json.dumps([ordered, calls, agent, labels]), parse_int=float)))
 
 
 def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
-    """Check that a reward follows from its terms and adjustments, to the last bit; return these four values."""
+    """Check that a reward follows from its terms and adjustments, to the last bit; return these and its coverage."""
     require(len(reward["terms"]) == len(specs), "the reward has not one term for each component")
     pairs = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
     terms = {spec["name"]: None if value is None else spec["weight"] * value for spec, value in pairs}
@@ -225,7 +240,7 @@ def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[An
         require(before == total, f"the reward before the {name} is {before}, and {total} comes to it")
         total = after
     require(value == (None if status == "failed" else total), f"the {status} reward is {value}; its terms give {total}")
-    return [value, status, terms, reward.get("adjustments", [])]
+    return [value, status, reward.get("coverage", 1.0), terms, reward.get("adjustments", [])]
 
 
 def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> None:
@@ -234,10 +249,12 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
-            fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
+            figures = [reward["value"], reward["status"], reward["coverage"]]
+            fields = [trace["task_id"], *figures, terms, steps, trace.pop("previous")]
             require(shown.pop(trace["response_id"], "") == sha256(canonical_json(fields)), "does not match its record")
-            is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"])
-            require(is_same, "has verdicts or calls that are not those of its record")
+            about = trace.get("agent"), trace.get("labels", {})
+            is_same = judged[trace["response_id"]] == digest_shown(trace["verdicts"], trace["calls"], *about)
+            require(is_same, "has verdicts, calls, an agent or labels that are not those of its record")
             for timed in (*trace["calls"], *(step for v in trace["verdicts"] for step in v.get("steps", ()))):
                 del timed["latency" if "latency" in timed else "duration"]
             require(trace.pop("digest") == sha256(canonical_json(trace)), "does not match its digest")

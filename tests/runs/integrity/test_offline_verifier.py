@@ -441,6 +441,7 @@ class TestForgedTraces:
             lambda trace: trace.update(previous="0" * 64),
             lambda trace: trace["reward"].update(value=0.123),
             lambda trace: trace["reward"].update(status="degraded"),
+            lambda trace: trace["reward"].update(coverage=0.5),
             lambda trace: trace["reward"]["terms"][0].update(contribution=0.123),
             lambda trace: trace["reward"]["terms"][0].update(name="other"),
             lambda trace: trace["reward"]["terms"].pop(),
@@ -465,6 +466,8 @@ class TestForgedTraces:
             lambda trace: trace["verdicts"].pop(),
             lambda trace: trace["verdicts"].append(trace["verdicts"][0]),
             lambda trace: trace["calls"].append({"id": "made up", "latency": None}),
+            lambda trace: trace.update(agent="somebody"),
+            lambda trace: trace.update(labels={"domain": "another"}),
         ],
     )
     def test_a_changed_verdict_or_call_is_found(
@@ -474,8 +477,22 @@ class TestForgedTraces:
         change(every[0])
         (unpacked_sealed_bundle / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
         output = verify(unpacked_sealed_bundle, "--signer", PUBLIC.hex())
-        wrong = "traces.jsonl: line 1: has verdicts or calls that are not those of its record"
+        wrong = "traces.jsonl: line 1: has verdicts, calls, an agent or labels that are not those of its record"
         assert (output.code, wrong in output.err) == (5, True), output.err
+
+    @pytest.mark.parametrize(
+        ("change", "wrong"),
+        [
+            (lambda line: b"\xef\xbb\xbf" + line, "cannot be read"),
+            (lambda line: line.replace(b"{", b'{"agent":"somebody",', 1), "has a field twice"),
+        ],
+    )
+    def test_a_line_that_readers_read_in_two_ways_is_refused(
+        self, unpacked_bundle: Path, verify: Verify, change: Callable[[bytes], bytes], wrong: str
+    ) -> None:
+        first, *others = (unpacked_bundle / "traces.jsonl").read_bytes().splitlines(keepends=True)
+        (unpacked_bundle / "traces.jsonl").write_bytes(b"".join([change(first), *others]))
+        assert f"traces.jsonl: line 1: {wrong}" in verify(unpacked_bundle).err
 
     def test_missing_and_repeated_lines_are_found(self, unpacked_bundle: Path, verify: Verify) -> None:
         first, *others = (unpacked_bundle / "traces.jsonl").read_bytes().splitlines(keepends=True)
