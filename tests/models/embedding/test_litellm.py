@@ -161,7 +161,7 @@ def test_an_overlong_text_is_a_fault_of_the_response(monkeypatch: pytest.MonkeyP
 
 
 def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
+    monkeypatch.setattr(remote, "TIMEOUT", 0.5)
     with pytest.raises(Fault) as caught:
         embed_texts(lambda body, number: hang(), monkeypatch, "a")
     assert caught.value.kind == "timeout"
