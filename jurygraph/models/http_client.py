@@ -48,40 +48,34 @@ class HttpClient:
 
         Raises `Fault` for a redirect, a reply that is too large or not HTTP, and a broken connection.
         """
+        data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
+        content = bytearray()
         try:
-            reply = await self._exchange(method, address, body, headers, proxy)
+            session = await self._session()
+            async with session.request(
+                method, address, data=data, headers=headers, proxy=proxy, allow_redirects=False
+            ) as response:
+                most = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
+                while not response.content.at_eof() and len(content) <= most:
+                    content += await response.content.readany()
+                if len(content) > most:
+                    response.close()
         except aiohttp.ClientResponseError as error:
             raise Fault("unreadable", f"the response is not HTTP: {error.message}") from None
         except (aiohttp.ClientError, OSError) as error:
             raise _connection_fault(error) from None
-        if 300 <= reply.status < 400:
-            problem = f"{reply.status}, a redirect; give the URL that it leads to, if you trust that server"
-            raise Fault(kind_of_status(reply.status), problem)
-        if reply.status < 300 and len(reply.content) > MAX_REPLY_BYTES:
+        if 300 <= response.status < 400:
+            problem = f"{response.status}, a redirect; give the URL that it leads to, if you trust that server"
+            raise Fault(kind_of_status(response.status), problem)
+        if response.status < 300 and len(content) > MAX_REPLY_BYTES:
             raise Fault("too-large", f"the reply has more than {MAX_REPLY_BYTES >> 20} MiB")
-        return reply
+        return HttpReply(response.status, response.headers, content)
 
     async def close(self) -> None:
         """Close the connections of the running loop, and of loops that have ended. It may be used again."""
         running = asyncio.get_running_loop()
         for loop in [loop for loop in self._sessions if loop is running or loop.is_closed()]:
             await self._sessions.pop(loop).close()
-
-    async def _exchange(
-        self, method: str, address: "str | URL", body: bytes, headers: Mapping[str, str] | None, proxy: str | None
-    ) -> HttpReply:
-        session = await self._session()
-        data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
-        async with session.request(
-            method, address, data=data, headers=headers, proxy=proxy, allow_redirects=False
-        ) as response:
-            most = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
-            content = bytearray()
-            while not response.content.at_eof() and len(content) <= most:
-                content += await response.content.readany()
-            if len(content) > most:
-                response.close()
-            return HttpReply(response.status, response.headers, content)
 
     async def _session(self) -> aiohttp.ClientSession:
         """Return the session of the running loop: connections of one loop cannot be used in another."""

@@ -582,17 +582,6 @@ def test_a_reply_by_a_client_of_litellms_own_is_refused(monkeypatch: pytest.Monk
     assert server.count == 1
 
 
-def test_a_reply_of_very_many_values_is_too_large_and_log_probabilities_are_not() -> None:
-    from jurygraph.models.backends.litellm_client import MOST_OBJECTS, MOST_VALUES, parse_reply
-
-    objects = json.dumps({"choices": [{}] * MOST_OBJECTS})
-    for content in (objects, json.dumps([1] * (MOST_VALUES + 1))):
-        with pytest.raises(Fault) as caught:
-            parse_reply(content.encode())
-        assert caught.value.kind == "too-large"
-    assert parse_reply(objects.replace("choices", "logprobs").encode())
-
-
 def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     with listening() as (proxy, paths):
         monkeypatch.setenv("HTTP_PROXY", proxy)

@@ -15,13 +15,13 @@ from weakref import WeakSet
 
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.budget import Price
-from jurygraph.models.faults import ABORTED, Fault, error_kind, exception_chain, kind_of_status, parse_error
+from jurygraph.models.faults import ABORTED, Fault, exception_chain, kind_of_status
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.safety.known_secrets import find_secrets
 
 if TYPE_CHECKING:
-    from jurygraph.models.backends.litellm_client import Clients, Exchange
+    from jurygraph.models.backends.litellm_client import Exchange
 
 T = TypeVar("T")
 
@@ -105,15 +105,13 @@ class LiteLLM(Backend):
         Raises `Fault`, also if the reply came by another HTTP client than ours.
         """
         call = getattr(library(), function)  # imported before the timeout begins
-        from jurygraph.models.backends.litellm_client import watch_call
-
         arguments = {**arguments, **_FIXED_ARGUMENTS, "model": self.model}
-        _open(self)
-        with watch_call() as exchange:
+        OPEN_BACKENDS.add(self)
+        with _client().watch_call() as exchange:
             try:
                 async with asyncio.timeout(timeout):
                     answer = await self._ask(call, arguments)
-                _require_reply(exchange)
+                exchange.require_reply()
                 return read(answer, exchange.reply)
             except TimeoutError:
                 raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
@@ -126,11 +124,12 @@ class LiteLLM(Backend):
         """Call litellm with the kind of client that it takes for this provider."""
         if self._takes_handler:
             try:
-                return await call(**arguments, client=_clients().handler)
+                return await call(**arguments, client=_client().HANDLER)
             except Exception as error:
-                if not _is_misuse(error, type(_clients().handler).__name__):
+                if not _is_misuse(error, type(_client().HANDLER).__name__):
                     raise
             self._takes_handler = False
+        _client().SESSION.lend()
         return await call(**arguments)
 
     async def close(self) -> None:
@@ -138,35 +137,23 @@ class LiteLLM(Backend):
         if self in OPEN_BACKENDS:
             OPEN_BACKENDS.discard(self)
             if not OPEN_BACKENDS:
-                litellm = library()
-                litellm.aclient_session = _clients().displaced
-                litellm.in_memory_llm_clients_cache.flush_cache()  # clients of OpenAI's library that hold the session
-                await _clients().http.close()
+                _client().SESSION.take_back()
+                await _client().HTTP.close()
 
     def _fault(self, error: Exception, exchange: "Exchange") -> Fault:
         if exchange.fault is not None:
             return self.restate(exchange.fault)
-        return self.fault(_kind(error, exchange), f"{type(error).__name__}: {error}", exchange.headers)
+        headers = None if exchange.response is None else exchange.response.headers
+        return self.fault(_kind(error, exchange), f"{type(error).__name__}: {error}", headers)
 
 
 OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
 
 
-@cache
-def _clients() -> "Clients":
-    from jurygraph.models.backends.litellm_client import Clients
-
-    return Clients()
-
-
-def _open(backend: LiteLLM) -> None:
-    """Give litellm the session, for as long as a backend of ours is open."""
-    litellm, clients = library(), _clients()
-    OPEN_BACKENDS.add(backend)
-    if litellm.aclient_session is not clients.session:
-        clients.displaced = litellm.aclient_session
-        litellm.aclient_session = clients.session
+def _client() -> Any:
+    """Return the module with the HTTP client for litellm, which imports litellm."""
+    return importlib.import_module("jurygraph.models.backends.litellm_client")
 
 
 def _is_misuse(error: Exception, name: str) -> bool:
@@ -226,31 +213,12 @@ def _kind(error: Exception, exchange: "Exchange") -> str:
     for base in type(error).__mro__:
         if base.__name__ in _KINDS:
             return _KINDS[base.__name__]
-    if exchange.status is None:
-        return _kind_of_unsent(error)
-    if exchange.status < 400:
-        return "unreadable"  # litellm cannot read the reply
-    return error_kind(exchange.status, parse_error(exchange.content))
-
-
-def _kind_of_unsent(error: Exception) -> str:
-    """Return the kind of an error that litellm raised before a request, such as for a missing key."""
+    if exchange.response is not None:
+        return exchange.error_kind or "unreadable"
     if any(type(cause).__name__ == "OpenAIError" for cause in exception_chain(error)):
         return "unauthorised"  # OpenAI's client cannot be created without a key
     status = getattr(error, "status_code", None)
     return kind_of_status(status) if isinstance(status, int) else "unreadable"
-
-
-def _require_reply(exchange: "Exchange") -> None:
-    """Raise `Fault` unless the call's last reply came by our client, and is none of an error."""
-    if exchange.fault is not None:
-        raise exchange.fault
-    if exchange.status is None:
-        problem = "litellm takes no HTTP client for this provider, so its reply could not be limited"
-        raise Fault("rejected", f"{problem}; reach the model by openai-compatible:URL#model instead")
-    if exchange.status >= 400:
-        error = parse_error(exchange.content)
-        raise Fault(error_kind(exchange.status, error), f"{exchange.status}: {error.message}")
 
 
 def _reply(model: str, answer: Any, sent: Any) -> Reply:
