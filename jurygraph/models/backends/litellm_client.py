@@ -26,12 +26,12 @@ _MAX_SHOWN = 100
 _OF_THE_CONNECTION = frozenset({"accept-encoding", "connection", "content-length", "host", "transfer-encoding"})
 """Headers of a request that aiohttp writes itself."""
 
-_OF_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""Headers of a reply that describe its body as it was sent, not as it was read."""
+_KEPT_BACK = frozenset({"content-encoding", "content-length", "set-cookie", "transfer-encoding"})
+"""Headers of a reply that httpx must not see: its body is decompressed, and cookies would be sent to others."""
 
 
 class Exchange:
-    """What came of the HTTP requests of one call: the last response, with its JSON value if it is no error, or a fault.
+    """The outcome of the HTTP requests of one call: the last response, its JSON value if it is no error, or a fault.
 
     After a failure no further request is sent: a call is one attempt.
     """
@@ -130,7 +130,7 @@ async def _send(request: httpx.Request) -> httpx.Response:
     headers = {name: value for name, value in request.headers.items() if name.lower() not in _OF_THE_CONNECTION}
     address = URL(str(request.url), encoded=True)  # as it was signed, for a provider that checks signatures
     reply = await HTTP.send(request.method, address, await request.aread(), headers, _proxy(request.url))
-    kept = [(name, value) for name, value in reply.headers.items() if name.lower() not in _OF_THE_BODY]
+    kept = [(name, value) for name, value in reply.headers.items() if name.lower() not in _KEPT_BACK]
     return httpx.Response(reply.status, headers=kept, content=bytes(reply.content), request=request)
 
 
