@@ -75,6 +75,12 @@ class Backend(ABC):
             message += "".join(f"; try {setting} in the config" for setting in advice)
         return Fault(kind, f"{self.label}: {message}", wait)
 
+    def restate(self, fault: Fault) -> Fault:
+        """Return a fault of the HTTP client as one that names the model."""
+        restated = self.fault(fault.kind, str(fault))
+        restated.is_unsent = fault.is_unsent
+        return restated
+
     def _access_advice(self, kind: str) -> str:
         """Return what the server refuses, and the variable to check."""
         server = "the server" if self.endpoint == self.label else self.endpoint or "the provider"

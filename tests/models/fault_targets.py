@@ -61,12 +61,13 @@ class Target(NamedTuple):
     """A backend or embedder that is tested over HTTP.
 
     `call` sends one request to the model `model` of the server at `url`. `valid_body` is the body of a valid reply;
-    `wrap_text` makes a body from a text, None for embedders.
+    `wrap_text` makes a body from a text, None for embedders. `is_limited` is False for a client of the user's own.
     """
 
     call: Callable[[str, str], Awaitable[None]]
     valid_body: bytes
     wrap_text: Chat | None = None
+    is_limited: bool = True
 
 
 def _request(provider: str, model: str) -> Request:
@@ -163,7 +164,7 @@ HTTP_TARGETS: Mapping[str, Target] = {
     "litellm anthropic": Target(_litellm("anthropic"), anthropic_chat(RIGHT), anthropic_chat),
     "litellm ollama_chat": Target(_litellm("ollama_chat"), ollama_chat(RIGHT), ollama_chat),
     "litellm ollama": Target(_litellm("ollama"), ollama_generate(RIGHT), ollama_generate),
-    "chat_model": Target(_chat_model, openai_chat(RIGHT), openai_chat),
+    "chat_model": Target(_chat_model, openai_chat(RIGHT), openai_chat, is_limited=False),
     "openai-compatible embedder": Target(_openai_compatible_embedder, embeddings()),
     "openai-compatible reranker": Target(_openai_compatible_reranker, ranking()),
     "litellm embedder openai": Target(_litellm_embedder("openai", "OPENAI_API_BASE"), embeddings()),

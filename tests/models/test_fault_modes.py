@@ -30,16 +30,23 @@ MOST_MEMORY = 400.0
 """MiB that a process may have at once, litellm's own 170 included."""
 
 _ADDRESSES = ("OPENAI_API_BASE", "HOSTED_VLLM_API_BASE", "COHERE_API_BASE")
+_UNLIMITED = "its client is the user's own, which may follow redirects and read replies of any size"
+_BEYOND_LIMITS = [
+    mode for mode in HTTP if "too-large" in HTTP[mode].kinds or mode.startswith(("redirect-", "endless", "gzip-bomb"))
+]
 _IN_PROCESS = "it answers in this process: there is no HTTP that could go wrong"
 _NO_TEXT = "it gives numbers: there is no text that could be malformed"
 _NO_VECTORS = "it gives a text"
 _OVER_HTTP = "its numbers are JSON, and what is no JSON number is tried by the modes of HTTP"
 
-_HEAVY = ("litellm", "gguf", "sentence-transformers")
+_MARKS = {
+    "litellm": pytest.mark.heavy,
+    "gguf": pytest.mark.heavy,
+    "sentence-transformers": pytest.mark.heavy,
+    "chat_model": pytest.mark.landing,  # OpenAI's client asks `uname` for the name of the processor
+}
 every_target, every_local = (
-    pytest.mark.parametrize(
-        "name", [pytest.param(name, marks=pytest.mark.heavy if name.startswith(_HEAVY) else ()) for name in targets]
-    )
+    pytest.mark.parametrize("name", [pytest.param(name, marks=_MARKS.get(name.split()[0], ())) for name in targets])
     for targets in (HTTP_TARGETS, IN_PROCESS_TARGETS)
 )
 
@@ -47,7 +54,9 @@ every_target, every_local = (
 def modes_of(name: str) -> list[str]:
     """Return the modes that are tried on a target."""
     if name in HTTP_TARGETS:
-        return [*HTTP, *(REPLY if HTTP_TARGETS[name].wrap_text else ())]
+        target = HTTP_TARGETS[name]
+        http = [mode for mode in HTTP if target.is_limited or mode not in _BEYOND_LIMITS]
+        return [*http, *(REPLY if target.wrap_text else ())]
     return list(REPLY if name in IN_PROCESS_TEXT else VECTORS)
 
 
@@ -55,6 +64,8 @@ def excluded_modes(name: str) -> Mapping[str, str]:
     """Return the modes that are not tried on a target, each with the reason."""
     is_chat = name in IN_PROCESS_TEXT or (name in HTTP_TARGETS and HTTP_TARGETS[name].wrap_text is not None)
     reasons = {} if name in HTTP_TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
+    if name in HTTP_TARGETS and not HTTP_TARGETS[name].is_limited:
+        reasons = dict.fromkeys(_BEYOND_LIMITS, _UNLIMITED)
     if is_chat:
         return reasons | dict.fromkeys(VECTORS, _NO_VECTORS)
     return (

@@ -543,6 +543,53 @@ def test_a_closed_backend_keeps_others_connected_and_can_be_reused() -> None:
         assert asyncio.run(both(server.url)) == ["1", "2", "3", "4"]
 
 
+def test_the_session_is_given_to_litellm_only_while_a_backend_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def sessions(url: str) -> list[object]:
+        backend = LiteLLM("openai/tiny", url)
+        await backend.complete(request(), 30.0)
+        await litellm.close_litellm_async_clients()  # whoever does this, the backend still has its client
+        await backend.complete(request(), 30.0)
+        during = litellm.aclient_session
+        await backend.close()
+        return [during, litellm.aclient_session]
+
+    litellm, own = library(), object()
+    monkeypatch.setattr(litellm, "aclient_session", own)
+    with run_server(lambda body, number: reply_with("yes")) as server:
+        during, after = asyncio.run(sessions(server.url))
+    assert during is not own
+    assert after is own
+
+
+@pytest.mark.parametrize("model", ["litellm_proxy/tiny", "deepinfra/tiny"])
+def test_a_provider_that_is_asked_by_openais_library_is_found_out_without_a_request(
+    model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LITELLM_PROXY_API_KEY", "DEEPINFRA_API_KEY"):
+        monkeypatch.setenv(name, SECRET)
+    with run_server(lambda body, number: reply_with("yes")) as server:
+        assert (ask(server, model).text, server.count) == ("yes", 1)
+
+
+def test_a_reply_by_a_client_of_litellms_own_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OOBABOOGA_API_KEY", SECRET)
+    with run_server(lambda body, number: reply_with("yes")) as server, pytest.raises(Fault) as caught:
+        asyncio.run(
+            complete(LiteLLM("oobabooga/tiny", server.url.removesuffix("/v1")), request("oobabooga/tiny"), 30.0)
+        )
+    assert caught.value.kind == "rejected"
+    assert "openai-compatible:URL#model instead" in str(caught.value)
+    assert server.count == 1
+
+
+def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening() as (proxy, paths):
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        with pytest.raises(Fault):
+            asyncio.run(complete(LiteLLM("openai/tiny", "http://judge.example/v1"), request(), 30.0))
+        assert paths == ["http://judge.example/v1/chat/completions"]
+
+
 def test_different_timeouts_make_no_new_clients() -> None:
     async def asked(url: str) -> int:
         backend = LiteLLM("openai/tiny", url)

@@ -633,9 +633,9 @@ def test_sessions_of_an_ended_loop_are_closed() -> None:
         backend = OpenAICompatible(server.url, "tiny")
         for _ in range(3):
             asyncio.run(backend.complete(request(), 5.0))
-        assert len(backend._sessions) == 1
+        assert len(backend._client._sessions) == 1
         reply: Reply = with_backend(backend, lambda one: one.complete(request(), 5.0))
-        assert not backend._sessions
+        assert not backend._client._sessions
         del backend
         gc.collect()
     assert reply.text == "yes"

@@ -10,8 +10,7 @@ from pydantic import SecretStr
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import guard_requests
-from jurygraph.models.faults import Fault, exception_chain, kind_of_status
+from jurygraph.models.faults import OUT_OF_FUNDS, exception_chain, kind_of_status
 from jurygraph.models.request import Reply, Request
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -67,8 +66,6 @@ class ChatModel(Backend):
                 return _reply(await asyncio.create_task(self._invoke(request), context=Context()))
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
-        except Fault as fault:
-            raise self.fault(fault.kind, str(fault)) from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
             raise self.fault(_kind(error), f"{type(error).__name__}: {error}", _headers(error)) from None
 
@@ -80,16 +77,8 @@ class ChatModel(Backend):
         by_name = {field.alias: name for name, field in fields.items() if field.alias} | {name: name for name in fields}
         settings = {by_name[name]: value for name, value in request.parameters.items() if name in by_name}
         model = self._chat.model_copy(update=settings) if settings else self._chat
-        with tracing_context(enabled=False), guard_requests() as exchange:
-            try:
-                answer = await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})
-            except Exception:
-                exchange.require_no_fault()
-                if exchange.error_kind() == "unauthorised":  # no funds, which a client may mistake for a rate limit
-                    raise Fault("unauthorised", "the provider refuses the key, or has no money for it") from None
-                raise
-            exchange.require_no_fault()
-            return answer
+        with tracing_context(enabled=False):
+            return await model.ainvoke(request.to_chat()["messages"], config={"callbacks": []})
 
 
 def _load_model(path: str) -> Any:
@@ -126,6 +115,8 @@ def _kind(error: Exception) -> str:
 
 def _own_kind(error: BaseException) -> str | None:
     """Return the kind by the error itself: the providers' clients have their own classes, with telling names."""
+    if getattr(error, "code", None) in OUT_OF_FUNDS:  # with a 429, like a rate limit
+        return "unauthorised"
     names = [kind.__name__ for kind in type(error).__mro__]
     if any("Timeout" in name for name in names):
         return "timeout"

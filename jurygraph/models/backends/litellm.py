@@ -6,23 +6,22 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
-from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
-from pydantic_core import from_json
-
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import Exchange, guard_requests
 from jurygraph.models.budget import Price
-from jurygraph.models.faults import ABORTED, OUT_OF_FUNDS, RESPONSE_KINDS, Fault, exception_chain, kind_of_status
+from jurygraph.models.faults import ABORTED, Fault, exception_chain, kind_of_status
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.safety.known_secrets import find_secrets
+
+if TYPE_CHECKING:
+    from jurygraph.models.backends.litellm_client import Exchange
 
 T = TypeVar("T")
 
@@ -48,15 +47,11 @@ _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
 _OLLAMA = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
 
-_KINDS = {
-    "Timeout": "timeout",
-    "ContextWindowExceededError": "overflowed",
-    "ContentPolicyViolationError": "refused",
-}
-"""Classes of litellm's errors that say more than their status."""
+_KINDS = {"ContextWindowExceededError": "overflowed", "ContentPolicyViolationError": "refused"}
+"""Classes of litellm's errors that say more than the reply: it knows the words of many providers."""
 
-_CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
-"""Error codes that litellm recognizes by the words of a message alone, and so may miss."""
+_BY_SESSION = ("azure", "azure_text", "openai")
+"""Providers that litellm is known to ask by OpenAI's library; the others are found out at their first call."""
 
 _FIXED_ARGUMENTS = {
     "timeout": 86_400.0,  # the same for all: litellm creates a client, with its own connections, for each timeout
@@ -85,6 +80,7 @@ class LiteLLM(Backend):
         self.endpoint = _endpoint(*address)
         self.key_variable, _ = _find_variable(model, KEYS, "KEY")
         self._base_url = base_url
+        self._takes_handler = model.partition("/")[0] not in _BY_SESSION
         self.secrets = tuple(find_secrets(os.environ))
         self._dropped_parameters: frozenset[str] = _longest_prefix_entry(LEFT_OUT, model, frozenset())
         known: Capabilities = _longest_prefix_entry(CAPABILITIES, model, DEFAULT_CAPABILITIES)
@@ -99,51 +95,71 @@ class LiteLLM(Backend):
         arguments |= {**request.to_chat(), "base_url": self._base_url, "drop_params": False}
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
             library().model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
-        return await self.call("acompletion", arguments, timeout, lambda answer, body: _reply(self.model, answer, body))
+        return await self.call("acompletion", arguments, timeout, lambda answer, sent: _reply(self.model, answer, sent))
 
     async def call(
-        self, function: str, arguments: Mapping[str, Any], timeout: float, read: Callable[[Any, bytes], T]
+        self, function: str, arguments: Mapping[str, Any], timeout: float, read: Callable[[Any, Any], T]
     ) -> T:
-        """Call a function of litellm with one HTTP request; `read` its result and the reply's body. Raises `Fault`."""
+        """Call a function of litellm with one HTTP request; `read` its result and the JSON value of the reply.
+
+        Raises `Fault`, also if the reply came by another HTTP client than ours.
+        """
         call = getattr(library(), function)  # imported before the timeout begins
+        arguments = {**arguments, **_FIXED_ARGUMENTS, "model": self.model}
         OPEN_BACKENDS.add(self)
-        with guard_requests(json=True) as exchange:
+        with _client().watch_call() as exchange:
             try:
                 async with asyncio.timeout(timeout):
-                    answer = await call(**{**arguments, **_FIXED_ARGUMENTS, "model": self.model})
+                    answer = await self._ask(call, arguments)
                 exchange.require_reply()
-                return read(answer, exchange.bodies[-1])
+                return read(answer, exchange.reply)
             except TimeoutError:
                 raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
             except Fault as fault:
-                raise self.fault(fault.kind, str(fault)) from None
+                raise self.restate(fault) from None
             except Exception as error:  # noqa: BLE001 - litellm's many transformations may raise anything
                 raise self._fault(error, exchange) from None
 
+    async def _ask(self, call: Callable[..., Awaitable[Any]], arguments: Mapping[str, Any]) -> Any:
+        """Call litellm with the kind of client that it takes for this provider."""
+        if self._takes_handler:
+            try:
+                return await call(**arguments, client=_client().HANDLER)
+            except Exception as error:
+                if not _is_misuse(error, type(_client().HANDLER).__name__):
+                    raise
+            self._takes_handler = False
+        _client().SESSION.lend()
+        return await call(**arguments)
+
     async def close(self) -> None:
-        """Release connections. litellm shares them among all users: the last of our backends closes them."""
+        """Release connections. They are shared by all of our backends: the last one closes them."""
         if self in OPEN_BACKENDS:
             OPEN_BACKENDS.discard(self)
             if not OPEN_BACKENDS:
-                litellm = library()
-                await litellm.close_litellm_async_clients()
-                litellm.in_memory_llm_clients_cache.flush_cache()  # else it would return the closed clients again
+                _client().SESSION.take_back()
+                await _client().HTTP.close()
 
-    def _fault(self, error: Exception, exchange: Exchange) -> Fault:
+    def _fault(self, error: Exception, exchange: "Exchange") -> Fault:
         if exchange.fault is not None:
-            return self.fault(exchange.fault.kind, str(exchange.fault))
-        kind = _kind(error)
-        if kind not in RESPONSE_KINDS:
-            kind = exchange.error_kind() or kind
-        if kind in ("server", "rejected") and exchange.status is not None and exchange.status < 300:
-            kind = "unreadable"  # litellm itself raises a 500 or a 400 if it cannot read a reply
-        fault = self.fault(kind, f"{type(error).__name__}: {error}", getattr(error, "litellm_response_headers", None))
-        fault.is_unsent = exchange.is_unsent
-        return fault
+            return self.restate(exchange.fault)
+        headers = None if exchange.response is None else exchange.response.headers
+        return self.fault(_kind(error, exchange), f"{type(error).__name__}: {error}", headers)
 
 
 OPEN_BACKENDS: WeakSet[LiteLLM] = WeakSet()
 """Backends that may hold connections: the last one to close closes them for all."""
+
+
+def _client() -> Any:
+    """Return the module with the HTTP client for litellm, which imports litellm."""
+    return importlib.import_module("jurygraph.models.backends.litellm_client")
+
+
+def _is_misuse(error: Exception, name: str) -> bool:
+    """Return True if litellm used an object of this class for OpenAI's client, which has other methods."""
+    causes = exception_chain(error)
+    return any(isinstance(cause, AttributeError | TypeError) and name in str(cause) for cause in causes)
 
 
 def price(model: str) -> Price | None:
@@ -193,46 +209,26 @@ def _longest_prefix_entry(table: dict[str, Any], model: str, otherwise: Any) -> 
     return table.get(max((start for start in table if model.startswith(start)), key=len, default=""), otherwise)
 
 
-def _kind(error: Exception) -> str:
+def _kind(error: Exception, exchange: "Exchange") -> str:
     for base in type(error).__mro__:
         if base.__name__ in _KINDS:
             return _KINDS[base.__name__]
-    code, status, body = (getattr(error, name, None) for name in ("code", "status_code", "body"))
-    if code in _CODES:
-        return _CODES[code]
-    codes = (body.get("code"), body.get("type")) if isinstance(body, dict) else ()
-    if any(isinstance(code, str) and code in OUT_OF_FUNDS for code in codes):
-        return "unauthorised"
-    if not isinstance(status, int):
-        return "unreadable"
-    has_reply = getattr(error, "litellm_response_headers", None) is not None
-    return kind_of_status(status) if has_reply or status < 500 else _kind_without_answer(error)
+    if exchange.response is not None:
+        return exchange.error_kind or "unreadable"
+    if any(type(cause).__name__ == "OpenAIError" for cause in exception_chain(error)):
+        return "unauthorised"  # OpenAI's client cannot be created without a key
+    status = getattr(error, "status_code", None)
+    return kind_of_status(status) if isinstance(status, int) else "unreadable"
 
 
-def _kind_without_answer(error: Exception) -> str:
-    """Return the kind of a 500 that litellm raises itself: broken connection, missing key or unreadable reply."""
-    import httpx
-    import openai
-
-    for cause in islice(exception_chain(error), 1, None):  # skip litellm's own classes, which derive from openai's
-        if isinstance(cause, httpx.TransportError | openai.APIConnectionError):
-            return "connection"
-        if type(cause) is openai.OpenAIError:  # its client cannot be created without a key
-            return "unauthorised"
-        if isinstance(cause, ValueError | TypeError | LookupError | AttributeError):  # for a malformed reply
-            return "unreadable"
-    return "server"
-
-
-def _reply(model: str, answer: Any, body: bytes) -> Reply:
+def _reply(model: str, answer: Any, sent: Any) -> Reply:
     if not answer.choices:
         raise Fault("unreadable", "the reply has no choices")
     choice = answer.choices[0]
-    native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason")
-    if native in ABORTED:  # litellm reports these as "stop"
-        raise Fault("server", f"the server broke the reply off (finish_reason {native!r})")
+    sent_finish = _sent_finish(sent)
+    if sent_finish in ABORTED:  # litellm reports these as "stop"
+        raise Fault("server", f"the server broke the reply off (finish_reason {sent_finish!r})")
     special = choice.message.provider_specific_fields or {}
-    sent = from_json(body)
     finish = choice.finish_reason
     if model.startswith(_OLLAMA):  # litellm reports "stop" for each of its reasons, and for a reply that did not end
         if not isinstance(sent, dict) or sent.get("done") is not True:
@@ -244,12 +240,20 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
     return Reply(
         text=text,
         finish=finish,
-        refusal=special.get("refusal"),
+        refusal=special.get("refusal") or getattr(choice.message, "refusal", None),  # the latter from 1.108 on
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 if the provider did not report it
         tokens_out=answer.usage.completion_tokens or None,
         tokens=read_tokens(logprobs.model_dump() if logprobs else None, text),
     )
+
+
+def _sent_finish(sent: Any) -> Any:
+    """Return the finish reason in OpenAI's format, None in others."""
+    try:
+        return sent["choices"][0]["finish_reason"]
+    except (LookupError, TypeError):
+        return None
 
 
 def _restore_text(text: str, sent: Any) -> str:

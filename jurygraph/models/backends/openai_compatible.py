@@ -3,26 +3,21 @@
 import asyncio
 import re
 from collections.abc import Mapping
-from io import BytesIO
-from typing import Annotated, Any, NamedTuple, NotRequired, TypeVar
+from typing import Annotated, Any, NotRequired, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 from pydantic import FailFast, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
-from yarl import URL
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import MAX_REPLY_BYTES
-from jurygraph.models.faults import ABORTED, MAX_ERROR_BYTES, Fault, ServerError, error_kind, parse_error
+from jurygraph.models.faults import ABORTED, Fault, ServerError, error_kind, parse_error
+from jurygraph.models.http_client import HttpClient, HttpReply
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Reply, Request, SchemaMode, encode_json
 
 T = TypeVar("T")
-_LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
 _MOST_TOKENS = 1 << 31
-_IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
 _NO_ADDRESS = "the URL is not a web address; give one such as http://127.0.0.1:8000/v1"
 
@@ -45,14 +40,6 @@ class _Envelope(TypedDict):
 
 
 _ENVELOPE = TypeAdapter(_Envelope)
-
-
-class HttpReply(NamedTuple):
-    """An HTTP reply, with no more of its content than is read of any reply."""
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytearray
 
 
 class OpenAICompatible(Backend):
@@ -81,8 +68,10 @@ class OpenAICompatible(Backend):
         self.key_variable = key_variable
         self.secrets = () if key is None else (key,)
         self.capabilities = Capabilities(form, logprobs)
-        self._connections = connections
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
+        if key is not None:
+            headers["Authorization"] = f"Bearer {key}"
+        self._client = HttpClient(headers, connections)
 
     @property
     def label(self) -> str:
@@ -101,19 +90,15 @@ class OpenAICompatible(Backend):
         """Send a request to a path below the URL, and return the reply if it is no error. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
-                http_reply = await self._exchange(URL(f"{self.endpoint}/{path}"), encode_json(body))
+                http_reply = await self._client.send("POST", f"{self.endpoint}/{path}", encode_json(body))
         except PydanticSerializationError as error:
             raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
         except TimeoutError:
             raise self.fault("timeout", f"no whole reply within {timeout:g} s") from None
-        except aiohttp.ClientResponseError as error:
-            raise self.fault("unreadable", f"the response is not HTTP: {error.message}") from None
-        except (aiohttp.ClientError, OSError) as error:
-            raise self._connection_fault(error) from None
-        if not 200 <= http_reply.status < 300:
+        except Fault as fault:
+            raise self.restate(fault) from None
+        if http_reply.status >= 300:
             raise self._error_fault(http_reply.status, http_reply.headers, parse_error(http_reply.content))
-        if len(http_reply.content) > MAX_REPLY_BYTES:
-            raise self.fault("too-large", f"the reply has more than {MAX_REPLY_BYTES >> 20} MiB")
         return http_reply
 
     def parse(self, http_reply: HttpReply, adapter: TypeAdapter[T]) -> T:
@@ -130,55 +115,10 @@ class OpenAICompatible(Backend):
             raise self.fault("unreadable", f"{problem}; it begins with {error.message!r}") from None
 
     async def close(self) -> None:
-        """Close the connections of the running loop, and of loops that have ended."""
-        running = asyncio.get_running_loop()
-        for loop in [loop for loop in self._sessions if loop is running or loop.is_closed()]:
-            await self._sessions.pop(loop).close()
-
-    async def _exchange(self, address: URL, body: bytes) -> HttpReply:
-        session = await self._session()
-        data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
-        async with session.post(address, data=data, allow_redirects=False) as response:
-            most = MAX_REPLY_BYTES if response.status < 300 else MAX_ERROR_BYTES
-            content = bytearray()
-            while not response.content.at_eof() and len(content) <= most:
-                content += await response.content.readany()
-            if len(content) > most:
-                response.close()
-            return HttpReply(response.status, response.headers, content)
-
-    async def _session(self) -> aiohttp.ClientSession:
-        """Return the session of the running loop: connections of one loop cannot be used in another."""
-        loop = asyncio.get_running_loop()
-        if loop not in self._sessions:
-            ended = [self._sessions.pop(other) for other in list(self._sessions) if other.is_closed()]
-            headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
-            for key in self.secrets:
-                headers["Authorization"] = f"Bearer {key}"
-            self._sessions[loop] = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE),
-                headers=headers,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),  # `complete` has one of its own
-            )
-            for session in ended:
-                await session.close()
-        return self._sessions[loop]
-
-    def _connection_fault(self, error: Exception) -> Fault:
-        problem = f"{error}" or type(error).__name__
-        if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, ConnectionRefusedError):
-            problem = "connection refused"
-        fault = self.fault("connection", problem)
-        fault.is_unsent = isinstance(error, aiohttp.ClientConnectorError)
-        return fault
+        await self._client.close()
 
     def _error_fault(self, status: int, headers: Mapping[str, str], error: ServerError) -> Fault:
-        if 300 <= status < 400:
-            problem = f"{status}, a redirect; give the URL that it leads to, if you trust that server"
-        else:
-            problem = f"{status}: {error.message}"
-        return self.fault(error_kind(status, error), problem, headers)
+        return self.fault(error_kind(status, error), f"{status}: {error.message}", headers)
 
 
 def _endpoint(url: str) -> str:

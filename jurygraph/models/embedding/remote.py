@@ -1,6 +1,5 @@
 """Embedders and rerankers of a server or a provider, by its HTTP client, with retries."""
 
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -10,7 +9,6 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 
 from jurygraph.arrays import Floats
-from jurygraph.models.backends.http_guard import check_value_count
 from jurygraph.models.backends.litellm import LiteLLM
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import Embedder, Reranker, normalize_vectors, sort_by_index, validate_scores
@@ -102,7 +100,6 @@ class Endpoint(Server):
             reply = await server.post(path, {"model": self.name, **fields, **form}, TIMEOUT)
         finally:
             await server.close()
-        check_value_count(reply.content)
         return server.parse(reply, _ANY_OBJECT)
 
     def _backend(self, url: str) -> OpenAICompatible:
@@ -114,18 +111,18 @@ class LiteLLMServer(Server):
     """A provider's model, by its litellm id; its key is where litellm looks. Raises `ValueError` as `LiteLLM` does."""
 
     def __init__(self, model: str) -> None:
-        address = LiteLLM(model).endpoint
+        self._provider = LiteLLM(model)
+        address = self._provider.endpoint
         self.name = model
         self.version = f"litellm {version('litellm')} {model}" + (f" at {address}" if address else "")
 
     async def post(self, path: Path, fields: dict[str, Any]) -> Mapping[str, Any]:
         function = "aembedding" if path == "embeddings" else "arerank"
         most = {"top_n": len(fields["documents"])} if path == "rerank" else {}
-        provider = LiteLLM(self.name)
         try:
-            return await provider.call(function, {**fields, **most}, TIMEOUT, _read_litellm_reply)
+            return await self._provider.call(function, {**fields, **most}, TIMEOUT, _read_litellm_reply)
         finally:
-            await provider.close()
+            await self._provider.close()
 
 
 def find_server(kind: str, rest: str) -> Server:
@@ -137,9 +134,8 @@ def find_server(kind: str, rest: str) -> Server:
     return LiteLLMServer(rest)
 
 
-def _read_litellm_reply(reply: Any, body: bytes) -> Mapping[str, Any]:
-    """Return the fields of a reply. Raises `Fault` if litellm converted a value in its body, such as true to 1.0."""
-    content = json.loads(body)
+def _read_litellm_reply(reply: Any, content: Any) -> Mapping[str, Any]:
+    """Return the fields of a reply. Raises `Fault` if litellm converted a value in it, such as true to 1.0."""
     entries = content.get("results") or content.get("data") if isinstance(content, dict) else None
     for entry in entries if isinstance(entries, list) else ():
         if isinstance(entry, dict):

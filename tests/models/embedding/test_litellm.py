@@ -13,7 +13,7 @@ from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings_reply, ranking_reply, run_embedding_server, vector
-from tests.models.server import Answer, Script, Server, hang, raw_body, status
+from tests.models.server import Answer, Script, Server, raw_body, status
 
 pytestmark = [
     pytest.mark.heavy,
@@ -125,27 +125,6 @@ def test_a_value_that_is_not_a_number_is_refused(
         assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
 
 
-@pytest.mark.parametrize("code", [302, 307, 308])
-def test_redirects_are_not_followed(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    with run_embedding_server(embeddings_reply) as other:
-        for asked, path in ((embed_texts, "embeddings"), (score_documents, "rerank")):
-            with pytest.raises(Fault):
-                asked(lambda body, _, to=f"{other.url}/{path}": status(code, {"Location": to}), monkeypatch, "a")
-        assert other.count == 0
-
-
-@pytest.mark.parametrize("code", [302, 307])
-def test_litellms_own_client_sends_no_text_elsewhere(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    with (
-        run_embedding_server(embeddings_reply) as other,
-        run_embedding_server(lambda body, _: status(code, {"Location": f"{other.url}/embeddings"})) as server,
-    ):
-        monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
-        with pytest.raises(Fault):
-            asyncio.run(open_embedder("litellm:hosted_vllm/tiny").embed(["a"]))
-        assert (other.count, server.count > 0) == (0, True)
-
-
 def test_without_a_key_nothing_is_sent_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(Fault) as caught:
@@ -158,13 +137,6 @@ def test_an_overlong_text_is_a_fault_of_the_response(monkeypatch: pytest.MonkeyP
     with pytest.raises(Fault) as caught:
         embed_texts(lambda body, number: status(400, body={"error": error}), monkeypatch, "a")
     assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
-
-
-def test_a_request_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "TIMEOUT", 0.05)
-    with pytest.raises(Fault) as caught:
-        embed_texts(lambda body, number: hang(), monkeypatch, "a")
-    assert caught.value.kind == "timeout"
 
 
 def test_a_provider_that_litellm_does_not_know_is_refused() -> None:
