@@ -1,4 +1,4 @@
-"""Export a run as one zip file that can be checked with Python only: records, texts, config, seal and verifier.
+"""Export a run as one zip file that can be checked without jurygraph: records, texts, config, seal and verifier.
 
     records.jsonl   one record per line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
     texts.jsonl     one text per line: id, salt (hexadecimal), content
@@ -28,10 +28,11 @@ from jurygraph.schema import canonical_json
 Member = tuple[str, Iterable[bytes]]
 
 README = b"""\
-How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
+How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone;
+for the signature of a seal, it needs the package cryptography).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-their rewards, verdicts and calls. All can be forged, except a head (--expect-head) or a key (--signer) you know.
+their rewards, coverage, agents, labels, verdicts and calls. All can be forged, except a head (--expect-head) or a key (--signer) you know.
 Not here: prompts and replies of what a branch reused; they are in the run that it was branched from: export that too.
 Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
 """

@@ -1,5 +1,6 @@
-"""Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph or any other package.
+"""Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph.
 
+Only the signature of a seal needs another package, cryptography; without it, all the rest is checked.
 Without bundle.zip, the unpacked files next to this one are checked. Prints which checks hold, and what they do not
 prove. Exit codes: 0, all checks hold; 5, a check failed, and the first failure is printed; 2, the command was wrong.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import importlib.util
 import json
 import re
 import sys
@@ -21,9 +23,7 @@ from pathlib import Path
 from typing import Any
 
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
-P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
-D = -121665 * pow(121666, -1, P) % P
-NEUTRAL = (0, 1)
+SIGNATURES_NEED = "the package cryptography: pip install cryptography, and run this again"
 ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
@@ -267,7 +267,8 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
     require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
     signed = b"jurygraph seal\n" + canonical_json(seal)
-    require(is_valid_signature(bytes.fromhex(key), signed, signature), "has a wrong signature")
+    if can_check_signatures():
+        require(is_valid_signature(bytes.fromhex(key), signed, signature), "has a wrong signature")
     require(signer in (None, key), f"is by another key, {key}")
     require(seal["version"] == 1 and seal["run"] == run.run, "is of another version, or another run")
     heads = run.heads()
@@ -278,36 +279,19 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
 
 
 def is_valid_signature(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return whether an Ed25519 signature is valid (RFC 8032, 5.1.7) and its key and R are not of low order."""
-    public, r_point, base = decode_point(key), decode_point(signature[:32]), decode_point(b"\x58" + 31 * b"\x66")
-    factor = int.from_bytes(signature[32:], "little")
-    if len(key) != 32 or len(signature) != 64 or factor >= ORDER or not (public and r_point and base):
+    """Return whether an Ed25519 signature is valid (RFC 8032)."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
+    except InvalidSignature:
         return False
-    if NEUTRAL in (multiply_point(8, public), multiply_point(8, r_point)) or multiply_point(ORDER, public) != NEUTRAL:
-        return False
-    hashed = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
-    return multiply_point(factor, base) == add_points(r_point, multiply_point(hashed, public))
+    return True
 
 
-def decode_point(encoded: bytes) -> tuple[int, int] | None:
-    """Decode a point of edwards25519 from 32 bytes (RFC 8032, 5.1.3); None where they encode none."""
-    odd, y = divmod(int.from_bytes(encoded, "little"), 2**255)
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    x = pow(square, (P + 3) // 8, P)
-    x = x if x * x % P == square else x * pow(2, (P - 1) // 4, P) % P
-    is_valid = y < P and x * x % P == square and (x or not odd)
-    return (x if x % 2 == odd else P - x, y) if is_valid else None
-
-
-def add_points(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    (a, b), (c, d) = one, other
-    shared = D * a * b * c * d
-    return (a * d + b * c) * pow(1 + shared, -1, P) % P, (b * d + a * c) * pow(1 - shared, -1, P) % P
-
-
-def multiply_point(number: int, one: tuple[int, int]) -> tuple[int, int]:
-    half = multiply_point(number // 2, add_points(one, one)) if number else NEUTRAL
-    return add_points(half, one) if number % 2 else half
+def can_check_signatures() -> bool:
+    return importlib.util.find_spec("cryptography") is not None
 
 
 def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[str]:
@@ -321,7 +305,11 @@ def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[
     require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if signer is not None or (folder / "seal.json").exists():
         with at_place("seal.json"):
-            yield f"holds: the seal, by {check_seal((folder / 'seal.json').read_bytes(), run, signer)}"
+            key = check_seal((folder / "seal.json").read_bytes(), run, signer)
+        if can_check_signatures():
+            yield f"holds: the seal, by {key}"
+        else:
+            yield f"not checked: the signature of the seal, by {key}, which needs {SIGNATURES_NEED}"
     if signer is not None and run.base and run.unsigned:
         with at_place("base/seal.json"):
             check_seal((folder / "base" / "seal.json").read_bytes(), run.base, signer)
@@ -363,6 +351,8 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     if not options.bundle.exists():
         parser.error(f"{options.bundle}: does not exist")
+    if options.signer is not None and not can_check_signatures():
+        parser.error(f"--signer needs {SIGNATURES_NEED}")
     try:
         with at_place(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
             if options.bundle.is_file():

@@ -1,11 +1,9 @@
 """verify.py of a bundle finds and names every change with Python only."""
 
 import ast
-import hashlib
 import json
 import math
 import os
-import random
 import re
 import shutil
 import subprocess
@@ -18,14 +16,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from hypothesis import HealthCheck, given, settings
 
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import ORDER, VerificationError, check_reward, is_valid_signature
+from jurygraph.runs.integrity.offline_verifier import VerificationError, check_reward
 from jurygraph.runs.store.chain import link_of
 from jurygraph.runs.store.packing import pack_reward
 from jurygraph.runs.workflows.erasure import erase
@@ -122,9 +119,13 @@ class TestIntactBundle:
     @pytest.mark.landing
     def test_the_included_copy_needs_only_python(self, unpacked_sealed_bundle: Path, tmp_path: Path) -> None:
         shutil.move(unpacked_sealed_bundle, tmp_path / "far away")
-        command = [sys.executable, "-I", "-S", "verify.py", "--signer", PUBLIC.hex()]
+        command = [sys.executable, "-I", "-S", "verify.py"]
         done = subprocess.run(command, cwd=tmp_path / "far away", capture_output=True, text=True, check=True)
-        assert f"the seal, by {PUBLIC.hex()}" in done.stdout
+        needs = "which needs the package cryptography: pip install cryptography, and run this again"
+        assert f"not checked: the signature of the seal, by {PUBLIC.hex()}, {needs}" in done.stdout
+        signed = [*command, "--signer", PUBLIC.hex()]
+        done = subprocess.run(signed, cwd=tmp_path / "far away", capture_output=True, text=True, check=False)
+        assert (done.returncode, "--signer needs the package cryptography" in done.stderr) == (2, True)
 
     @pytest.mark.landing
     def test_an_old_python_can_run_it(self, unpacked_sealed_bundle: Path) -> None:
@@ -138,13 +139,11 @@ class TestIntactBundle:
 
 class TestVerifierFile:
     def test_it_is_short_and_compatible_with_python_3_8(self) -> None:
-        assert len(SOURCE.read_text().splitlines()) <= 360
+        assert len(SOURCE.read_text().splitlines()) <= 370
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
-    def test_it_imports_only_the_standard_library(self) -> None:
-        found = [
-            node for node in ast.walk(ast.parse(SOURCE.read_text())) if isinstance(node, ast.Import | ast.ImportFrom)
-        ]
+    def test_it_imports_only_the_standard_library_at_first(self) -> None:
+        found = [node for node in ast.parse(SOURCE.read_text()).body if isinstance(node, ast.Import | ast.ImportFrom)]
         named = {
             name.split(".")[0]
             for node in found
@@ -596,7 +595,7 @@ class TestArithmetic:
         decision = json.loads(scene.plan.decision.model_dump_json())
         for made in scene.rewards().values():
             stored = json.loads(json.dumps(pack_reward(RewardRow.from_reward(made))))
-            value, status, terms, _ = check_reward(stored, decision["specs"])
+            value, status, _, terms, _ = check_reward(stored, decision["specs"])
             assert (value, status) == (made.value, made.status)
             assert terms == {term.name: term.contribution for term in made.terms}
 
@@ -606,120 +605,3 @@ class TestArithmetic:
         assert check_reward({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
         with pytest.raises(VerificationError, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"):
             check_reward({"value": 0.1 + 0.2 + 0.3, "terms": [0.1, 0.2, 0.3]}, specs)
-
-
-RFC_8032 = [
-    (
-        "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a",
-        "",
-        "e5564300c360ac729086e2cc806e828a84877f1eb8e5d974d873e065224901555fb8821590a33bacc61e39701cf9b46bd25bf5f0595bbe24655141438e7a100b",
-    ),
-    (
-        "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c",
-        "72",
-        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00",
-    ),
-    (
-        "fc51cd8e6218a1a38da47ed00230f0580816ed13ba3303ac5deb911548908025",
-        "af82",
-        "6291d657deec24024827e69c3abe01a30ce548a284743a445e3680d7db5ac3ac18ff9b538d16f290ae67f760984dc6594a7c15e9716ed28dc027beceea1ec40a",
-    ),
-]
-
-
-LOW_ORDER = [
-    bytes.fromhex(text)
-    for text in (
-        "0100000000000000000000000000000000000000000000000000000000000000",
-        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
-        "0000000000000000000000000000000000000000000000000000000000000000",
-        "0000000000000000000000000000000000000000000000000000000000000080",
-        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
-        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
-        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
-    )
-]
-"""The eight points of order 1, 2, 4 and 8."""
-
-
-def decode_key(key: bytes) -> tuple[int, int]:
-    found = offline_verifier.decode_point(key)
-    assert found is not None
-    return found
-
-
-def encode_point(point: tuple[int, int]) -> bytes:
-    x, y = point
-    return (y | (x & 1) << 255).to_bytes(32, "little")
-
-
-def challenge(signature: bytes, key: bytes, message: bytes) -> int:
-    return int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
-
-
-def is_accepted(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return whether `cryptography` accepts a signature."""
-    try:
-        Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
-    except InvalidSignature:
-        return False
-    return True
-
-
-class TestSignatures:
-    @pytest.mark.parametrize(("key", "message", "signature"), RFC_8032)
-    def test_the_vectors_of_rfc_8032(self, key: str, message: str, signature: str) -> None:
-        given = bytes.fromhex(key), bytes.fromhex(message), bytes.fromhex(signature)
-        assert is_valid_signature(*given)
-        assert not is_valid_signature(given[0], given[1] + b"!", given[2])
-
-    @pytest.mark.landing
-    def test_it_agrees_with_another_implementation(self) -> None:
-        draw = random.Random(0)
-        for _ in range(8):
-            key, message = Ed25519PrivateKey.from_private_bytes(draw.randbytes(32)), draw.randbytes(draw.randrange(200))
-            public, signature = key.public_key().public_bytes_raw(), bytearray(key.sign(message))
-            assert is_valid_signature(public, message, bytes(signature))
-            signature[draw.randrange(64)] ^= 1 << draw.randrange(8)
-            assert not is_valid_signature(public, message, bytes(signature))
-            assert not is_accepted(public, message, bytes(signature))
-
-    def test_a_signature_with_a_larger_factor_is_refused(self) -> None:
-        signature = KEY.sign(b"message")
-        factor = int.from_bytes(signature[32:], "little") + ORDER
-        again = signature[:32] + factor.to_bytes(32, "little")
-        assert is_valid_signature(PUBLIC, b"message", signature)
-        assert not is_valid_signature(PUBLIC, b"message", again)
-        assert not is_accepted(PUBLIC, b"message", again)
-
-    @pytest.mark.parametrize("cut", [0, 32, 63])
-    def test_a_signature_of_another_length_is_refused(self, cut: int) -> None:
-        signature = KEY.sign(b"message")
-        assert not is_valid_signature(PUBLIC, b"message", signature[:cut])
-        assert not is_valid_signature(PUBLIC, b"message", signature + bytes(1))
-        assert not is_valid_signature(PUBLIC[: cut // 2], b"message", signature)
-
-    def test_a_key_or_point_of_low_order_is_refused(self) -> None:
-        """For each key, a signature that satisfies the equation can be made without a secret."""
-        for key in LOW_ORDER:
-            public = offline_verifier.decode_point(key)
-            assert public is not None
-            forged = (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little")  # R = B, S = 1: right where k A is neutral
-            messages = (str(number).encode() for number in range(200))
-            lucky = next(
-                one
-                for one in messages
-                if offline_verifier.multiply_point(challenge(forged, key, one), public) == (0, 1)
-            )
-            assert not is_valid_signature(key, lucky, forged)
-        assert is_accepted(LOW_ORDER[0], b"whatever", (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little"))
-
-    def test_a_key_with_a_component_of_low_order_is_refused(self) -> None:
-        mixed = offline_verifier.add_points(decode_key(PUBLIC), decode_key(LOW_ORDER[1]))
-        signature = KEY.sign(b"message")
-        assert not is_valid_signature(encode_point(mixed), b"message", signature)
-
-    @pytest.mark.parametrize("y", [2**255 - 19, 2**255 - 1, 2, 1 + 2**255], ids=["p", "more than p", "no point", "-0"])
-    def test_a_key_that_encodes_no_point_is_refused(self, y: int) -> None:
-        assert not is_valid_signature(y.to_bytes(32, "little"), b"message", KEY.sign(b"message"))
