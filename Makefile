@@ -22,7 +22,7 @@ endif
 # Compiled modules are kept, whatever a container's environment says: without them each process compiles all of it.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check landing tests lint test-exhaustive lock bench mutants clean
+.PHONY: demo test check landing tests lint test-exhaustive test-oldest test-newest resolve lock bench mutants clean
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jurygraph needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -76,6 +76,20 @@ TESTS ?= tests
 test-exhaustive: $(VENV)/.heavy
 	HYPOTHESIS_PROFILE=thorough $(PYTEST) -m 'landing or exhaustive or heavy or hypothesis' $(EVERY_CORE) $(TESTS)
 
+# `make test` without the lock: at the lowest versions that pyproject.toml allows, or at the newest. What old versions
+# deprecate in one another is not ours.
+VERSIONS_oldest := lowest-direct
+VERSIONS_newest := highest
+OPTIONS_oldest := -W ignore::DeprecationWarning
+test-oldest test-newest: test-%: $(VENV)/.dev
+	$(BIN)/uv venv --quiet --clear --python $(PYTHON) $(VENV)-$*
+	$(BIN)/uv pip install --quiet --python $(VENV)-$*/bin/python --resolution $(VERSIONS_$*) --editable '.[dev]'
+	$(VENV)-$*/bin/python -m pytest $(EVERY_CORE) $(OPTIONS_$*)
+
+# Asks the package index, and installs nothing.
+resolve: $(VENV)/.dev
+	$(BIN)/python -m tests.resolve
+
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(BENCH)
 
@@ -85,4 +99,4 @@ mutants: $(VENV)/.dev
 	$(BIN)/python -m tests.mutants --seed $(SEED) --sample $(SAMPLE)
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
