@@ -57,7 +57,7 @@ def main() -> int:
     own = project["dependencies"]
     extras = project["optional-dependencies"]
     with_extras = [*own, *(wanted for extra in EXTRAS for wanted in extras[extra])]
-    today = datetime.date.today().isoformat()  # noqa: DTZ011 - the day of whoever runs it
+    today = datetime.date.today().isoformat()
     print(f"Resolved on {today} for Python {PYTHON}, with the extras {', '.join(EXTRAS)}.\n")
     impossible = print_peers(with_extras)
     print_dependencies(own)

@@ -32,7 +32,8 @@ How to check this bundle: python3 verify.py in the unpacked folder, or python3 v
 for the signature of a seal, it needs the package cryptography).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
 Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
-their rewards, coverage, agents, labels, verdicts and calls. All can be forged, except a head (--expect-head) or a key (--signer) you know.
+their rewards, coverage, agents, labels, verdicts and calls. All can be forged, except a head (--expect-head) or a key
+(--signer) you know.
 Not here: prompts and replies of what a branch reused; they are in the run that it was branched from: export that too.
 Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
 """
