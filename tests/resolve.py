@@ -91,13 +91,13 @@ def print_dependencies(own: Sequence[str]) -> None:
     """Print what an installation without extras brings, and how many distributions it needs for each dependency."""
     whole = resolve(own)
     print(f"\nAn installation without extras brings {len(whole)} distributions.\n")
-    print("| dependency | version | brings, which nothing else needs |")
+    print("| dependency | version | brings alone |")
     print("|---|---|---|")
     for dependency in own:
         name = name_of(dependency)
         others = resolve([other for other in own if other != dependency])
         added = sorted(whole.keys() - others.keys())
-        print(f"| {name} | {whole[name]} | {', '.join(added) or 'nothing: others need it, too'} |", flush=True)
+        print(f"| {name} | {whole[name]} | {', '.join(added) or '-'} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -165,13 +165,12 @@ def erase(
     --response erases the text, data, labels and metadata of a response, what evaluators wrote about it, and every other
     text of the run that contains it (if it has 20 characters or more). --task erases the texts of a task, of its
     responses, and what was written about them. Calls that contain or quote them are removed from the current cache
-    (`JURYGRAPH_CACHE`) and from the file named by `calls.record`, relative to the current folder. Exports with texts in
-    the run's folder are removed; other files that contain the text, and files that cannot be searched, are listed. Ids,
-    names and subjects of questions stay. A record keeps what was erased and why. For copies elsewhere, see
-    docs/safety.md.
+    (`JURYGRAPH_CACHE`) and from the file named by `calls.record`, relative to the current folder. Ids, names and
+    subjects of questions stay. A record keeps what was erased and why. Exports and other copies are yours to delete:
+    docs/safety.md lists where they may be.
 
-    Exit codes: 0 done; 1 done, but the listed files or tasks contain or may contain it; 2 invalid input, or the run is
-    in use.
+    Exit codes: 0 done; 1 done, but the listed places or tasks contain or may contain it; 2 invalid input, or the run
+    is in use.
 
     \b
     Example:
@@ -180,16 +179,13 @@ def erase(
     if (response is None) == (task is None):
         raise InputError("expected one of --response ID and --task ID")
     result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
-    paths = {"exports": list(map(str, result.exports)), "files": list(map(str, result.files))}
-    print_report(json, {"run": str(run), **result._asdict(), **paths}, _erasure_lines(result))
+    print_report(json, {"run": str(run), **result._asdict()}, _erasure_lines(result))
     for name in result.tasks:
         command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
         print_message(f"task {name!r} also contains it; {command} erases that")
-    for path in result.files:
-        print_message(f"{path} also contains it and is not an export of this run; remove it by hand")
     for reason_why in result.unreached:
         print_message(f"it may still be in {reason_why}")
-    if result.tasks or result.files or result.unreached:
+    if result.tasks or result.unreached:
         raise typer.Exit(ExitCode.SOME_FAILED)
 
 
@@ -198,4 +194,3 @@ def _erasure_lines(result: ErasureResult) -> Iterator[str]:
     for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
         if number:
             yield f"removed {number} {where}"
-    yield from (escape_line(f"removed {path}") for path in result.exports)

@@ -1,4 +1,4 @@
-"""Erase texts from a run for good: the text, its salts and every copy, so that nothing left reveals it.
+"""Erase texts from a run, its cache and its recording for good: the text, its salts and every copy there.
 
 The erasure is recorded in the chain; the scores of verdicts, rewards and ids are kept, and the run still verifies.
 """
@@ -18,14 +18,12 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.folder import LEDGER, discard_planning, shell_quote
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
-from jurygraph.runs.workflows.folder_search import (
+from jurygraph.runs.workflows.fragments import (
     MIN_SEARCHED_LENGTH,
     Fragments,
     encoded_forms,
     erase_calls,
-    find_copies,
     iter_strings,
-    search_file,
 )
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.fence import MARK_LENGTH, fence_parts
@@ -36,17 +34,14 @@ ErasureTarget = Literal["response", "task"]
 class ErasureResult(NamedTuple):
     """The result of an erasure.
 
-    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it; `exports`
-    were deleted. `replies` is the number of replies deleted from the cache, `calls` of calls deleted from the
-    recording. `tasks` whose own text contains it, and `files` that contain it and are no exports, are left and listed.
-    `unreached` are messages about places that could not be searched or written.
+    `erased` counts its own texts that were erased, `erased_in_others` other texts that contained it. `replies` is the
+    number of replies deleted from the cache, `calls` of calls deleted from the recording. `tasks` whose own text
+    contains it are left and listed. `unreached` are messages about places that could not be searched or written.
     """
 
     erased: int
     erased_in_others: int
-    exports: list[Path]
     tasks: list[str]
-    files: list[Path]
     replies: int
     calls: int
     unreached: list[str]
@@ -201,7 +196,7 @@ class _Erasure:
         return quoting
 
     def _erase_outside(self, fragments: Fragments, erased: Collection[int], tasks: list[str]) -> ErasureResult:
-        """Erase from the recording, the cache, and the exports in the run's folder, in this order."""
+        """Erase from the recording and the cache, in this order."""
         others = len(set(erased) - self._own.keys())
         config, keys = self._run.config, self._call_keys(erased)
         calls = replies = 0
@@ -214,19 +209,8 @@ class _Erasure:
             replies = erase_replies(default_folder(), keys, fragments.is_found_in)
         except InputError as error:
             self._unreached.append(str(error))
-        copies = find_copies(self._run, fragments)
-        self._unreached += copies.unsearched
-        exports = []
-        for path in copies.exports:
-            try:
-                path.unlink()
-                exports.append(path)
-            except OSError as error:
-                problem = f"is an export that cannot be removed ({error.strerror}); remove it by hand"
-                self._unreached.append(f"{path}: {problem}")
-        files = [*copies.other_files, *self._replayed_recording(fragments)]
         self._unreached += self._describe_origin()
-        return ErasureResult(len(self._own), others, exports, tasks, files, replies, calls, self._unreached)
+        return ErasureResult(len(self._own), others, tasks, replies, calls, self._unreached)
 
     def _call_keys(self, erased: Collection[int]) -> set[str]:
         """Return the keys of the calls that erased texts belong to, or that led to the texts' traces and plans.
@@ -242,17 +226,6 @@ class _Erasure:
             elif number % MAX_TEXTS == 0:
                 keys |= {call["id"] for call in record.content.get("calls", ())}
         return keys
-
-    def _replayed_recording(self, fragments: Fragments) -> Iterator[Path]:
-        """Yield the recording from which the run was replayed, if it contains a fragment."""
-        kind, _, rest = self._run.config.model.partition(":")
-        path = Path(rest.partition("#")[0])
-        if kind == "replay" and fragments and path.is_file():
-            is_found, reason = search_file(path, fragments)
-            if is_found:
-                yield path
-            elif reason is not None:
-                self._unreached.append(f"{path}: {reason}")
 
     def _describe_origin(self) -> Iterator[str]:
         """Yield a message about the run from which this one was branched, if it holds the same response or task."""

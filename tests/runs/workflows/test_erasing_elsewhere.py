@@ -12,10 +12,8 @@ import pytest
 
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.request import Message, Reply, Request
-from jurygraph.runs.export import export_jsonl
-from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
-from jurygraph.runs.workflows.folder_search import Fragments, encoded_forms, erase_calls
+from jurygraph.runs.workflows.fragments import Fragments, encoded_forms, erase_calls
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Server, run_server
 from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, verify_run, write_tasks
@@ -71,7 +69,7 @@ def scored(tmp_path: Path, server: Server) -> ScoredProject:
 @pytest.mark.parametrize(("what", "name"), [("response", "t/a"), ("task", "t")])
 def test_nothing_is_left_in_run_cache_and_recording(scored: ScoredProject, what: Any, name: str) -> None:
     done = erase(scored.run, what, name, "")
-    assert (done.unreached, done.files) == ([], [])
+    assert done.unreached == []
     assert (done.replies > 0, done.calls > 0) == (True, True)
     assert containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
     verify_run(scored.run)
@@ -118,8 +116,6 @@ def test_a_verdict_on_another_response_that_quotes_the_text_is_erased(tmp_path: 
 
 
 def test_leftovers_of_killed_processes_are_cleaned(scored: ScoredProject) -> None:
-    with closing(Run.open(scored.run)) as run:
-        (scored.run / ".rewards.jsonl.4711").write_bytes(next(export_jsonl(run)))
     with closing(sqlite3.connect(scored.run / "run.sqlite")) as ledger:
         ledger.execute("PRAGMA journal_mode = WAL")
         ledger.execute("UPDATE texts SET content = content")
@@ -128,8 +124,7 @@ def test_leftovers_of_killed_processes_are_cleaned(scored: ScoredProject) -> Non
             shutil.copy(scored.run / name, scored.run.parent / name)
     for name in ("run.sqlite", "run.sqlite-wal"):
         shutil.copy(scored.run.parent / name, scored.run / name)
-    done = erase(scored.run, "response", "t/a", "")
-    assert [path.name for path in done.exports] == [".rewards.jsonl.4711"]
+    erase(scored.run, "response", "t/a", "")
     assert containing_files(SECRET, *scored.places) == []
 
 
@@ -167,36 +162,6 @@ class TestUnreached:
         assert erase(scored.run, "response", "t/a", "").unreached == []
         assert not scored.cache.exists()
 
-    def test_linked_folders_and_binary_files_are_named(self, scored: ScoredProject, tmp_path: Path) -> None:
-        (tmp_path / "plots").mkdir()
-        (scored.run / "plots").symlink_to(tmp_path / "plots")
-        (scored.run / "plot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-        message = erase(scored.run, "response", "t/a", "").unreached
-        assert message == [
-            f"{scored.run / 'plots'}: is a link to a folder, which is not searched",
-            f"{scored.run / 'plot.png'}: is not UTF-8 text, so it cannot be searched",
-        ]
-
-    def test_an_export_that_cannot_be_removed_is_named(
-        self, scored: ScoredProject, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        with closing(Run.open(scored.run)) as run:
-            (scored.run / "all.jsonl").write_bytes(b"".join(export_jsonl(run)))
-
-        unlink = Path.unlink
-
-        def refuse(path: Path, missing_ok: bool = False) -> None:
-            if path.name == "all.jsonl":
-                raise PermissionError(1, "Operation not permitted", str(path))
-            unlink(path, missing_ok)
-
-        with monkeypatch.context() as patched:
-            patched.setattr(Path, "unlink", refuse)
-            (message,) = erase(scored.run, "response", "t/a", "").unreached
-        assert "all.jsonl: is an export that cannot be removed (Operation not permitted)" in message
-        assert containing_files(SECRET, scored.run / "run.sqlite") == []
-        assert [path.name for path in erase(scored.run, "response", "t/a", "").exports] == ["all.jsonl"]
-
     def test_the_branch_origin_is_named(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path / "given", make_tasks())
         score(tmp_path / "old", tasks, SIMPLE_CONFIG)
@@ -205,12 +170,6 @@ class TestUnreached:
         assert f"erase {tmp_path / 'old'} --response t1/r0" in message
         erase(tmp_path / "old", "response", "t1/r0", "")
         assert erase(tmp_path / "new", "response", "t1/r0", "").unreached == []
-
-    def test_a_replayed_recording_is_named_and_kept(self, scored: ScoredProject, tmp_path: Path) -> None:
-        replayed = {"model": f"replay:{scored.recording}", "evaluators": ["criteria"]}
-        score(tmp_path / "replayed", scored.tasks, replayed)
-        assert erase(tmp_path / "replayed", "response", "t/a", "").files == [scored.recording]
-        assert containing_files(SECRET, scored.recording)
 
 
 class TestRecordings:

@@ -1,6 +1,5 @@
 """An erased text is nowhere in the folder, and the run still verifies."""
 
-import gzip
 import hashlib
 import json
 import shutil
@@ -12,7 +11,6 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.workflows.erasure import erase
@@ -121,33 +119,6 @@ def test_the_record_of_an_erasure_has_reason_and_ids_and_no_text(run: Path) -> N
         "what": "response",
         "reason": "asked for by its author",
     }
-
-
-def test_exports_of_the_run_are_removed_and_others_kept(run: Path) -> None:
-    with closing(Run.open(run)) as opened, closing(opened.read_table("verdicts")) as table:
-        (run / "all.jsonl").write_bytes(b"".join(export_jsonl(opened)))
-        (run / "packed.jsonl.gz").write_bytes(gzip.compress((run / "all.jsonl").read_bytes()))
-        (run / "verdicts.csv").write_bytes(b"".join(table_to_csv(table)))
-    (run / "other.csv").write_text("task_id,response_id,score\nt1,t1/r0,1\n")
-    done = erase(run, "response", "t1/r0", "")
-    assert sorted(path.name for path in done.exports) == ["all.jsonl", "packed.jsonl.gz", "verdicts.csv"]
-    assert (run / "other.csv").exists()
-    assert_gone(run, SECRET)
-
-
-def test_other_files_that_contain_it_are_named_and_kept(run: Path) -> None:
-    others = {
-        "notes.txt": b"a note: ",
-        "broken.gz": b"\x1f\x8b",
-        "next/run.sqlite": b"",
-        "next/all.jsonl": b'{"task_id":',
-    }
-    for name, beginning in others.items():
-        (run / name).parent.mkdir(exist_ok=True)
-        (run / name).write_bytes(beginning + SECRET.encode())
-    done = erase(run, "response", "t1/r0", "")
-    assert sorted(str(path.relative_to(run)) for path in done.files) == sorted(others)
-    assert all(path.exists() for path in done.files)
 
 
 def test_the_digests_of_the_scored_files_are_erased(run: Path, tmp_path: Path) -> None:

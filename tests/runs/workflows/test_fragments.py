@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.runs.workflows.folder_search import MIN_QUOTATION_LENGTH, MIN_SEARCHED_LENGTH, Fragments
+from jurygraph.runs.workflows.fragments import MIN_QUOTATION_LENGTH, MIN_SEARCHED_LENGTH, Fragments
 
 TEXT = "My own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ und 日本語で書いたもの。"
 
