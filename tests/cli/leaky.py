@@ -1,4 +1,4 @@
-"""Evaluators, a deriver and combiners that disclose every secret that they know, in twelve encodings.
+"""Evaluators, a deriver and combiners that disclose every secret that they know, in four encodings.
 
 A copy of this file is next to the configs of `test_secrets`; response "number 7" is about secret 7.
 """
@@ -13,23 +13,16 @@ import sys
 import threading
 import warnings
 from pathlib import Path
+from urllib.parse import quote
 
 import jurygraph as jg
 from jurygraph.decision.combiners import Mean
 
 ENCODINGS = {
     "plain": str,
-    "upper": str.upper,
-    "lower": str.lower,
-    "reversed": lambda secret: secret[::-1],
-    "hex": lambda secret: secret.encode().hex(),
     "base64": lambda secret: base64.b64encode(f"user:{secret}".encode()).decode(),
-    "base32": lambda secret: base64.b32encode(secret.encode()).decode(),
-    "url": lambda secret: "".join(f"%{byte:02X}" for byte in secret.encode()),
+    "url": lambda secret: quote(secret, safe=""),
     "json": lambda secret: json.dumps(f"«{secret}»")[1:-1],
-    "spaced": " ".join,
-    "dashed": "-".join,
-    "zero-width": "\u200b\n".join,
 }
 
 
@@ -78,9 +71,9 @@ class Raises(EncodedSecretEvaluator):
 
     def answer(self, inputs):
         secret_text = self.encode_secret(inputs)
-        if inputs.question.subject == "reversed":
+        if inputs.question.subject == "url":
             raise type(secret_text, (RuntimeError,), {})
-        if inputs.question.subject == "upper":
+        if inputs.question.subject == "json":
             return jg.Verdict.fail(secret_text[:100], f"it failed: {secret_text}")
         try:
             raise OSError(secret_text)

@@ -25,7 +25,7 @@ def test_a_line_written_in_pieces_is_redacted(capsys: pytest.CaptureFixture[str]
     with redacted_streams(for_good=False):
         print("the key", SECRET[:9], sep=": ", end="")
         print(SECRET[9:], "is wrong")
-        sys.stderr.writelines([f"{SECRET.upper()}\n", "second\n"])
+        sys.stderr.writelines([f"{SECRET}\n", "second\n"])
         print("no end", SECRET, end="", file=sys.stderr)
     assert capsys.readouterr() == ("the key: [redacted] is wrong\n", "[redacted]\nsecond\nno end [redacted]")
 

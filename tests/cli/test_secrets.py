@@ -117,7 +117,7 @@ def script(body: dict[str, Any], number: int) -> Answer:
     secret = list(SECRETS.values())[number % NUMBER]
     echo = all_encodings(secret)
     if number % TASKS == 0:
-        return status(400, {"X-Echo": leaky.ENCODINGS["hex"](secret)}, {"error": {"message": f"wrong key {echo}"}})
+        return status(400, {"X-Echo": leaky.ENCODINGS["url"](secret)}, {"error": {"message": f"wrong key {echo}"}})
     if number % TASKS == 1:
         return status(500, body=f"<p>Authorization: Bearer {echo}</p>")
     if number % TASKS == 2:
@@ -125,11 +125,11 @@ def script(body: dict[str, Any], number: int) -> Answer:
     if number % TASKS == 3:
         return status(307, {"Location": f"/v1/{leaky.ENCODINGS['url'](secret)}?key={leaky.ENCODINGS['hex'](secret)}"})
     if number % TASKS == 4:
-        return judge_reply(body, reason=echo, served=leaky.ENCODINGS["upper"](secret).replace("\n", " "))
+        return judge_reply(body, reason=echo, served=leaky.ENCODINGS["json"](secret).replace("\n", " "))
     if number % TASKS == 5:
         one = {"reason": echo, "quotes": [echo], "met": True, "probability": 0.9}
         return reply_with(
-            json.dumps(dict.fromkeys(requested_items(body), one)), finish=leaky.ENCODINGS["reversed"](secret)
+            json.dumps(dict.fromkeys(requested_items(body), one)), finish=leaky.ENCODINGS["base64"](secret)
         )
     if number % TASKS == 6:
         return raw_body(json.dumps({"choices": echo, "error": {"message": echo, "code": secret}}))
@@ -203,7 +203,7 @@ class Commands:
 def refuse(body: dict[str, Any], number: int) -> Answer:
     """Refuse the key, which ends a run, and disclose every secret."""
     echo = " ".join(map(all_encodings, SECRETS.values()))
-    return status(401, {"X-Echo": leaky.ENCODINGS["hex"](next(iter(SECRETS.values())))}, {"error": {"message": echo}})
+    return status(401, {"X-Echo": leaky.ENCODINGS["url"](next(iter(SECRETS.values())))}, {"error": {"message": echo}})
 
 
 def score_and_read(run: Commands, folder: Path, config: Path) -> None:

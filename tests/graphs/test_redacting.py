@@ -28,9 +28,9 @@ class Says(Evaluator):
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         evidence = (
             Evidence(quote=f"the key {SECRET}"),
-            Evidence(quote=SECRET.upper(), source="a table", verified=True, start=3, end=9),
+            Evidence(quote=SECRET, source="a table", verified=True, start=3, end=9),
         )
-        return Verdict(score=0.5, reason=f"it says {SECRET[::-1]}", native=SECRET, evidence=evidence, call=SECRET)
+        return Verdict(score=0.5, reason=f"it says {SECRET}", native=SECRET, evidence=evidence, call=SECRET)
 
 
 class Fails(Evaluator):
@@ -70,7 +70,7 @@ class LeaksOneName(Deriver):
     gives = "leaks"
 
     def derive(self, inputs: DeriverInput) -> Material:
-        named = (SECRET, SECRET.upper())
+        named = (SECRET, SHORT)
         return Material(name="leaks", variants=tuple(Variant(response=Response(id=one, text="a")) for one in named))
 
 
@@ -163,7 +163,8 @@ def test_material_is_redacted_before_anybody_reads_it() -> None:
     assert trace.verdicts[0].reason == "{'a': ['[redacted]']}"
 
 
-def test_variants_that_differ_only_in_a_secret_are_failed_material() -> None:
+def test_variants_that_differ_only_in_a_secret_are_failed_material(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHORT_KEY", SHORT)
     config = {"evaluators": [f"{HERE}:Reads"], "derivers": [f"{HERE}:LeaksOneName"]}
     (trace,) = score_responses(config, task(), response("a"))
     assert trace.material[0].failure is not None

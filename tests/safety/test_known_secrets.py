@@ -94,7 +94,7 @@ def test_the_secret_parameters_of_an_address_are_secrets() -> None:
 
 def test_a_variable_is_named_by_its_secret_in_a_text() -> None:
     environment = {"HOME": "/home/ann", "MY_TOKEN": PLAIN}
-    assert variable_with_secret(f'{{"key": "{PLAIN.upper()}"}}', environment) == "MY_TOKEN"
+    assert variable_with_secret(f'{{"key": "{PLAIN}"}}', environment) == "MY_TOKEN"
     assert variable_with_secret("nothing", environment) is None
 
 
