@@ -8,7 +8,7 @@ import asyncio
 import contextvars
 import inspect
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -120,16 +120,28 @@ class Calls:
     def _create_tasks(self, started: Sequence[Result]) -> list[Result]:
         """Return the results, with an asyncio task for each that has to be awaited."""
         return [
-            (asyncio.create_task(self._finish_call(each, result)), True) if is_awaitable else (result, False)
+            (self._create_task(each, result), True) if is_awaitable else (result, False)
             for each, (result, is_awaitable) in zip(self.inputs, started, strict=True)
         ]
+
+    def _create_task(self, each: Any, result: Awaitable[Any]) -> "asyncio.Task[Any]":
+        task = asyncio.create_task(self._finish_call(each, result))
+        if inspect.iscoroutine(result):  # Python warns of one that nobody awaits: the task may be cancelled at once
+            task.add_done_callback(lambda _: _close_unstarted(result))
+        return task
 
     async def _finish_call(self, each: Any, result: Awaitable[Any]) -> Any:
         answering = _await_result(result)
         try:
             return await (answering if self.limits.seconds is None else self.limits.await_result(answering, each))
         finally:
+            _close_unstarted(answering)
             _close_logs(each)
+
+
+def _close_unstarted(answer: Coroutine[Any, Any, Any]) -> None:
+    if inspect.getcoroutinestate(answer) == inspect.CORO_CREATED:
+        answer.close()
 
 
 @dataclass(frozen=True, slots=True)

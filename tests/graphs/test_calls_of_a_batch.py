@@ -1,6 +1,7 @@
 """The calls of a batch's groups are made together, and each group gets what it gets alone."""
 
 import asyncio
+import gc
 import os
 import threading
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.graphs import execution
 from jurygraph.graphs.answer_validation import validate_answer
+from jurygraph.graphs.time_limits import CallLimits, CallThreads
 from tests.graphs.scripted import Half, Measure
 
 HERE = __name__
@@ -175,3 +177,20 @@ class Waits(jg.Evaluator):
         finally:
             ENDED.append(inputs.response.id)
         return 1.0
+
+
+def test_a_call_that_is_cancelled_before_it_begins_leaves_no_warning() -> None:
+    """Python warns of a coroutine that nobody awaits, when it collects it."""
+
+    async def answer(each: Any) -> float:
+        return 1.0
+
+    async def cancel_at_once() -> None:
+        limits = CallLimits("x", None, CallThreads())
+        started = execution.Calls(answer, [()], limits).start()
+        for task, _ in started:
+            task.cancel()
+        await asyncio.gather(*(task for task, _ in started), return_exceptions=True)
+
+    asyncio.run(cancel_at_once())
+    gc.collect()

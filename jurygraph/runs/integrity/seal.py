@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.offline_verifier import is_valid_signature
 from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.folder import SEAL
 from jurygraph.runs.store.ledger import Ledger
@@ -149,8 +148,6 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
         public_key.verify(bytes.fromhex(seal.signature), signed_bytes(fields))
     except InvalidSignature:
         raise TraceMismatch(f"{path}: the signature is invalid; it or the signed records have been changed") from None
-    if not is_valid_signature(bytes.fromhex(seal.public_key), signed_bytes(fields), bytes.fromhex(seal.signature)):
-        raise TraceMismatch(f"{path}: is by a key of low order, whose signatures anybody can make; it has been changed")
     return seal
 
 

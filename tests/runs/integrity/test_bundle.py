@@ -89,10 +89,10 @@ def test_bundle_contains_the_seal(plain: Path, tmp_path: Path) -> None:
 
 def test_the_readme_explains_the_check_in_few_lines(plain: Path, tmp_path: Path) -> None:
     readme = member(bundle(plain, tmp_path / "bundle.zip"), "README.txt").decode().splitlines()
-    assert len(readme) == 6
+    assert len(readme) == 8
     assert "python3 verify.py" in readme[0]
-    assert "in the run that it was branched from" in readme[4]
-    assert readme[5].startswith("Not proved: ")
+    assert "in the run that it was branched from" in readme[6]
+    assert readme[7].startswith("Not proved: ")
 
 
 def test_the_same_run_gives_the_same_bytes(rich: Path, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 from contextlib import closing
-from hashlib import sha512
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.offline_verifier import ORDER
 from jurygraph.runs.integrity.seal import Seal, check_seal
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
@@ -197,41 +195,6 @@ class TestChecking:
         append_record(sealed_run, Draft("task", "later", {}))
         with pytest.raises(TraceMismatch, match=r"\(trace 'sneaked in'\): comes after the sealed records"):
             find_seal(sealed_run)
-
-
-class TestLowOrder:
-    """Keys for which anybody can make signatures."""
-
-    def forge_seal(self, folder: Path, key: str) -> bytes:
-        """Write a seal that satisfies the equation of Ed25519 without a secret: R = B, S = 1, and k A is neutral."""
-        start = b"\x58" + 31 * b"\x66"
-        with closing(Run.open(folder)) as run:
-            seal_fields = {"version": 1, "run": run.id, "records": run.ledger.count, "head": run.ledger.head.hex()}
-        for second in range(60):
-            content = {**seal_fields, "signed_at": f"2026-01-01T00:00:{second:02}+00:00", "public_key": key}
-            message = b"jurygraph seal\n" + canonical_json(content)
-            number = int.from_bytes(sha512(start + bytes.fromhex(key) + message).digest(), "little")
-            if number % ORDER % 8 == 0:
-                signature = (start + (1).to_bytes(32, "little")).hex()
-                return canonical_json({**content, "signature": signature}) + b"\n"
-        raise AssertionError("none was found")
-
-    @pytest.mark.parametrize(
-        "key",
-        [
-            "01" + "00" * 31,
-            "ec" + "ff" * 30 + "7f",
-            "00" * 32,
-            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
-        ],
-        ids=["order 1", "order 2", "order 4", "order 8"],
-    )
-    def test_keys_of_low_order_are_refused(self, plain: Path, tmp_path: Path, key: str) -> None:
-        (plain / SEAL).write_bytes(self.forge_seal(plain, key))
-        (tmp_path / "signer").write_text(key)
-        for signer in (None, tmp_path / "signer"):
-            with pytest.raises(TraceMismatch, match=r"key of low order, whose signatures anybody can make"):
-                find_seal(plain, signer)
 
 
 class TestSigner:

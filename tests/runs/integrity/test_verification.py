@@ -141,9 +141,12 @@ CHANGED_CELLS = [
     ("UPDATE records SET at = at + 1 WHERE seq = 1", r"record 1 \(run '"),
     (
         "UPDATE texts SET content = x'78' WHERE id = (SELECT max(id) FROM texts)",
-        r"text \d+ of record \d+ \(trace 't2/r2'",
+        r"text \d+ of record \d+ \(trace 't\d/r2'",
     ),
-    ("UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)", r"text \d+ of record \d+ \(trace 't2/r2'"),
+    (
+        "UPDATE texts SET salt = x'00' WHERE id = (SELECT max(id) FROM texts)",
+        r"text \d+ of record \d+ \(trace 't\d/r2'",
+    ),
 ]
 
 
