@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from examples.group_trip.profiles import TRAVELLERS
+from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import Jury, Response, Task, Trace
-from jurygraph.sources.travelplanner import read_travelplanner
 
 HERE = Path(__file__).parent
 WHOLE = ("nights", "comes-home", "meals-in-place")

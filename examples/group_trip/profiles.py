@@ -5,7 +5,7 @@ The queries say what the group asks for; here it is divided among its travellers
 
 from typing import Any
 
-from jurygraph.sources.travelplanner.trip_checks import cost_terms
+from examples.group_trip.travelplanner.trip_checks import cost_terms
 
 Stated = dict[str, Any]
 

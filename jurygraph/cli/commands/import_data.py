@@ -7,9 +7,6 @@ from json import dumps
 from pathlib import Path
 from typing import Annotated, Literal
 
-import typer
-
-from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.output_files import compress_lines, refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_report, print_result, shell_quote
@@ -17,19 +14,14 @@ from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import RatedText
-from jurygraph.sources.importers import READERS, VOTE_READERS, Imported, Skipped
+from jurygraph.sources.importers import READERS, VOTE_READERS, Imported
 from jurygraph.sources.importers.rated_table import read_rated_table
-from jurygraph.sources.travelplanner import import_travelplanner
 
-TRAVELPLANNER = "travelplanner"
 RATINGS = "ratings"
-FORMATS = (TRAVELPLANNER, *READERS, *VOTE_READERS, RATINGS)
+FORMATS = (*READERS, *VOTE_READERS, RATINGS)
 _MAX_EXAMPLES = 5
 Selection = Literal["tasks", "answered"]
 
-Stakeholders = Annotated[
-    str | None, option("F", "Stakeholders (travelplanner): lines of {task, stakeholders, tensions}.")
-]
 Only = Annotated[
     Selection | None,
     option(
@@ -48,7 +40,6 @@ def import_(
     form: Annotated[str, argument("FORMAT", f"{', '.join(FORMATS)}.")],
     files: Annotated[list[str], argument("FILE", "Input file, for qags one or both; - for stdin.")],
     target: Annotated[str, option("F", "Output file; - for stdout.", "-o", "--out")],
-    stakeholders: Stakeholders = None,
     only: Only = None,
     ratings: RatingsFile = None,
     column: ColumnNames = None,
@@ -57,9 +48,6 @@ def import_(
     """Convert a file of another project to TASKS or RATINGS.
 
     The output is written completely or not at all.
-
-    travelplanner: each query with its tables as facts, its plan as the only response, and its constraints as those of
-    one stakeholder, or those of `--stakeholders`. Unreadable rows are skipped and listed, and the exit code is then 1.
 
     healthbench, plawbench, writingbench: each conversation, case or query with its rubric; criteria are scored by a
     probability, by partial credit, and on a scale from 1 to 10. HealthBench's ideal and reference completions are
@@ -74,13 +62,13 @@ def import_(
     ratings: a table with a row for each rating (item, text, annotator, label; optionally prompt, agent, group, domain,
     dimension) makes TASKS with the texts as responses, and RATINGS in the file of `--ratings`.
 
-    Tested on the complete published files: plawbench (the 250 case analyses), judgebench (all 620 pairs), qags (both),
-    travelplanner (the words of all 180 validation queries); on 484 of its rows: writingbench. healthbench, rewardbench
-    and grouptravelbench follow the published schema and were never run on published data. docs/importing.md has all.
+    Tested on the complete published files: plawbench (the 250 case analyses), judgebench (all 620 pairs), qags (both);
+    on 484 of its rows: writingbench. healthbench, rewardbench and grouptravelbench follow the published schema and were
+    never run on published data. docs/importing.md has all.
 
     \b
     Example:
-        jurygraph import travelplanner train.jsonl --out tasks.jsonl
+        jurygraph import judgebench gpt.jsonl --out tasks.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --out run
         jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
         jurygraph import ratings people.csv --column label=stars --out tasks.jsonl --ratings ratings.jsonl
@@ -88,8 +76,6 @@ def import_(
     if form not in FORMATS:
         hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"unknown format {form!r}; {hint}")
-    if stakeholders is not None and form != TRAVELPLANNER:
-        raise InputError(f"--stakeholders: only for {TRAVELPLANNER}; remove it for {form}")
     if only is not None and form in VOTE_READERS:
         raise InputError(f"--only: selects tasks, and {form} has none; remove it")
     if len(files) > 1 and form not in VOTE_READERS:
@@ -97,13 +83,13 @@ def import_(
     if form != RATINGS and (ratings or column):
         raise InputError(f"--{'ratings' if ratings else 'column'}: only for {RATINGS}; remove it for {form}")
     if target != "-":
-        refuse_unwritable(target, *files, *([stakeholders] if stakeholders else []))
+        refuse_unwritable(target, *files)
     if form == RATINGS:
         _import_ratings(files[0], target, ratings, column or (), json)
     elif form in VOTE_READERS:
         _import_votes(form, files, target, json)
     else:
-        _import_tasks(form, files[0], target, stakeholders, only, json)
+        _import_tasks(form, files[0], target, only, json)
 
 
 def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequence[str], json: bool) -> None:
@@ -164,23 +150,15 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
 
-def _import_tasks(
-    form: str, file: str, tasks: str, stakeholders: str | None, only: Selection | None, json: bool
-) -> None:
+def _import_tasks(form: str, file: str, tasks: str, only: Selection | None, json: bool) -> None:
     counter = _ImportCounter(only)
-    _write(tasks, counter.lines(_read_imported(form, file, stakeholders)))
+    _write(tasks, counter.lines(READERS[form](file)))
     print_report(json and tasks != "-", {"tasks_file": tasks, **counter.totals()}, ())
     for line in counter.summary_lines():
         print_message(line)
     if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:
         responses_option = "" if counter.responses else " --responses RESPONSES"
         print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml{responses_option} --out run")
-    if counter.skipped:
-        raise typer.Exit(ExitCode.SOME_FAILED)
-
-
-def _read_imported(form: str, file: str, stakeholders: str | None) -> Iterator[Imported | Skipped]:
-    return import_travelplanner(file, stakeholders) if form == TRAVELPLANNER else READERS[form](file)
 
 
 class _ImportCounter:
@@ -189,7 +167,6 @@ class _ImportCounter:
     def __init__(self, only: Selection | None) -> None:
         self._only = only
         self.tasks = self.responses = self.answered = self.omitted = 0
-        self.skipped: list[str] = []
         self._notes: Counter[str] = Counter()
         self._first: defaultdict[str, list[str]] = defaultdict(list)
 
@@ -198,13 +175,9 @@ class _ImportCounter:
         """Return True if some tasks have responses and some do not; `score` refuses such a file."""
         return 0 < self.answered < self.tasks
 
-    def lines(self, imported: Iterable[Imported | Skipped]) -> Iterator[bytes]:
+    def lines(self, imported: Iterable[Imported]) -> Iterator[bytes]:
         """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
-        for row in imported:
-            if isinstance(row, Skipped):
-                self.skipped.append(row.error)
-                continue
-            task, notes = row
+        for task, notes in imported:
             for text, place in notes:
                 self._notes[text] += 1
                 if len(self._first[text]) < _MAX_EXAMPLES:
@@ -224,22 +197,18 @@ class _ImportCounter:
             raise InputError(f"none of the {self.omitted} tasks has a response; remove --only answered")
 
     def totals(self) -> dict[str, object]:
-        """Return the counts, the error of each skipped row, and how often each note occurred."""
+        """Return the counts, and how often each note occurred."""
         return {
             "tasks": self.tasks,
             "responses": self.responses,
             "tasks_with_responses": self.answered,
             "omitted": self.omitted,
-            "skipped": self.skipped,
             "notes": dict(self._notes),
         }
 
     def summary_lines(self) -> Iterator[str]:
-        """Return a summary: the counts, the skipped rows, and the first few notes on omitted or unusual data."""
+        """Return a summary: the counts, and the first few notes on omitted or unusual data."""
         yield f"{_format_count(self.tasks, 'task')} with {_format_count(self.responses, 'response')}"
-        if self.skipped:
-            yield f"skipped, since they cannot be read: {_format_count(len(self.skipped), 'row')}"
-            yield from (f"  {error}" for error in self.skipped)
         if self.omitted:
             yield f"tasks without a response, omitted by --only answered: {self.omitted}"
         for text, first in self._first.items():

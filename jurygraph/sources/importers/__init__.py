@@ -12,7 +12,7 @@ from jurygraph.schema.rating import Vote
 from jurygraph.sources.importers.grouptravelbench import GroupTrip
 from jurygraph.sources.importers.preferences import Comparison, Pair
 from jurygraph.sources.importers.qags import read_qags
-from jurygraph.sources.importers.rows import Imported, Note, Skipped
+from jurygraph.sources.importers.rows import Imported, Note
 from jurygraph.sources.importers.rubrics import Case, Example, Query
 
 READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
@@ -28,4 +28,4 @@ READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
 VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {"qags": read_qags}
 """Readers of votes by the name of the format. A reader raises `InputError` as those of tasks do."""
 
-__all__ = ["READERS", "VOTE_READERS", "Imported", "Note", "Skipped"]
+__all__ = ["READERS", "VOTE_READERS", "Imported", "Note"]

@@ -72,12 +72,6 @@ class Imported(NamedTuple):
     notes: tuple[Note, ...] = ()
 
 
-class Skipped(NamedTuple):
-    """A row that cannot be read: the error, with file, line and field."""
-
-    error: str
-
-
 Content = tuple[Mapping[str, Any] | None, Sequence[Note]]
 """The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
 

@@ -6,11 +6,11 @@ from typing import Any
 
 from examples.group_trip.layouts import LAYOUTS, read_days
 from examples.group_trip.prose import of_records
+from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import Task
 from jurygraph.agents.extraction.spec import Kinds, read_kinds
 from jurygraph.sources import read_config
-from jurygraph.sources.travelplanner import read_travelplanner
-from tests.sources.travelplanner.train import TRAIN, lines
+from tests.travelplanner.train import TRAIN, lines
 
 CONFIG = Path(__file__).parents[3] / "examples" / "group_trip" / "prose.yaml"
 RECORDS: Any = read_config(CONFIG).derivers[0].params["records"]

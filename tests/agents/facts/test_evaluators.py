@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.facts import loader
 from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence, claim_findings
@@ -21,7 +22,6 @@ from jurygraph.conformance import check_evaluator
 from jurygraph.graphs.routing import ReusedResults
 from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
-from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import PLACES, look_up_claims, make_facts, view, write_table
 from tests.examples import at_most
 from tests.rows import all_rows

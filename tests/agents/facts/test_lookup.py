@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from examples.group_trip.travelplanner import read_travelplanner
 from jurygraph.agents.facts.loader import Facts, load_facts
 from jurygraph.agents.facts.lookup import Finding, describe_finding, look_up
 from jurygraph.agents.facts.values import normalise, to_text, value_sort_key
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import (
     PLACES,
     SUFFIXES,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.cli.commands.import_data import FORMATS, TRAVELPLANNER
+from jurygraph.cli.commands.import_data import FORMATS
 from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
@@ -18,19 +18,16 @@ from jurygraph.sources.ratings import read_ratings, read_votes
 from tests.cli.conftest import Command, folder_contents
 from tests.models.server import run_server
 from tests.rows import all_rows
-from tests.sources.importers.published import HEALTHBENCH, PLAWBENCH, REWARDBENCH, ROWS
+from tests.sources.importers.published import HEALTHBENCH, JUDGEBENCH, PLAWBENCH, REWARDBENCH, ROWS
 from tests.sources.importers.test_qags import CNN, XSUM
 from tests.sources.importers.test_scoring import eight
 from tests.sources.importers.test_writingbench import REAL
-from tests.sources.travelplanner.train import TRAIN, lines
-
-LINES = list(lines().values())
 
 
 @pytest.fixture
 def two_tasks(tmp_path: Path) -> Path:
     """A file of two lines."""
-    return write_lines(tmp_path / "two.jsonl", *LINES[:2])
+    return write_lines(tmp_path / "two.jsonl", *JUDGEBENCH[:2])
 
 
 def write_lines(path: Path, *values: Any) -> Path:
@@ -42,123 +39,49 @@ def parse_lines(content: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in content.splitlines()]
 
 
-def test_import_writes_tasks_and_prints_the_next_command(run: Command, tmp_path: Path) -> None:
-    ended = run("import", "travelplanner", TRAIN, "--out", tmp_path / "tasks.jsonl")
+def test_import_writes_tasks_and_prints_the_next_command(two_tasks: Path, run: Command, tmp_path: Path) -> None:
+    ended = run("import", "judgebench", two_tasks, "--out", tmp_path / "tasks.jsonl")
     assert (ended.code, ended.out) == (0, "")
     assert ended.err == (
-        f"30 tasks with 30 responses\nnext: jurygraph score {tmp_path / 'tasks.jsonl'} --config jury.yaml --out run\n"
+        f"2 tasks with 4 responses\nnext: jurygraph score {tmp_path / 'tasks.jsonl'} --config jury.yaml --out run\n"
     )
     found = parse_lines((tmp_path / "tasks.jsonl").read_text())
-    assert [task["id"] for task in found] == [line["id"] for line in LINES]
-    assert [task["responses"][0]["data"] for task in found] == [line["plan"] for line in LINES]
-    assert [key for task in found for key in task if key == "reference"] == []
-
-
-def test_imported_tasks_can_be_scored(two_tasks: Path, run: Command, tmp_path: Path) -> None:
-    (tmp_path / "jury.yaml").write_text("evaluators: [checks.constraints]\nderivers: [facts.claims]\n")
-    assert run("import", "travelplanner", two_tasks, "--out", tmp_path / "tasks.jsonl").code == 0
-    ended = run("score", tmp_path / "tasks.jsonl", "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
-    assert ended.code == 0
-    shown = [json.loads(line) for line in run("show", tmp_path / "run", "--json").out.splitlines()]
-    assert [trace["reward"]["value"] for trace in shown] == [1.0, 1.0]
-
-
-def test_json_has_the_file_and_the_counts(two_tasks: Path, run: Command, tmp_path: Path) -> None:
-    ended = run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl", "--json")
-    counted = {"tasks": 2, "responses": 2, "tasks_with_responses": 2, "omitted": 0, "skipped": [], "notes": {}}
+    assert [task["id"] for task in found] == [line["pair_id"] for line in JUDGEBENCH[:2]]
+    ended = run("import", "judgebench", two_tasks, "--out", tmp_path / "t.jsonl", "--json")
+    counted = {"tasks": 2, "responses": 4, "tasks_with_responses": 2, "omitted": 0, "notes": {}}
     assert json.loads(ended.out) == {"tasks_file": str(tmp_path / "t.jsonl"), **counted}
 
 
 def test_a_name_ending_in_gz_is_compressed_reproducibly(two_tasks: Path, run: Command, tmp_path: Path) -> None:
     for name in ("t.jsonl", "a.jsonl.gz", "b.jsonl.gz"):
-        assert run("import", "travelplanner", two_tasks, "--out", tmp_path / name).code == 0
+        assert run("import", "judgebench", two_tasks, "--out", tmp_path / name).code == 0
     one, other = ((tmp_path / name).read_bytes() for name in ("a.jsonl.gz", "b.jsonl.gz"))
     assert one == other
     assert gzip.decompress(one) == (tmp_path / "t.jsonl").read_bytes()
 
 
-def test_unparsed_phrases_of_queries_are_listed(run: Command, tmp_path: Path) -> None:
-    query = f"{LINES[0]['query']} We want no smoking in our rooms."
-    source = write_lines(tmp_path / "one.jsonl", {**LINES[0], "query": query})
-    ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
-    assert "phrases in queries that no rule parses were not imported as constraints: 1\n" in ended.err
-    assert f"  {LINES[0]['id']}: smoking" in ended.err
-    (task,) = parse_lines((tmp_path / "t.jsonl").read_text())
-    assert task["metadata"] == {"unread": ["smoking"]}
-
-
 @all_rows("options", [[], ["--json"]])
 def test_a_dash_is_standard_output(two_tasks: Path, run: Command, tmp_path: Path, options: list[str]) -> None:
-    run("import", "travelplanner", two_tasks, "--out", tmp_path / "t.jsonl")
-    ended = run("import", "travelplanner", two_tasks, "--out", "-", *options)
+    run("import", "judgebench", two_tasks, "--out", tmp_path / "t.jsonl")
+    ended = run("import", "judgebench", two_tasks, "--out", "-", *options)
     assert ended.out == (tmp_path / "t.jsonl").read_text()
-    assert ended.err == "2 tasks with 2 responses\n"
+    assert ended.err == "2 tasks with 4 responses\n"
 
 
 def test_a_dash_is_standard_input(
     two_tasks: Path, run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(two_tasks.read_bytes())))
-    assert run("import", "travelplanner", "-", "--out", tmp_path / "t.jsonl").code == 0
+    assert run("import", "judgebench", "-", "--out", tmp_path / "t.jsonl").code == 0
     assert len(parse_lines((tmp_path / "t.jsonl").read_text())) == 2
-
-
-def test_stakeholders_can_come_from_a_file(two_tasks: Path, run: Command, tmp_path: Path) -> None:
-    profiles = write_lines(
-        tmp_path / "p.jsonl", *({"task": line["id"], "stakeholders": [{"id": "ann"}]} for line in LINES[:2])
-    )
-    ended = run("import", "travelplanner", two_tasks, "--out", "-", "--stakeholders", profiles)
-    assert [task["stakeholders"] for task in parse_lines(ended.out)] == [[{"id": "ann"}]] * 2
-
-
-def test_a_row_that_cannot_be_read_is_skipped_and_listed(run: Command, tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "in.jsonl", {**LINES[0], "plan": None}, {**LINES[1], "query": "Plan a trip."})
-    ended = run("import", "travelplanner", source, "--out", tmp_path / "tasks.jsonl", "--json")
-    error = "in.jsonl, line 2, field query: has no budget such as $1,700"
-    assert ended.code == 1
-    assert ended.err.startswith(f"1 task with 0 responses\nskipped, since they cannot be read: 1 row\n  {error}\n")
-    assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n"), "there is no plan"
-    assert json.loads(ended.out)["skipped"] == [error]
-    (task,) = parse_lines((tmp_path / "tasks.jsonl").read_text())
-    assert task["id"] == LINES[0]["id"]
-    to_output = run("import", "travelplanner", source, "--out", "-", "--json")
-    assert (to_output.code, to_output.out) == (1, (tmp_path / "tasks.jsonl").read_text())
-
-
-def test_assumed_people_and_columns_that_differ_are_counted(run: Command, tmp_path: Path) -> None:
-    trip = "from March 1st to March 3rd, 2022, with a budget of $900"
-    rows = ({"idx": 1, "query": f"A trip {trip}."}, {"idx": 2, "query": f"For us two, {trip}.", "people_number": 3})
-    source = write_lines(tmp_path / "in.jsonl", *({**LINES[0], "id": None, **row} for row in rows))
-    ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
-    assert ended.err.splitlines()[1:5] == [
-        "queries do not state how many people travel; one person is assumed: 1",
-        "  1",
-        "columns and queries differ; the columns count: 1",
-        "  2: people: 3 in the column, 2 in the query",
-    ]
-
-
-STAKEHOLDERS = [{"task": task, "stakeholders": [{"id": "ann"}]} for task in (LINES[0]["id"], LINES[1]["id"], "nowhere")]
-ONE_FILE = "takes one file; import each by itself"
-NO_BUDGET = "in.jsonl, line 1, field query: has no budget such as $1,700"
 
 
 @all_rows(
     "form, lines, options, message",
     [
-        ("travelplaner", [], [], "unknown format 'travelplaner'; did you mean travelplanner?"),
         ("gsm8k", [], [], f"unknown format 'gsm8k'; known: {', '.join(FORMATS)}"),
         ("judgebnch", [], [], "unknown format 'judgebnch'; did you mean judgebench?"),
-        ("travelplanner", LINES[:2], ["-o", "in.jsonl"], "in.jsonl: is an input file; name another file to write"),
-        ("travelplanner", [{**LINES[1], "query": "Plan a trip."}], [], NO_BUDGET),
-        ("travelplanner", [{**LINES[1], "query": "Plan a trip."}], ["-o", "-"], NO_BUDGET),
-        (
-            "travelplanner",
-            LINES[:2],
-            ["--stakeholders", "nowhere.jsonl"],
-            "nowhere.jsonl, line 3, field task: there is no task 'nowhere'; name a task of in.jsonl, or leave the line "
-            "out",
-        ),
+        ("judgebench", JUDGEBENCH, ["-o", "in.jsonl"], "in.jsonl: is an input file; name another file to write"),
         (
             "plawbench",
             [*PLAWBENCH, {**PLAWBENCH[0], "rubrics": "1. (+3 points)"}],
@@ -167,7 +90,6 @@ NO_BUDGET = "in.jsonl, line 1, field query: has no budget such as $1,700"
         ),
         ("rewardbench", [REWARDBENCH[4]], [], "in.jsonl: has no row that makes a task"),
         ("plawbench", PLAWBENCH, ["--only", "answered"], "none of the 3 tasks has a response; remove --only answered"),
-        ("plawbench", PLAWBENCH, ["--stakeholders", "in.jsonl"], "--stakeholders: only for travelplanner; remove it"),
         *(
             (form, [], ["other.jsonl"], f"other.jsonl: {form} takes one file; import each by itself")
             for form in READERS
@@ -189,7 +111,6 @@ def test_wrong_input_is_one_error_and_writes_nothing(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_lines(Path("in.jsonl"), *lines)
-    write_lines(Path("nowhere.jsonl"), *STAKEHOLDERS)
     Path("t.jsonl").write_text("old")
     before = folder_contents(tmp_path)
     output = [] if "-o" in options else ["-o", "t.jsonl"]
@@ -202,7 +123,7 @@ def test_wrong_input_is_one_error_and_writes_nothing(
 
 def test_files_of_a_run_are_not_overwritten(scored_once: Path, two_tasks: Path, run: Command) -> None:
     before = folder_contents(scored_once)
-    ended = run("import", "travelplanner", two_tasks, "--out", scored_once / "run.sqlite")
+    ended = run("import", "judgebench", two_tasks, "--out", scored_once / "run.sqlite")
     assert (ended.code, ended.out) == (2, "")
     assert "is a file of the run;" in ended.err
     assert folder_contents(scored_once) == before
@@ -217,16 +138,16 @@ def test_the_output_is_never_suggested_as_the_missing_input(run: Command, tmp_pa
 
 def test_help_has_an_example_and_names_formats_that_were_never_run_on_published_data(run: Command) -> None:
     shown = " ".join(run("import", "--help").out.split())
-    assert "jurygraph import travelplanner train.jsonl --out tasks.jsonl" in shown
+    assert "jurygraph import judgebench gpt.jsonl --out tasks.jsonl" in shown
     assert "healthbench, rewardbench and grouptravelbench follow the published schema and were never run on" in shown
-    assert "--out" in run("import", "travelplanner", "x.jsonl").err, "it is required"
+    assert "--out" in run("import", "judgebench", "x.jsonl").err, "it is required"
 
 
 # Benchmarks in their published formats
 
 
 def test_the_formats_are_those_of_the_importers() -> None:
-    assert (TRAVELPLANNER, *READERS, *VOTE_READERS, "ratings") == FORMATS
+    assert (*READERS, *VOTE_READERS, "ratings") == FORMATS
 
 
 @all_rows("form", READERS)

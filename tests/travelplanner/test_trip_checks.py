@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from examples.group_trip.travelplanner.queries import TripRequest
+from examples.group_trip.travelplanner.trip_checks import constraints, cost_terms
 from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
-from jurygraph.sources.travelplanner.queries import TripRequest
-from jurygraph.sources.travelplanner.trip_checks import constraints, cost_terms
 from tests.agents.checks.items import decide, row_item
 from tests.rows import all_rows
 

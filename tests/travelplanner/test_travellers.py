@@ -1,6 +1,6 @@
 """How many people travel, in the phrasings that people use."""
 
-from jurygraph.sources.travelplanner.travellers import count_travellers
+from examples.group_trip.travelplanner.travellers import count_travellers
 from tests.rows import all_rows
 
 STATED = {

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-from jurygraph.sources.travelplanner.trip_dates import parse_dates
+from examples.group_trip.travelplanner.trip_dates import parse_dates
 from tests.rows import all_rows
 
 FIRST_TO_FIFTH = (

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from jurygraph.sources.travelplanner.trip_dates import blank_dates
-from jurygraph.sources.travelplanner.vocabulary import load_vocabulary, parse_number, pattern
+from examples.group_trip.travelplanner.trip_dates import blank_dates
+from examples.group_trip.travelplanner.vocabulary import load_vocabulary, parse_number, pattern
 
 _FORMS = ("budget", "budget_after", "budget_words", "budget_bare")
 

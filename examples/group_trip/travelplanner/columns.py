@@ -8,13 +8,13 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import BeforeValidator, Field
 
+from examples.group_trip.travelplanner.budgets import parse_budget
+from examples.group_trip.travelplanner.queries import TripRequest, read_wishes
+from examples.group_trip.travelplanner.travellers import count_travellers
+from examples.group_trip.travelplanner.trip_dates import parse_dates, parse_lengths
 from jurygraph.messages import describe_value, did_you_mean, quote
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Number
-from jurygraph.sources.travelplanner.budgets import parse_budget
-from jurygraph.sources.travelplanner.queries import TripRequest, read_wishes
-from jurygraph.sources.travelplanner.travellers import count_travellers
-from jurygraph.sources.travelplanner.trip_dates import parse_dates, parse_lengths
 
 C = TypeVar("C")
 R = TypeVar("R")

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
+from examples.group_trip.travelplanner import Skipped, import_travelplanner, read_travelplanner
+from examples.group_trip.travelplanner.reader import FACTLESS
 from jurygraph import InputError, Jury, RecordedVerdict, Response, Task
 from jurygraph.schema import TaskLine
-from jurygraph.sources.importers import Imported, Note, Skipped
-from jurygraph.sources.travelplanner import import_travelplanner, read_travelplanner
-from jurygraph.sources.travelplanner.reader import FACTLESS
-from tests.sources.travelplanner.audit import Audit, audit
-from tests.sources.travelplanner.test_queries import READ
-from tests.sources.travelplanner.train import TRAIN, lines
+from jurygraph.sources.importers import Imported, Note
+from tests.travelplanner.audit import Audit, audit
+from tests.travelplanner.test_queries import READ
+from tests.travelplanner.train import TRAIN, lines
 
 LINES = lines()
 SMALL = LINES["01"]

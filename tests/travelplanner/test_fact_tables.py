@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of, tables
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner.fact_tables import claim_rules, origin_of, tables
 from tests.rows import all_rows
-from tests.sources.travelplanner.train import lines
+from tests.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
 FLIGHT = {"Flight Number": "F12", "Price": 90, "DepTime": "10:00", "ArrTime": "12:00", "FlightDate": "2022-03-16"}

@@ -8,16 +8,20 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 from pydantic import BeforeValidator, Field, JsonValue
 
+from examples.group_trip.travelplanner.columns import Columns, Reading, parse_literal, read_request
+from examples.group_trip.travelplanner.fact_tables import claim_rules, origin_of, tables
+from examples.group_trip.travelplanner.reference_text import read_reference
+from examples.group_trip.travelplanner.trip_checks import constraints
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, quote, validate
 from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.importers.rows import Imported, Key, Note, Skipped, nonempty_fields
+from jurygraph.sources.importers.rows import Imported, Key, Note, nonempty_fields
 from jurygraph.sources.json_lines import (
     TaskKeyedFile,
     describe_line_error,
@@ -26,10 +30,6 @@ from jurygraph.sources.json_lines import (
     validate_line,
 )
 from jurygraph.sources.table_rows import read_rows
-from jurygraph.sources.travelplanner.columns import Columns, Reading, parse_literal, read_request
-from jurygraph.sources.travelplanner.fact_tables import claim_rules, origin_of, tables
-from jurygraph.sources.travelplanner.reference_text import read_reference
-from jurygraph.sources.travelplanner.trip_checks import constraints
 
 UNREAD, ASSUMED, DIFFERS = "unread", "assumed", "differs"
 """Keys in a task's metadata: words of its query about a constraint that no rule understands; what no text states, and
@@ -43,6 +43,12 @@ FACTLESS = "rows have no tables of facts, so that nothing in a plan can be looke
 
 _LONGEST_QUERY = 4_000
 """Characters, several times the longest published query; the time to read one grows with the square of its length."""
+
+
+class Skipped(NamedTuple):
+    """A row that cannot be read: the error, with file, line and field."""
+
+    error: str
 
 
 class _Row(Columns):

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.travelplanner.reference_text import read_reference
+from examples.group_trip.travelplanner.reference_text import read_reference
 
 ROWS: dict[str, list[dict[str, Any]]] = {
     "Attractions in Bangor": [

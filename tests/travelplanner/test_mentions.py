@@ -1,6 +1,6 @@
 """Wishes and denials, in the phrasings that people use; each query has only the wishes that are listed."""
 
-from jurygraph.sources.travelplanner.queries import TripRequest, read_wishes
+from examples.group_trip.travelplanner.queries import TripRequest, read_wishes
 from tests.rows import all_rows
 
 NOTHING = read_wishes("")

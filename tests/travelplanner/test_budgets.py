@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.sources.travelplanner.budgets import parse_budget
+from examples.group_trip.travelplanner.budgets import parse_budget
 from tests.rows import all_rows
 
 NINETEEN_HUNDRED = (

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from examples.group_trip.travelplanner.vocabulary import load_vocabulary, pattern
 from jurygraph.messages import quote
-from jurygraph.sources.travelplanner.vocabulary import load_vocabulary, pattern
 
 Rows = list[dict[str, Any]]
 

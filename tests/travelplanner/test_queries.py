@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from jurygraph.sources.travelplanner.columns import Columns, read_request
-from jurygraph.sources.travelplanner.queries import TripRequest
+from examples.group_trip.travelplanner.columns import Columns, read_request
+from examples.group_trip.travelplanner.queries import TripRequest
 from tests.rows import all_rows
-from tests.sources.travelplanner.train import lines
+from tests.travelplanner.train import lines
 
 ENTIRE, PRIVATE = "Entire home/apt", "Private room"
 FLIGHT, DRIVING = "Flight", "Self-driving"

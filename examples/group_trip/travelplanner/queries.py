@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from datetime import date
 from typing import NamedTuple
 
-from jurygraph.sources.travelplanner.mentions import Mention, classify_all, names_mentioned
-from jurygraph.sources.travelplanner.vocabulary import compile_words, load_vocabulary, pattern
+from examples.group_trip.travelplanner.mentions import Mention, classify_all, names_mentioned
+from examples.group_trip.travelplanner.vocabulary import compile_words, load_vocabulary, pattern
 
 _SHARED = "Shared room"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.sources.travelplanner.columns import Columns, read_request
+from examples.group_trip.travelplanner.columns import Columns, read_request
 from tests.rows import all_rows
 
 QUERY = (

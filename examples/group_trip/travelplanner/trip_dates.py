@@ -4,7 +4,7 @@ import re
 from datetime import date, timedelta
 from typing import NamedTuple
 
-from jurygraph.sources.travelplanner.vocabulary import load_vocabulary, parse_number, pattern
+from examples.group_trip.travelplanner.vocabulary import load_vocabulary, parse_number, pattern
 
 _LONGEST = 366
 _HINT = "such as from March 1st to March 5th, 2022"

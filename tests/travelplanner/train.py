@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
+TRAIN = Path(__file__).parents[1] / "data" / "travelplanner" / "train.jsonl.gz"
 
 
 def lines() -> dict[str, dict[str, Any]]:

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jurygraph.sources.travelplanner.queries import TripRequest
-from jurygraph.sources.travelplanner.vocabulary import load_vocabulary
+from examples.group_trip.travelplanner.queries import TripRequest
+from examples.group_trip.travelplanner.vocabulary import load_vocabulary
 
 
 def cost_terms(people: int) -> list[dict[str, Any]]:

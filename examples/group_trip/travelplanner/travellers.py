@@ -2,7 +2,7 @@
 
 import re
 
-from jurygraph.sources.travelplanner.vocabulary import compile_words, load_vocabulary, parse_number, pattern
+from examples.group_trip.travelplanner.vocabulary import compile_words, load_vocabulary, parse_number, pattern
 
 _PERSONS = "persons"
 _SIZES = {"one": 1, "two": 2, "both": 2, "three": 3, "four": 4}

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Literal
 
-from jurygraph.sources.travelplanner.vocabulary import compile_words, load_vocabulary, pattern
+from examples.group_trip.travelplanner.vocabulary import compile_words, load_vocabulary, pattern
 
 _KINDS = ("rules", "rooms", "modes", "cuisines")
 Mention = Literal["wanted", "denied", "indifferent", "unclear"]
