@@ -340,9 +340,16 @@ class Run(Displayed):
         return map(ledger.record_at, numbers)
 
     def scored_responses(self) -> Iterator[ScoredResponse]:
-        """Yield every trace with its response, in the order of the tasks."""
+        """Yield every trace with its response, in the order of the tasks.
+
+        Raises `TraceMismatch` at the end if a closed run has lost some: what is read then is not all of it.
+        """
+        found = 0
         for group in self.group_records():
-            yield from self.group(group)
+            members = self.group(group)
+            found += len(members)
+            yield from members
+        self._require_closed_count(found)
 
     def traces(self) -> Iterator[Trace]:
         """Yield every trace, in the order of the tasks."""
@@ -426,17 +433,21 @@ class Run(Displayed):
         require_type("response_id", response_id, str, "use the `response_id` of a trace")
         record = self.source.ledger.find("trace", response_id)
         if record is None:
-            closing = self.ledger.find("close", "")
-            expected, found = closing and closing.content["traces"], self.ledger.count_records("trace")
-            if expected is not None and expected != found:
-                missing = f"{expected - found} of its {expected} traces are missing"
-                raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
+            self._require_closed_count(self.ledger.count_records("trace"))
             hint = did_you_mean(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         group = self.source.ledger.record_at(record.seq - record.content["group"])
         trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
         plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
+
+    def _require_closed_count(self, found: int) -> None:
+        """Raise `TraceMismatch` if the run is closed and has another number of traces."""
+        closing = self.ledger.find("close", "")
+        if closing is not None and closing.content["traces"] != found:
+            expected = closing.content["traces"]
+            missing = f"{expected - found} of its {expected} traces are missing"
+            raise TraceMismatch(f"{self.ledger.path}: {missing}; it has been changed")
 
     def explain(self, response_id: str) -> "Explanation":
         """Return the explanation of a response's reward; its `what_if` runs your own combiners, as `verify` does.

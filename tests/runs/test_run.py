@@ -183,6 +183,13 @@ def test_a_lost_trace_is_not_reported_as_unknown(plain: Path) -> None:
         Run.open(plain).find_trace("t1/r1")
 
 
+def test_a_closed_run_without_its_groups_is_read_as_damage_to_the_end(plain: Path) -> None:
+    """A table of what is left would look complete."""
+    execute_sql(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'group'")
+    with closing(Run.open(plain)) as run, pytest.raises(TraceMismatch, match="12 of its 12 traces are missing"):
+        run.read_table("rewards")
+
+
 def test_a_run_killed_during_creation_is_not_a_run_yet(tmp_path: Path, tasks: Path) -> None:
     for content in (b"", None):
         folder = tmp_path / f"run-{content is None}"
