@@ -224,7 +224,7 @@ class Gateway:
         return reply.model_copy(update={**changed, "tokens": ()})
 
     def _has_secret_in(self, texts: Iterable[str]) -> bool:
-        """Return whether texts contain a secret, in one search; a secret across two of them counts as well."""
+        """Return whether texts contain a secret, in one search."""
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
     async def _admitted(self, turn: Turn, permission: Awaitable[T]) -> T:
