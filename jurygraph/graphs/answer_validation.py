@@ -1,8 +1,8 @@
 """Validation of results of user code: answers become verdicts and results become material, or a named failure.
 
-Every result and exception of an evaluator or deriver is checked here, and none of them stops a run. An exception of a
-combiner does: a combiner computes from numbers alone, so that no response is to blame, and without it there is no
-reward.
+Every result and exception of an evaluator or deriver is checked here, and none of them stops a run: the errors that do,
+`errors.RUN_ENDING`, never get here. An exception of a combiner does: a combiner computes from numbers alone, so that no
+response is to blame, and without it there is no reward.
 """
 
 import json

@@ -3,7 +3,6 @@
 A model proposes contrasts and confirms them in a second call: a single statement of the model is not enough.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -16,6 +15,7 @@ from jurygraph.agents.data_synthesizer import edits as rules
 from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
@@ -132,7 +132,7 @@ async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[li
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-    worse = await asyncio.gather(*(_is_worse(inputs, edit) for edit in edits))
+    worse = await each_answered(_is_worse(inputs, edit) for edit in edits)
     confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
     dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
     note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)

@@ -132,6 +132,7 @@ class Ranker(BatchEvaluator):
         try:
             scores = await self._reranker.score(query, documents)
         except Fault as fault:
+            fault.raise_if_run_ends()
             if fault.cause != "infrastructure" and len(documents) > 1:
                 return await self._score(query, documents, size=1)
             return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)

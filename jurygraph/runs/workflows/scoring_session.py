@@ -11,7 +11,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, InputError, JurygraphError, ModelAccessError, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.group import Group
 from jurygraph.jury import Jury
@@ -46,8 +46,6 @@ _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
 _MAX_KEPT_QUESTIONS = 4096
 """Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
-_CUT_OFF = {"budget": BudgetExceeded, "outage": ModelError}
-"""By kind of failure: the error for a session that cannot go on now."""
 _StartedGroup = tuple[Group, Plan, Canary | None]
 """A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
 _FinishedGroup = tuple[_StartedGroup, list[Trace]]
@@ -344,8 +342,7 @@ class ScoringSession:
     async def score(self, report: ProgressCallback) -> None:
         """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns.
 
-        Raises `BudgetExceeded`, `ModelAccessError` and, after an outage that is longer than the config allows,
-        `ModelError`; finished groups are kept, and the next session does the rest.
+        Raises the errors that end a run; finished groups are kept, and the next session does the rest.
         """
         if self.is_finished:
             return
@@ -397,17 +394,10 @@ class ScoringSession:
         finished: Iterable[tuple[tuple[int, _StartedGroup], list[Trace]]],
         report: ProgressCallback,
     ) -> None:
-        """Store finished groups, except those that were cut off; raise the error of the first of these."""
-        errors: list[JurygraphError] = []
         for (number, started), traces in finished:
-            if (error := _cut_off_error(traces)) is not None:
-                errors.append(error)
-                continue
             for one, its_traces in self._release(number, started, traces):
                 self.summary.task_number = number
                 self._store_group(run, writer, one, its_traces, report)
-        if errors:
-            raise errors[0]
 
     def _release(self, number: int, started: _StartedGroup, traces: list[Trace]) -> list[_FinishedGroup]:
         """Return what can be stored now: a task's own group waits for its canary.
@@ -494,15 +484,6 @@ def _scored_numbers(run: Run) -> list[int]:
     ledger, last = run.source.ledger, run.last_base_record
     scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
     return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
-
-
-def _cut_off_error(traces: Sequence[Trace]) -> JurygraphError | None:
-    """Return the error for a limit or an outage that cut a group off: it is not stored but completed later."""
-    for trace in traces:
-        for failure in (*(one.failure for one in trace.material), *(one.failure for one in trace.verdicts)):
-            if failure is not None and failure.kind in _CUT_OFF:
-                return _CUT_OFF[failure.kind](failure.message)
-    return None
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:
