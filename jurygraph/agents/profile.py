@@ -6,11 +6,12 @@ the profile; one that does not is shown to the model once, to be repaired, and t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
 from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
+from jurygraph.agents.judging.ask import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import shorten
@@ -148,11 +149,13 @@ async def _read(
         kept, problems = parse(reply)
         return f"{'; '.join(problems)}; {hint}" if problems else None if kept else if_empty
 
-    try:
-        judged = await client.judge(request, model, find_flaw)
-    except Fault as fault:
+    def fail(fault: Fault) -> NoReturn:
         raise ModelError(f"{subject} could not be read: {fault}") from fault
-    return f"{request.model}, prompt {request.prompt} {request.prompt_version}", *parse(judged.value)
+
+    kept, problems = await ask_model(
+        client, request, model, read=lambda reply: parse(reply.value), fail=fail, find_flaw=find_flaw
+    )
+    return f"{request.model}, prompt {request.prompt} {request.prompt_version}", kept, problems
 
 
 def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[list[ReadConstraint], list[str]]:

@@ -96,7 +96,9 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
     """Return a result as material about the task's response, redacted; failed material if it is invalid."""
     validated = catch_errors(partial(_parse_material, task, result, redactor))
     if isinstance(validated, BaseException):
-        validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
+        call = validated.call if isinstance(validated, Fault) else None
+        failure = to_failure(validated, redactor)
+        validated = Material(name=task.derivation.gives, status="failed", failure=failure, call=call)
     material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
     return material
 

@@ -17,7 +17,6 @@ from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel, Material, TaskView
 from jurygraph.schema.task import query_text
@@ -77,10 +76,7 @@ class Synthesizer(Deriver):
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if not self.uses_model or not text.strip():
             return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
-        try:
-            return self._material(inputs, *await propose_edits(inputs, self._kinds))
-        except Fault as fault:
-            return Material(name=CONTRASTS, status="failed", failure=fault.failure, call=fault.call)
+        return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
     def _material(
         self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None

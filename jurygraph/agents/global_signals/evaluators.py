@@ -6,6 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
+from jurygraph.agents.judging.ask import failed_verdict
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
@@ -71,7 +72,7 @@ def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdi
     if isinstance(reference, Fault):  # not the response's fault, so this is reported first
         return Verdict.fail(reference.kind, f"the reference cannot be embedded: {reference}")
     if isinstance(response, Fault):
-        return Verdict(status="failed", failure=response.failure, reason=str(response))
+        return failed_verdict(response)
     cosine = float(np.dot(response, reference))
     return Verdict(
         score=nearness(cosine), native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
@@ -135,7 +136,7 @@ class Ranker(BatchEvaluator):
             fault.raise_if_run_ends()
             if fault.cause != "infrastructure" and len(documents) > 1:
                 return await self._score(query, documents, size=1)
-            return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)
+            return [failed_verdict(fault)] * len(documents)
         return [self._build_verdict(float(score)) for score in scores]
 
     def _build_verdict(self, score: float) -> Verdict:

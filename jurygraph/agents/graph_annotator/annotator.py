@@ -11,6 +11,7 @@ from jurygraph.agents.graph_annotator import validation
 from jurygraph.agents.graph_annotator.domains import Domain, field_metadata
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, EdgesReply, Pair, RolesReply
+from jurygraph.agents.judging.ask import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ModelError
 from jurygraph.messages import quote, shorten
@@ -123,13 +124,20 @@ class Annotator:
             problems = check(reply).problems[:12]
             return f"{'; '.join(problems)}; answer again for everything that was asked, each once" if problems else None
 
-        try:
-            return check((await self._client.judge(request, reply_model, find_flaw)).value)
-        except Fault as fault:
+        def fail(fault: Fault) -> Checked:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
             message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
             raise ModelError(message) from fault
+
+        return await ask_model(
+            self._client,
+            request,
+            reply_model,
+            read=lambda reply: check(reply.value),
+            fail=fail,
+            find_flaw=find_flaw,
+        )
 
 
 def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
