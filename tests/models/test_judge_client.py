@@ -225,13 +225,6 @@ class TestARepair:
         assert (verdict.call, repair.served) == (repair.id, "version 2")
         assert trace.reward.coverage == 0.0
 
-    def test_all_criteria_of_the_call_fail_with_it(self) -> None:
-        with run_server(lambda body, number: reply_with(CREDIT)) as server:
-            (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind"))
-        assert server.count == 2
-        assert [verdict.failure and verdict.failure.kind for verdict in trace.verdicts] == ["malformed"] * 3
-        assert len(trace.calls) == 2
-
     def test_a_fault_in_the_repair_keeps_its_own_kind(self) -> None:
         trace, count = score_one_response(
             lambda body, number: reply_with("It is clear.") if number == 1 else reply_with(CREDIT, finish="length")
