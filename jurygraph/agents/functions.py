@@ -54,7 +54,6 @@ class AdaptedEvaluator(Evaluator):
         when: Condition | None = None,
         pairs: Pairs = "ordered",
         samples: int = 1,
-        seed: int = 0,
     ) -> None:
         runnable = is_runnable(target)
         layer = layer or ("model" if runnable else "check")
@@ -73,7 +72,7 @@ class AdaptedEvaluator(Evaluator):
         self.layer, self.audience, self.scope, self.needs = layer, audience, scope, needs
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self.branch = branch or BRANCH_OF_AUDIENCE[audience]
-        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples, "seed": seed}
+        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples}
         self._question_fields: dict[str, Any] = fields
         try:
             Question(id="a", evaluator="a", version="1", subject="a", view="", **self._question_fields)

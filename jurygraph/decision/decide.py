@@ -4,10 +4,9 @@ It uses only + - * / min max on float64, in canonical order. So the same decisio
 machine, for any order of unordered inputs, and for any split of the group where no question compares responses.
 """
 
-import gc
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -166,20 +165,7 @@ def compute_rewards_batch(
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
     result = _aggregate_group(decision, Table(rows, columns, sampled_questions(questions)), combiners)
-    with pause_garbage_collection():
-        return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
-
-
-@contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection: searching rewards for cycles, which they lack, takes longer than creating them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
 
 
 @np.errstate(over="ignore", invalid="ignore")

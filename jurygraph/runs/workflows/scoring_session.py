@@ -1,7 +1,6 @@
 """Score into a run: existing results are kept, and only missing ones are requested."""
 
 import asyncio
-import gc
 import uuid
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -168,15 +167,14 @@ class ScoringSession:
         gateway, expected = self.jury.gateway, Forecast()
         estimator = None if gateway is None else Estimator(gateway, self._known_calls)
         try:
-            with _rare_garbage_collection():
-                for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
-                    plan = await self._dry_run_plan(task, estimator)
-                    reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
-                    questions = () if plan is None else plan.survey.questions
-                    expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
-                    if plan is not None and estimator is not None:
-                        estimator.add(await self._dry_run_requests(task, group, plan, reusable))
-                    report(len(group))
+            for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
+                plan = await self._dry_run_plan(task, estimator)
+                reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
+                questions = () if plan is None else plan.survey.questions
+                expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
+                if plan is not None and estimator is not None:
+                    estimator.add(await self._dry_run_requests(task, group, plan, reusable))
+                report(len(group))
         finally:
             if gateway is not None:
                 await gateway.close()
@@ -241,8 +239,7 @@ class ScoringSession:
         others = [] if self._branch is None else [self._branch.run.ledger]
         calls = None if gateway is None else PlanningCalls(run, *others, is_durable=gateway.cache is None)
         try:
-            with _rare_garbage_collection():
-                await self._plan_tasks(run, calls, report)
+            await self._plan_tasks(run, calls, report)
         except BaseException as error:
             if gateway is not None and calls is not None:
                 if isinstance(error, ModelError | BudgetExceeded):
@@ -352,10 +349,9 @@ class ScoringSession:
         reusable = self._branch.reusable_ledgers if self._branch else ()
         sink = CallStore(run.ledger, *reusable, writer=writer)
         try:
-            with _rare_garbage_collection():
-                async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
-                    async for finished in batches:
-                        self._store_batch(run, writer, finished, report)
+            async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
+                async for finished in batches:
+                    self._store_batch(run, writer, finished, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
         except (BudgetExceeded, ModelError) as error:
@@ -465,18 +461,6 @@ def _enabled_canaries(jury: Jury) -> Canaries | None:
     config, evaluators = jury.config, jury.evaluators.values()
     can_measure = any(e.layer in GATED_LAYERS and not (e.uses_model and config.model == "none") for e in evaluators)
     return Canaries(config.canary, config.safety) if config.canary is not None and can_measure else None
-
-
-@contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _scored_numbers(run: Run) -> list[int]:
