@@ -37,6 +37,7 @@ class AdaptedEvaluator(Evaluator):
     """Base class of the evaluators that `adapt` makes of functions and Runnables."""
 
     branch: Branch = "checks"
+    bounds_its_time = True
 
     def __init__(
         self,
@@ -99,6 +100,8 @@ class FunctionEvaluator(AdaptedEvaluator):
     Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
     """
 
+    bounds_its_time = False
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were not decorated."""
         return self.target(*args, **kwargs)
@@ -135,6 +138,8 @@ class RunnableEvaluator(AdaptedEvaluator):
     `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`. The config's model is
     in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
+
+    bounds_its_time = False
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         if params:

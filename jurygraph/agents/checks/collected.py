@@ -32,6 +32,7 @@ class Collected(Evaluator):
     reads_data = True
     runs_inline = True
     shares = MappingProxyType({COLLECTED: 0.0})
+    bounds_its_time = True
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)

@@ -40,6 +40,7 @@ class Constraints(Evaluator):
     layer = "check"
     reads_data = True
     needs = (CLAIMS,)
+    bounds_its_time = True
 
     def __init__(self, functions: Mapping[str, str] | None = None) -> None:
         self._functions = notation.import_named("checks.constraints: functions", functions, "__call__", "a function")

@@ -50,6 +50,7 @@ class Synthesizer(Deriver):
 
     name = "synthesizer"
     gives = CONTRASTS
+    bounds_its_time = True
 
     def __init__(self, by: By = "rule", kinds: Sequence[Kind] = KINDS, each: int = 1, seed: int = 0) -> None:
         if by not in get_args(By):

@@ -57,6 +57,7 @@ class Extract(Deriver):
     name = "extract"
     gives = DATA
     uses_model = True
+    bounds_its_time = True
 
     def __init__(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         self._kinds: Kinds = read_kinds(records)

@@ -31,6 +31,7 @@ class Claims(Deriver):
     name = "facts.claims"
     gives = CLAIMS
     reads_data = True
+    bounds_its_time = True
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         tool = "a langchain-core tool, such as one made with @tool"
@@ -130,6 +131,7 @@ class Confirmed(Evaluator):
     runs_inline = True
     reads_data = True
     needs = (CLAIMS,)
+    bounds_its_time = True
 
     def __init__(self, audience: Audience = "task", kinds: Sequence[str] | None = None) -> None:
         if audience not in get_args(Audience):

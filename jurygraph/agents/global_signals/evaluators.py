@@ -36,6 +36,7 @@ class Similarity(BatchEvaluator):
     name = "similarity"
     branch: Branch = "specialists"
     layer: Layer = "model"
+    bounds_its_time = True
 
     def __init__(self, embedder: str | None = None) -> None:
         if embedder is None:
@@ -104,6 +105,7 @@ class Ranker(BatchEvaluator):
     name = "ranker"
     branch: Branch = "specialists"
     layer: Layer = "model"
+    bounds_its_time = True
 
     def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
         if ranker is None:

@@ -38,6 +38,7 @@ class JudgeEvaluator(BatchEvaluator):
     layer: Layer = "model"
     uses_model = True
     item_name: str = "item"
+    bounds_its_time = True
     """The name of an item in prompts and replies."""
     version = "3"
 
@@ -109,6 +110,7 @@ class SingleCallEvaluator(BatchEvaluator):
 
     layer: Layer = "model"
     uses_model = True
+    bounds_its_time = True
 
     @abstractmethod
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:

@@ -37,6 +37,7 @@ class Accuracy(Evaluator):
     """
 
     name = "maths.accuracy"
+    bounds_its_time = True
 
     def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
         self.version = f"2 math-verify {version('math-verify')}"
@@ -95,6 +96,7 @@ class Calculation(Evaluator):
 
     name = "maths.calculation"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = arithmetic.steps(inputs.response.text)
@@ -121,6 +123,7 @@ class Format(Evaluator):
 
     name = "maths.format"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
@@ -136,6 +139,7 @@ class Steps(Evaluator):
 
     name = "maths.steps"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         count = ordered_steps(inputs.response.text)
@@ -151,6 +155,7 @@ class Repetition(Evaluator):
 
     name = "maths.repetition"
     runs_inline = True
+    bounds_its_time = True
 
     def __init__(self, n: int = 3) -> None:
         if n < 1:
@@ -175,6 +180,7 @@ class Length(Evaluator):
 
     name = "maths.length"
     runs_inline = True
+    bounds_its_time = True
 
     def __init__(self, limit: int = 2000) -> None:
         if limit < 1:

@@ -219,6 +219,7 @@ class Arithmetic(Evaluator):
     name = "quality.arithmetic"
     branch: Branch = "specialists"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)

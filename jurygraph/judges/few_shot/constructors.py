@@ -71,6 +71,7 @@ class ReviewerJudge(Evaluator):
     uses_model = True
     combiner = "panel"
     _pool: ClassVar[str] = ""
+    bounds_its_time = True
     """The one of `POOLS` that its examples come from; empty for no examples."""
 
     def __init__(

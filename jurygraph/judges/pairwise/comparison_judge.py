@@ -78,6 +78,7 @@ class ComparisonJudge(Evaluator):
     layer: Layer = "model"
     uses_model = True
     prompt_name: ClassVar[str]
+    bounds_its_time = True
 
     def __init__(self, criterion: str = USUAL, profile: Profile = "full") -> None:
         if not isinstance(criterion, str) or not criterion.strip():
