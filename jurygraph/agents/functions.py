@@ -201,9 +201,9 @@ def _plain_code(value: Any) -> Any:
 
 
 def has_own_version(kind: type, role: type) -> bool:
-    """Return true if a class, or a base class of it up to `role`, sets its own version, as all of ours do."""
+    """Return true if a class, or a base class of it up to `role`, sets its own version."""
     between = kind.__mro__[: kind.__mro__.index(role)]
-    return kind.__module__.startswith("jurygraph.") or any("version" in vars(base) for base in between)
+    return any("version" in vars(base) for base in between)
 
 
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:

@@ -53,6 +53,7 @@ class Mean(Combiner):
     """Mean of the inputs that apply, weighted by their `input_weight`."""
 
     name = "mean"
+    version = "1"
     batched = True
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
@@ -65,6 +66,7 @@ class Product(Combiner):
     """Product of the inputs: with accuracy and a length factor, MACRM's cosine-scaled reward. All must apply."""
 
     name = "product"
+    version = "1"
     batched = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
@@ -84,6 +86,7 @@ class _Rubric(Combiner):
     Params: `edges` (parent, child, kind, retention), `kappa` and `exact`, if the aggregation uses them.
     """
 
+    version = "1"
     batched = True
     uses_edges: ClassVar[bool] = True
 

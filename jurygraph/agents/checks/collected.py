@@ -27,6 +27,7 @@ class Collected(Evaluator):
     """
 
     name = "checks.collected"
+    version = "1"
     audience = "stakeholder"
     layer = "check"
     reads_data = True

@@ -36,6 +36,7 @@ class Constraints(Evaluator):
     """
 
     name = "checks.constraints"
+    version = "1"
     audience = "stakeholder"
     layer = "check"
     reads_data = True

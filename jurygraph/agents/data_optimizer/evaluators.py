@@ -46,6 +46,7 @@ class Efficiency(Evaluator):
     """
 
     name = "optimizer.efficiency"
+    version = "1"
     branch: Branch = "specialists"
     scope: Scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
@@ -105,6 +106,7 @@ class Diversity(Evaluator):
     """
 
     name = "optimizer.diversity"
+    version = "1"
     branch: Branch = "specialists"
     scope: Scope = "group"
     shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})

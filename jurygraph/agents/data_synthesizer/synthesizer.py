@@ -49,6 +49,7 @@ class Synthesizer(Deriver):
     """
 
     name = "synthesizer"
+    version = "1"
     gives = CONTRASTS
     bounds_its_time = True
 

@@ -29,6 +29,7 @@ class Claims(Deriver):
     """
 
     name = "facts.claims"
+    version = "1"
     gives = CLAIMS
     reads_data = True
     bounds_its_time = True
@@ -127,6 +128,7 @@ class Confirmed(Evaluator):
     """
 
     name = "facts.confirmed"
+    version = "1"
     layer = "fact"
     runs_inline = True
     reads_data = True

@@ -37,6 +37,7 @@ class Accuracy(Evaluator):
     """
 
     name = "maths.accuracy"
+    version = "1"
     bounds_its_time = True
 
     def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
@@ -95,6 +96,7 @@ class Calculation(Evaluator):
     """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
 
     name = "maths.calculation"
+    version = "1"
     runs_inline = True
     bounds_its_time = True
 
@@ -122,6 +124,7 @@ class Format(Evaluator):
     """R_fmt: share of five parts: `<think>`, `</think>`, `<answer>`, `</answer>`, and all in order, nothing outside."""
 
     name = "maths.format"
+    version = "1"
     runs_inline = True
     bounds_its_time = True
 
@@ -138,6 +141,7 @@ class Steps(Evaluator):
     """R_step: min(1, ordered steps / 3)."""
 
     name = "maths.steps"
+    version = "1"
     runs_inline = True
     bounds_its_time = True
 
@@ -154,6 +158,7 @@ class Repetition(Evaluator):
     """
 
     name = "maths.repetition"
+    version = "1"
     runs_inline = True
     bounds_its_time = True
 
@@ -179,6 +184,7 @@ class Length(Evaluator):
     """
 
     name = "maths.length"
+    version = "1"
     runs_inline = True
     bounds_its_time = True
 

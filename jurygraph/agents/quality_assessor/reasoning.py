@@ -217,6 +217,7 @@ class Arithmetic(Evaluator):
     """
 
     name = "quality.arithmetic"
+    version = "1"
     branch: Branch = "specialists"
     runs_inline = True
     bounds_its_time = True
