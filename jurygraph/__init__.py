@@ -57,6 +57,7 @@ __all__ = [
     "Message",
     "ModelAccessError",
     "ModelError",
+    "ModelOutageError",
     "PartialCredit",
     "Plan",
     "PlanError",

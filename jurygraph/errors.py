@@ -7,12 +7,14 @@
     │   └── GraphError        a rubric graph that cannot be aggregated
     │       └── GraphCycleError   ... because its edges form a cycle, which is named
     ├── ModelError            a model could not be reached or did not answer
-    │   └── ModelAccessError  the server refuses the key, or does not have the model
+    │   ├── ModelAccessError  the server refuses the key, or does not have the model
+    │   └── ModelOutageError  the server did not answer for as long as the config waits for it
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
     └── TimeLimitExceeded     code of an evaluator or deriver ran past its time limit
 
-A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`.
+A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`. Only the errors in
+`RUN_ENDING` never do: every other request would end with them, too.
 """
 
 from contextlib import contextmanager
@@ -78,8 +80,16 @@ class ModelAccessError(ModelError):
     """The server refuses the key (401, 402, 403), or does not have the model (404): every request would fail."""
 
 
+class ModelOutageError(ModelError):
+    """The server did not answer for as long as the config's `calls.outage.wait` allows."""
+
+
 class BudgetExceeded(JurygraphError):
     """The run's limit of cost or calls is reached."""
+
+
+RUN_ENDING = (ModelAccessError, ModelOutageError, BudgetExceeded)
+"""Errors that end a run, because every other request would end with them, too."""
 
 
 class TraceMismatch(JurygraphError):

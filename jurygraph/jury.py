@@ -24,7 +24,7 @@ from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_orde
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
-from jurygraph.errors import ConfigError, InputError, ModelAccessError, TimeLimitExceeded
+from jurygraph.errors import ConfigError, InputError, TimeLimitExceeded
 from jurygraph.graphs import prepare_graph, score_graph
 from jurygraph.graphs.execution import run_isolated_sync, start_isolated
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
@@ -32,7 +32,6 @@ from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
 from jurygraph.group import TASK_HINT, Group, GroupLike, read_groups, split_into_batches
 from jurygraph.messages import require_type
-from jurygraph.models.faults import ACCESS_KINDS
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
 from jurygraph.schema.profile import ProfilesLine
@@ -229,7 +228,8 @@ class Jury(Displayed):
 
         A response may be its text alone: the third of task `a` is then `a/3`. Verdicts and material in `reused_results`
         are reused. Raises InputError for an empty group, where two responses have the same id, for values of a wrong
-        type, and for a closed jury; ModelAccessError if a server refuses the key or does not have the model.
+        type, and for a closed jury; ModelAccessError if a server refuses the key or does not have the model,
+        ModelOutageError if it does not answer for too long, and BudgetExceeded at a limit of cost or calls.
         """
         group = Group(task, responses, plan, reused_results)  # type: ignore[arg-type]
         (outcome,) = await start_isolated(partial(self._score_batch, [group], sink), self.config.langsmith)
@@ -355,9 +355,8 @@ class Jury(Displayed):
             return outcome
         try:
             traces = {trace.response_id: trace for trace in outcome}
-            _refuse_without_access(traces.values(), group.reused_results)
             return [self._complete_trace(traces[response.id], response) for response in group.responses]
-        except (ConfigError, ModelAccessError) as error:
+        except ConfigError as error:
             return error
 
     def _complete_trace(self, trace: Trace, response: Response) -> Trace:
@@ -519,20 +518,6 @@ def _choose_gateway(
         model = config.model if config.target is None else config.target
         gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
     return gateway
-
-
-def _refuse_without_access(traces: Iterable[Trace], reused: ReusedResults) -> None:
-    """Raise ModelAccessError for a new failure that the questions of other groups would have, too."""
-    known = {verdict.failure for verdict in reused.verdicts.values()}
-    known |= {material.failure for material in reused.material.values()}
-    for trace in traces:
-        failures = [
-            *(verdict.failure for verdict in trace.verdicts),
-            *(material.failure for material in trace.material),
-        ]
-        for failure in failures:
-            if failure is not None and failure.kind in ACCESS_KINDS and failure not in known:
-                raise ModelAccessError(failure.message)
 
 
 def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> None:

@@ -633,20 +633,29 @@ def test_two_runs_give_the_same_traces() -> None:
     assert [trace.digest for trace in runs[0]] == [trace.digest for trace in runs[1]]
 
 
-class TestRefusedAccess:
-    """A server that refuses the key, or does not have the model."""
+class TestRunEnding:
+    """What every other question would fail for, too, is an error and no verdict."""
 
-    @pytest.mark.parametrize("code", [401, 404])
-    def test_scoring_raises_an_error_that_can_be_caught_by_its_name(self, code: int) -> None:
+    @pytest.mark.parametrize(
+        ("code", "limit", "error", "message"),
+        [
+            (401, None, jg.ModelAccessError, "URL: 401: .* model 'tiny'.* check .*JURYGRAPH_"),
+            (404, None, jg.ModelAccessError, "URL: 404: .* model 'tiny'.* check .*JURYGRAPH_"),
+            (503, None, jg.ModelOutageError, "the model server has not answered for"),
+            (200, 0, jg.BudgetExceeded, "the limit of 0 calls is reached"),
+        ],
+    )
+    def test_scoring_raises_an_error_that_can_be_caught_by_its_name(
+        self, code: int, limit: int | None, error: type[Exception], message: str
+    ) -> None:
         rubric = judge_scripts.rubric("kind")
-        with run_server(lambda body, number: status(code)) as server, judge_scripts.jury(server.url) as made:
-            with pytest.raises(
-                jg.ModelAccessError, match=rf"{server.url}: {code}: .* model 'tiny'.* check .*JURYGRAPH_"
-            ):
-                made.score(rubric, ["Dear Ann,"])
-            with pytest.raises(jg.ModelAccessError):
-                list(made.score_many([(rubric, ["Dear Ben,"])]))
-        assert issubclass(jg.ModelAccessError, jg.ModelError)
+        with run_server(lambda body, number: status(code)) as server:
+            config = judge_scripts.config(server.url, outage={"after": 1, "wait": 0.01})
+            with jg.Jury.from_config(config, max_calls=limit) as made:
+                with pytest.raises(error, match=message.replace("URL", server.url)):
+                    made.score(rubric, ["Dear Ann,"])
+                with pytest.raises(error):
+                    list(made.score_many([(rubric, ["Dear Ben,"])]))
 
     def test_groups_before_the_refusal_are_yielded_and_no_further_question_is_sent(self) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:

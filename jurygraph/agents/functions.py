@@ -37,6 +37,7 @@ class AdaptedEvaluator(Evaluator):
     """Base class of the evaluators that `adapt` makes of functions and Runnables."""
 
     branch: Branch = "checks"
+    bounds_its_time = True
 
     def __init__(
         self,
@@ -54,7 +55,6 @@ class AdaptedEvaluator(Evaluator):
         when: Condition | None = None,
         pairs: Pairs = "ordered",
         samples: int = 1,
-        seed: int = 0,
     ) -> None:
         runnable = is_runnable(target)
         layer = layer or ("model" if runnable else "check")
@@ -73,7 +73,7 @@ class AdaptedEvaluator(Evaluator):
         self.layer, self.audience, self.scope, self.needs = layer, audience, scope, needs
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self.branch = branch or BRANCH_OF_AUDIENCE[audience]
-        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples, "seed": seed}
+        fields = {"material": material, "when": when, "pairs": pairs, "samples": samples}
         self._question_fields: dict[str, Any] = fields
         try:
             Question(id="a", evaluator="a", version="1", subject="a", view="", **self._question_fields)
@@ -99,6 +99,8 @@ class FunctionEvaluator(AdaptedEvaluator):
 
     Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
     """
+
+    bounds_its_time = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were not decorated."""
@@ -136,6 +138,8 @@ class RunnableEvaluator(AdaptedEvaluator):
     `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`. The config's model is
     in its configuration, as `chat_model` and `client` under `configurable`; a graph's runtime context is the input.
     """
+
+    bounds_its_time = False
 
     def _check_params(self, params: Mapping[str, Any], are_complete: bool) -> None:
         if params:
@@ -197,9 +201,9 @@ def _plain_code(value: Any) -> Any:
 
 
 def has_own_version(kind: type, role: type) -> bool:
-    """Return true if a class, or a base class of it up to `role`, sets its own version, as all of ours do."""
+    """Return true if a class, or a base class of it up to `role`, sets its own version."""
     between = kind.__mro__[: kind.__mro__.index(role)]
-    return kind.__module__.startswith("jurygraph.") or any("version" in vars(base) for base in between)
+    return any("version" in vars(base) for base in between)
 
 
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:

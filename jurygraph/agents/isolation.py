@@ -28,6 +28,8 @@ class IsolatedEvaluator(Evaluator):
     The worker imports what `use` names. It has neither secrets in its environment nor access to the config's model.
     """
 
+    bounds_its_time = True
+
     def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
         for attribute in _ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))

@@ -6,12 +6,14 @@ the profile; one that does not is shown to the model once, to be repaired, and t
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn, TypeVar
 
 from pydantic import Field
 
 from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
-from jurygraph.errors import InputError, PlanError
+from jurygraph.agents.judging.ask import ask_model
+from jurygraph.concurrency import each_answered
+from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
@@ -99,8 +101,6 @@ async def _read_by_model(
     task: Task, people: Sequence[Stakeholder], client: "JudgeClient", by_hand: Profiles
 ) -> Profiles:
     """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
-    from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
-
     results = await each_answered(_read_constraints(task, person, client) for person in people)
     read, by, dropped = [*by_hand.stakeholders], {**by_hand.by}, []
     for person, (model, kept, problems) in zip(people, results, strict=True):
@@ -141,19 +141,21 @@ async def _read(
 ) -> tuple[str, list[T], list[str]]:
     """Return the reader's name, and what `parse` accepts of its reply, with the problems of the rest.
 
-    A reply with problems, or one with nothing if there is an `if_empty`, is repaired once. Raises `ModelError` or
-    `BudgetExceeded` naming the subject.
+    A reply with problems, or one with nothing if there is an `if_empty`, is repaired once. Raises `ModelError` that
+    names the subject, and the errors that end a run.
     """
 
     def find_flaw(reply: R) -> str | None:
         kept, problems = parse(reply)
         return f"{'; '.join(problems)}; {hint}" if problems else None if kept else if_empty
 
-    try:
-        judged = await client.judge(request, model, find_flaw)
-    except Fault as fault:
-        raise fault.to_error(f"{subject} could not be read: {fault}") from fault
-    return f"{request.model}, prompt {request.prompt} {request.prompt_version}", *parse(judged.value)
+    def fail(fault: Fault) -> NoReturn:
+        raise ModelError(f"{subject} could not be read: {fault}") from fault
+
+    kept, problems = await ask_model(
+        client, request, model, read=lambda reply: parse(reply.value), fail=fail, find_flaw=find_flaw
+    )
+    return f"{request.model}, prompt {request.prompt} {request.prompt_version}", kept, problems
 
 
 def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[list[ReadConstraint], list[str]]:

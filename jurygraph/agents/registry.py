@@ -216,7 +216,7 @@ def _check_params(role: str, name: str, kind: type, params: Mapping[str, Any]) -
 
 
 def _set_version(instance: Any) -> Any:
-    """Give an instance of a user's class without a version of its own one that changes with its module."""
+    """Give an instance of a class without a version of its own one that changes with its module."""
     role = next((role for role in ROLES if isinstance(instance, role)), None)
     if role is not None and "version" not in vars(instance) and not has_own_version(type(instance), role):
         instance.version = source_version(type(instance))

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError
@@ -117,13 +117,14 @@ class Evaluator(Displayed, ABC):
     in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `runs_inline`
     (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict. An evaluator that is
     `batched` receives all its inputs at once in `answer_all`, to make fewer model calls; those about several inputs
-    are sent by `share_client`. An evaluator with `reads_data`
-    sees the data that a deriver of material `data` extracted from the response, if any. An evaluator with `uses_model`
-    abstains if the config's model is `none`. `params` come from the config, which sets them after `__init__` received
-    them; they are part of every question, so other params give another question. `timeout` is the time limit of a call
-    in seconds, unless the config sets another; None is the default of its kind (60 without a model). `combiner` and
-    `shares` describe how the evaluator's questions form a component of their own. `depends_on` names what the questions
-    depend on besides the params; a run then keeps it fixed (see `EvaluatorRecord`).
+    are sent by `share_client`. An evaluator with `reads_data` sees the data that a deriver of material `data` extracted
+    from the response, if any. An evaluator with `uses_model` abstains if the config's model is `none`. `params` come
+    from the config, which sets them after `__init__` received them; they are part of every question, so other params
+    give another question. `timeout` is the time limit of a call in seconds, unless the config sets another; None is the
+    default of its kind: none if its class `bounds_its_time`, which says that its methods end in time by themselves,
+    else 60 without a model. `combiner` and `shares` describe how the evaluator's questions form a component of their
+    own. `depends_on` names what the questions depend on besides the params; a run then keeps it fixed (see
+    `EvaluatorRecord`).
     """
 
     name: str
@@ -135,6 +136,7 @@ class Evaluator(Displayed, ABC):
     batched: bool = False
     runs_inline: bool = False
     reads_data: bool = False
+    bounds_its_time: ClassVar[bool] = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
@@ -226,8 +228,8 @@ class Deriver(Displayed, ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
     Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator;
-    `uses_model`, `reads_data` and `timeout` mean the same as there. Material `data` replaces the response's own data
-    for those that read data.
+    `uses_model`, `reads_data`, `bounds_its_time` and `timeout` mean the same as there. Material `data` replaces the
+    response's own data for those that read data.
     """
 
     name: str
@@ -235,6 +237,7 @@ class Deriver(Displayed, ABC):
     gives: str
     uses_model: bool = False
     reads_data: bool = False
+    bounds_its_time: ClassVar[bool] = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS

@@ -78,7 +78,8 @@ class Combiner(Displayed, ABC):
     more than + - × ÷ min max, comparisons and sorting (powers, for example). `combine` receives only its result and the
     matrices. With `needs_all_columns` every opponent or sample has its own column. If `has_fixed_weights` is false, the
     weights come from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows,
-    so a value missing in one may change all. `if_skipped` says how questions that do not apply count if the config does
+    so a value missing in one may change all. One that is `batched` may get the rows of many groups at once, in which
+    each row is computed from itself alone. `if_skipped` says how questions that do not apply count if the config does
     not; None if the config has to say it.
     """
 
@@ -87,6 +88,7 @@ class Combiner(Displayed, ABC):
     needs_all_columns: ClassVar[bool] = False
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
+    batched: ClassVar[bool] = False
     if_skipped: ClassVar[SkippedRule | None] = None
 
     def check_questions(self, questions: Sequence[Question], params: Params) -> None:

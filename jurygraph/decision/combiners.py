@@ -53,6 +53,8 @@ class Mean(Combiner):
     """Mean of the inputs that apply, weighted by their `input_weight`."""
 
     name = "mean"
+    version = "1"
+    batched = True
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
         values, has_value = input_means(matrices)
@@ -64,6 +66,8 @@ class Product(Combiner):
     """Product of the inputs: with accuracy and a length factor, MACRM's cosine-scaled reward. All must apply."""
 
     name = "product"
+    version = "1"
+    batched = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
         if len(inputs) < 2:
@@ -82,6 +86,8 @@ class _Rubric(Combiner):
     Params: `edges` (parent, child, kind, retention), `kappa` and `exact`, if the aggregation uses them.
     """
 
+    version = "1"
+    batched = True
     uses_edges: ClassVar[bool] = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
@@ -273,6 +279,7 @@ class _Welfare(Combiner):
     """
 
     version = "2"
+    batched = True
     extra_params: Sequence[str] = ()
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:

@@ -4,10 +4,9 @@ It uses only + - * / min max on float64, in canonical order. So the same decisio
 machine, for any order of unordered inputs, and for any split of the group where no question compares responses.
 """
 
-import gc
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import (
-    Combiner,
     Combiners,
     Component,
     Matrices,
@@ -84,20 +82,10 @@ class GroupVerdicts(NamedTuple):
     verdicts: Sequence[RecordedVerdict]
 
     def batch_key(self, combiners: Combiners) -> Any:
-        """Return a key that is equal for groups that can be decided together; None for one that is decided alone.
-
-        A combiner of the user gets the responses of one group at a time, and an error of it is that of this group.
-        """
-        has_own_rows = is_independent(self.decision, self.questions) and all(
-            _is_built_in(combiners[spec.combiner]) for spec in self.decision.specs
-        )
-        if not has_own_rows:
+        """Return a key that is equal for groups that can be decided together; None for one that is decided alone."""
+        if not is_independent(self.decision, self.questions, combiners):
             return None
         return self.decision.digest, tuple((question.id, question.samples) for question in self.questions)
-
-
-def _is_built_in(combiner: Combiner) -> bool:
-    return type(combiner).__module__.startswith("jurygraph.")
 
 
 def compute_rewards_of_each(
@@ -143,10 +131,11 @@ def has_independent_rows(decision: Decision, questions: Sequence[Question], comb
     return not has_pairs and not uses_other_rows and decision.group_rule is None
 
 
-def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
+def is_independent(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
     """Return whether no reward depends on another response of its group, as `compute_rewards_batch` requires."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
-    return is_per_response and decision.group_rule is None
+    are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
+    return is_per_response and are_batched and decision.group_rule is None
 
 
 def compute_rewards_batch(
@@ -157,7 +146,9 @@ def compute_rewards_batch(
     Requires `is_independent`. Raises PlanError as `compute_rewards` does, and if the number of scores does not match
     the questions.
     """
-    assert is_independent(decision, questions), "a reward that depends on its group is decided with its group"
+    assert is_independent(decision, questions, combiners), (
+        "a reward that depends on its group is decided with its group"
+    )
     columns, end = {}, 0
     for question in questions:
         start, end = end, end + question.samples
@@ -166,20 +157,7 @@ def compute_rewards_batch(
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
     result = _aggregate_group(decision, Table(rows, columns, sampled_questions(questions)), combiners)
-    with pause_garbage_collection():
-        return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
-
-
-@contextmanager
-def pause_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection: searching rewards for cycles, which they lack, takes longer than creating them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
 
 
 @np.errstate(over="ignore", invalid="ignore")

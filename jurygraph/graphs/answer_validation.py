@@ -1,8 +1,8 @@
 """Validation of results of user code: answers become verdicts and results become material, or a named failure.
 
-Every result and exception of an evaluator or deriver is checked here, and none of them stops a run. An exception of a
-combiner does: a combiner computes from numbers alone, so that no response is to blame, and without it there is no
-reward.
+Every result and exception of an evaluator or deriver is checked here, and none of them stops a run: the errors that do,
+`errors.RUN_ENDING`, never get here. An exception of a combiner does: a combiner computes from numbers alone, so that no
+response is to blame, and without it there is no reward.
 """
 
 import json
@@ -96,7 +96,9 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
     """Return a result as material about the task's response, redacted; failed material if it is invalid."""
     validated = catch_errors(partial(_parse_material, task, result, redactor))
     if isinstance(validated, BaseException):
-        validated = Material(name=task.derivation.gives, status="failed", failure=to_failure(validated, redactor))
+        call = validated.call if isinstance(validated, Fault) else None
+        failure = to_failure(validated, redactor)
+        validated = Material(name=task.derivation.gives, status="failed", failure=failure, call=call)
     material: Material = validated.model_copy(update={"response": task.response.id, "calls": ()})
     return material
 

@@ -11,11 +11,13 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, UndeclaredClient
+from jurygraph.errors import RUN_ENDING
 from jurygraph.graphs.answer_validation import (
     NO_MODEL_FAILURE,
     NO_MODEL_VERDICT,
@@ -157,8 +159,11 @@ class GroupCalls:
     letters: int
 
     def read(self, results: Sequence[Sequence[Any]], redactor: Redactor) -> list[Any]:
-        """Return what the node finds, from the results of the calls."""
+        """Return what the node finds, from the results of the calls. Raises an error that ends the run."""
         answers = [calls.read(each) for calls, each in zip(self.calls, results, strict=True)]
+        for answer in chain.from_iterable(answers):
+            if isinstance(answer, RUN_ENDING):
+                raise answer
         return self.validate(answers, redactor)
 
 

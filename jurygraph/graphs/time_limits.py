@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jurygraph.agents.functions import AdaptedEvaluator
 from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
@@ -45,13 +44,12 @@ Result = tuple[Any, bool]
 def time_limit(component: Evaluator | Deriver, calls: CallsConfig) -> float | None:
     """Return the seconds for one call of an evaluator or deriver; None without a limit.
 
-    Those of the package have limits of their own. User code that uses the config's model has `CODE_LIMIT` on top of the
-    deadline of a group, and without a deadline no limit but those of its requests.
+    One that uses the config's model has `CODE_LIMIT` on top of the deadline of a group, and without a deadline no limit
+    but those of its requests.
     """
     if component.timeout is not None:
         return component.timeout
-    is_ours = type(component).__module__.startswith("jurygraph.") and not isinstance(component, AdaptedEvaluator)
-    if is_ours or (isinstance(component, Evaluator) and component.runs_inline):
+    if component.bounds_its_time or (isinstance(component, Evaluator) and component.runs_inline):
         return None
     if component.uses_model:
         return None if calls.deadline is None else calls.deadline + CODE_LIMIT
@@ -67,13 +65,13 @@ def may_take_long(component: Evaluator | Deriver) -> bool:
 
 
 def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:
-    """Return the result of a method besides those that answer; one of user code runs in a thread.
+    """Return the result of a method besides those that answer; in a thread, unless its class bounds its time.
 
     Raises TimeLimitExceeded after the default limit of the component, or its own if that is longer; and PlanError with
     the method and the component for any other exception in it.
     """
     with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
-        if method.__module__.startswith("jurygraph."):
+        if _bounds_its_time(method):
             return method(*arguments)
         context, seconds = copy_context(), max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
         future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
@@ -82,6 +80,13 @@ def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], 
     hint = "correct it, or raise its `timeout`"
     problem = f"`{method.__name__}` of {component.name!r} ran past its time limit of {seconds:g} s"
     raise TimeLimitExceeded(f"{problem}; {hint}")
+
+
+def _bounds_its_time(method: Any) -> bool:
+    """Return whether the class that defines a method bounds its time; the defaults of the roles do little."""
+    classes = type(getattr(method, "__self__", None)).__mro__
+    author: Any = next((each for each in classes if method.__name__ in vars(each)), None)
+    return author in (Evaluator, Deriver) or getattr(author, "bounds_its_time", False)
 
 
 def clients_of(inputs: Any) -> list["JudgeClient"]:

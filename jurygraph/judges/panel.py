@@ -199,6 +199,7 @@ class ConsensusOfJudges(Combiner):
 
     name = "consensus"
     version = "2"
+    batched = True
     needs_all_columns = True
     if_skipped = "left-out"
 

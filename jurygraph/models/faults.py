@@ -19,6 +19,9 @@ refused       response        no      the provider's filter, or the model itself
 truncated     response        no      the reply ended at its token limit
 empty         response        no      the reply has no text
 malformed     response        no      the reply does not match the requested format, even after repair
+
+A fault concerns one question, which has no verdict then, except for those of kind unauthorised, unknown-model, outage
+and budget: they end a run, and whoever asks for a judgement gets an error of `errors.RUN_ENDING` in their place.
 """
 
 import asyncio
@@ -29,7 +32,7 @@ from typing import NamedTuple, TypeVar
 
 from pydantic_core import from_json
 
-from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, ModelError
+from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, ModelError, ModelOutageError
 from jurygraph.schema import Cause, Failure
 
 T = TypeVar("T")
@@ -39,7 +42,13 @@ RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malf
 """Kinds that the judged response may have provoked."""
 
 ACCESS_KINDS = frozenset({"unauthorised", "unknown-model"})
-"""Kinds that every other request would end with, too: they stop a run."""
+"""Kinds with which a server refuses every other request, too."""
+
+_RUN_ENDING: dict[str, type[JurygraphError]] = {
+    **dict.fromkeys(ACCESS_KINDS, ModelAccessError),
+    "outage": ModelOutageError,
+    "budget": BudgetExceeded,
+}
 
 OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
@@ -135,11 +144,10 @@ class Fault(ModelError):
         """The fault in the form of a verdict's failure."""
         return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])
 
-    def to_error(self, message: str) -> JurygraphError:
-        """Return the public error for planning that cannot go on after this fault."""
-        if self.kind == "budget":
-            return BudgetExceeded(message)
-        return (ModelAccessError if self.kind in ACCESS_KINDS else ModelError)(message)
+    def raise_if_run_ends(self) -> None:
+        """Raise the error in `errors.RUN_ENDING` for a fault that is about more than one question."""
+        if self.kind in _RUN_ENDING:
+            raise _RUN_ENDING[self.kind](str(self)) from self
 
 
 class ServerError(NamedTuple):

@@ -1,7 +1,7 @@
 """Send one group's requests to its model: structured replies, one deadline, and a record of every call."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -20,7 +20,6 @@ from jurygraph.schema.frozen_model import ConstantObject
 if TYPE_CHECKING:
     from jurygraph.models.judge_chat_model import JudgeChatModel
 
-R = TypeVar("R")
 T = TypeVar("T", bound=BaseModel)
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
@@ -154,7 +153,10 @@ class JudgeClient:
         return with_instructions(request) if request.form == "instructed" else request
 
     async def ask(self, request: Request, purpose: str | None = None) -> AnsweredCall:
-        """Return the reply as it is, and its call. Raises `Fault`, also for a cut-off, refused or empty reply."""
+        """Return the reply as it is, and its call.
+
+        Raises `Fault`, also for a cut-off, refused or empty reply, and the errors that end a run.
+        """
         answered = await self._send(request, purpose)
         refuse_unfinished(answered.reply)
         self._accept(answered.call.id, answered.call.id)
@@ -168,7 +170,7 @@ class JudgeClient:
         So is a reply for which `check` returns a message; if its repair is malformed, the first reply counts. A slow
         `check` is a coroutine function, so that the event loop continues.
 
-        Raises `Fault`; its `call` is the call with the malformed reply.
+        Raises `Fault`, whose `call` is the call with the malformed reply, and the errors that end a run.
         """
         first = await self._send(request, purpose)
         parsed = None
@@ -217,8 +219,11 @@ class JudgeClient:
         try:
             answered = await self._gateway.ask(request, group._deadline_time, self._sink)
         except BaseException as error:
+            fault = error if isinstance(error, Fault) else None
             if self._open_logs:
-                self._add_unanswered(request, error if isinstance(error, Fault) else None)
+                self._add_unanswered(request, fault)
+            if fault is not None:
+                fault.raise_if_run_ends()
             raise
         finally:
             for log in self._logs:
@@ -253,10 +258,3 @@ class JudgeClient:
     def _accept(self, first: str, call: str) -> None:
         for log in self._open_logs:
             log.accepted[first] = call
-
-
-async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
-    """Return the results of all; the first error is raised after all have ended, so that replies paid for are kept."""
-    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
-    await asyncio.gather(*tasks, return_exceptions=True)
-    return [task.result() for task in tasks]

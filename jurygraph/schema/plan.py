@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import AfterValidator, Field, JsonValue, PrivateAttr, field_validator
 
 from jurygraph.schema.frozen_model import (
-    Count,
     Flag,
     FrozenModel,
     Id,
@@ -71,7 +70,6 @@ class Question(FrozenModel):
     when: Condition | None = None
     pairs: Pairs = "ordered"
     samples: PositiveInt = 1
-    seed: Count = 0
     params: dict[str, JsonValue] = Field(default_factory=dict)
     standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
 

@@ -1,6 +1,5 @@
 """The purpose of rewards: training, or evaluating a trained model with another judge (GEAR, D.6)."""
 
-import re
 from collections.abc import Iterable
 from typing import Literal, Self
 
@@ -10,15 +9,6 @@ from jurygraph.schema.frozen_model import Flag, FrozenModel, Id
 from jurygraph.schema.task import Audience, NonNegative
 
 Kind = Literal["reward", "evaluation"]
-
-_VENDOR = re.compile(
-    r"^(?:(?:us|eu|apac|global|[a-z]{2})\.)?(?:ai21|amazon|anthropic|cohere|deepseek|meta|mistral|openai|qwen)\."
-    r"|^(?:anthropic|google|openai|xai):"
-)
-_DAY = r"(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
-_DATE = rf"{_DAY}|2[3-9](?:0[1-9]|1[0-2])|2\d{{5}}|20\d{{6}}|20\d\d-\d\d(?:-\d\d)?"
-_EDITION = re.compile(rf"[-@:](?:{_DATE}|0\d\d|preview|latest|free|v\d+(?::\d+)?)$")
-"""The suffix of a model's name that gives its date, revision or edition."""
 
 
 class PurposeConfig(FrozenModel):
@@ -71,21 +61,13 @@ def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] =
     if config.kind == "reward":
         return None
     reward_judges, judge_names = config.reward_judges or (), {judge, *served} - {None}
-    same = any(is_same_model(str(name), reward_judge) for name in judge_names for reward_judge in reward_judges)
+    same = not {_model_name(str(name)) for name in judge_names}.isdisjoint(map(_model_name, reward_judges))
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 
 
-def is_same_model(name: str, other_name: str) -> bool:
-    """Return whether two names mean the same model, regardless of vendor, date and edition."""
-    return _base_name(name) == _base_name(other_name)
-
-
-def _base_name(name: str) -> str:
-    last = re.split(r"[/#]", name.strip().rstrip("/").casefold())[-1]
-    bare = _VENDOR.sub("", last.removesuffix(".gguf"))
-    while (shorter := _EDITION.sub("", bare)) != bare:
-        bare = shorter
-    return bare
+def _model_name(name: str) -> str:
+    """Return the last part of a model's name, such as `qwen3-8b` of `hosted/Qwen3-8B`."""
+    return name.casefold().rpartition("#")[2].rpartition("/")[2]
 
 
 class EvaluatorRecord(FrozenModel):

@@ -71,7 +71,6 @@ def test_settings_of_the_decorator_are_part_of_the_question() -> None:
         when=when,
         pairs="unordered",
         samples=3,
-        seed=7,
     )
     def compare(task: TaskView, first: Response, second: Response, steps: Any) -> float:
         return 0.5
@@ -79,7 +78,7 @@ def test_settings_of_the_decorator_are_part_of_the_question() -> None:
     (question,) = compare.questions(VIEW)
     assert (question.id, question.subject, question.version, question.layer) == ("my.pair", "pair", "9", "residual")
     assert (question.scope, question.pairs, question.branch) == ("pair", "unordered", "judges")
-    assert (question.needs, question.when, question.samples, question.seed) == (("steps",), when, 3, 7)
+    assert (question.needs, question.when, question.samples) == (("steps",), when, 3)
 
 
 def test_a_decorated_function_can_still_be_called() -> None:

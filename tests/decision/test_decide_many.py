@@ -214,7 +214,7 @@ def test_scores_of_other_questions_are_refused() -> None:
 def test_only_questions_about_single_responses_are_independent(uses: Any, failure: Any, alone: bool) -> None:
     config = {"evaluators": uses, "derivers": ["tests.graphs.scripted:Versions"], "failure": failure}
     plan = make_plan(config, task())
-    assert is_independent(plan.decision, plan.survey.questions) == alone
+    assert is_independent(plan.decision, plan.survey.questions, COMBINERS) == alone
 
 
 # How rewards are written down
@@ -224,6 +224,7 @@ class OtherNumberTypes(Combiner):
     """Gives numbers of other types than float."""
 
     name = "mean"
+    batched = True
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (one,) = matrices.values()
@@ -311,6 +312,7 @@ class Broken(Combiner):
     """Gives what is no number: as its value, or as a part."""
 
     name = "mean"
+    batched = True
 
     def __init__(self, value: float, part: float) -> None:
         self.value, self.part = value, part

@@ -422,7 +422,7 @@ def test_an_exceeded_budget_raises_its_own_error() -> None:
     with (
         run_server(annotator_script({})) as server,
         jg.Jury.from_config(settings(server.url), max_calls=1) as jury,
-        pytest.raises(BudgetExceeded, match="pairs of its criteria could not be annotated"),
+        pytest.raises(BudgetExceeded, match="the limit of 1 call is reached"),
     ):
         jg.Planner(jury).annotate(task)
 

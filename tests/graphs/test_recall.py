@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Failure, Group, Jury, ModelAccessError, TaskView, Verdict
+from jurygraph import Group, Jury
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
-from jurygraph.models.faults import Fault
 from jurygraph.schema import Material, RecordedVerdict, Response, Trace
 from tests.examples import at_most
 from tests.graphs.scripted import (
@@ -216,22 +215,6 @@ def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
     assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
     assert REQUESTED == []
-
-
-def test_a_recalled_failure_of_a_refused_key_is_kept_and_a_new_one_raises() -> None:
-    refused = Failure(cause="infrastructure", kind="unauthorised", message="401: no")
-    old = RecordedVerdict(
-        question="tone", evaluator="tone", version="1", layer="check", status="failed", failure=refused
-    )
-    config = {"evaluators": [counted_evaluator("tone")]}
-    (trace,) = score_again(config, ReusedResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
-    assert (trace.verdicts[0].failure, trace.reward.value) == (refused, None)
-    with pytest.raises(ModelAccessError, match="401: no"):
-        score_responses({"evaluators": [f"{HERE}.refused"]}, task(), *GROUP[:1])
-
-
-def refused(task: TaskView, response: Response) -> Verdict:
-    raise Fault("unauthorised", "401: no")
 
 
 def test_changed_material_discards_the_verdicts_that_depend_on_it() -> None:

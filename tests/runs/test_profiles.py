@@ -259,7 +259,7 @@ class TestInterrupted:
         self, server: Server, tasks: Path, tmp_path: Path
     ) -> None:
         cached = profile_config(server, calls={"cache": True, "concurrency": 1})
-        with pytest.raises(BudgetExceeded, match=r"line \d: task 't\d': .*the limit of 4 calls is reached.*" + AGAIN):
+        with pytest.raises(BudgetExceeded, match=r"line \d: the limit of 4 calls is reached.*" + AGAIN):
             score_profiles(tmp_path / "run", tasks, cached, max_calls=4)
         assert server.count == 4
         assert not (tmp_path / "run").exists()

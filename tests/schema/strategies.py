@@ -323,7 +323,6 @@ questions = strategy(
     pairs=one_of("ordered", "unordered"),
     samples=st.integers(1, 9),
     standby=flags,
-    seed=counts,
     params=objects,
 )
 derivations = strategy(

@@ -46,9 +46,7 @@ SHOWN: dict[type[FrozenModel], str] = {
 PLANNED: dict[type[FrozenModel], str] = {
     schema.TaskView: "id query about reference",
     schema.Condition: "question reduce op threshold on",
-    schema.Question: (
-        "id evaluator version subject view branch layer scope material needs when pairs samples seed params"
-    ),
+    schema.Question: ("id evaluator version subject view branch layer scope material needs when pairs samples params"),
     schema.Material: "name response status data variants evidence failure call",
     schema.Survey: "questions derivations waves views",
     schema.Plan: "survey decision",

@@ -27,11 +27,13 @@ class Collected(Evaluator):
     """
 
     name = "checks.collected"
+    version = "1"
     audience = "stakeholder"
     layer = "check"
     reads_data = True
     runs_inline = True
     shares = MappingProxyType({COLLECTED: 0.0})
+    bounds_its_time = True
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)

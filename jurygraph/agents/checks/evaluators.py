@@ -36,10 +36,12 @@ class Constraints(Evaluator):
     """
 
     name = "checks.constraints"
+    version = "1"
     audience = "stakeholder"
     layer = "check"
     reads_data = True
     needs = (CLAIMS,)
+    bounds_its_time = True
 
     def __init__(self, functions: Mapping[str, str] | None = None) -> None:
         self._functions = notation.import_named("checks.constraints: functions", functions, "__call__", "a function")

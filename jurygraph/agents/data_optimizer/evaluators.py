@@ -46,9 +46,11 @@ class Efficiency(Evaluator):
     """
 
     name = "optimizer.efficiency"
+    version = "1"
     branch: Branch = "specialists"
     scope: Scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
+    bounds_its_time = True
 
     def __init__(self, limit: float = 3.0) -> None:
         if not limit > 1.0:
@@ -104,9 +106,11 @@ class Diversity(Evaluator):
     """
 
     name = "optimizer.diversity"
+    version = "1"
     branch: Branch = "specialists"
     scope: Scope = "group"
     shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
+    bounds_its_time = True
 
     def __init__(self, embedder: str | None = None) -> None:
         self._embedder = None if embedder is None else CachingEmbedder(open_embedder(embedder))

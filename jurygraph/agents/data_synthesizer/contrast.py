@@ -26,6 +26,8 @@ class Contrast(Combiner):
     """
 
     name = "contrast"
+    version = "1"
+    batched = True
     needs_all_columns = True
     if_skipped = "left-out"
 

@@ -3,7 +3,6 @@
 A model proposes contrasts and confirms them in a second call: a single statement of the model is not enough.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
@@ -16,8 +15,8 @@ from jurygraph.agents.data_synthesizer import edits as rules
 from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
+from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel, Material, TaskView
 from jurygraph.schema.task import query_text
@@ -50,7 +49,9 @@ class Synthesizer(Deriver):
     """
 
     name = "synthesizer"
+    version = "1"
     gives = CONTRASTS
+    bounds_its_time = True
 
     def __init__(self, by: By = "rule", kinds: Sequence[Kind] = KINDS, each: int = 1, seed: int = 0) -> None:
         if by not in get_args(By):
@@ -77,10 +78,7 @@ class Synthesizer(Deriver):
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if not self.uses_model or not text.strip():
             return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
-        try:
-            return self._material(inputs, *await propose_edits(inputs, self._kinds))
-        except Fault as fault:
-            return Material(name=CONTRASTS, status="failed", failure=fault.failure, call=fault.call)
+        return self._material(inputs, *await propose_edits(inputs, self._kinds))
 
     def _material(
         self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
@@ -132,7 +130,7 @@ async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[li
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
     proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
     edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-    worse = await asyncio.gather(*(_is_worse(inputs, edit) for edit in edits))
+    worse = await each_answered(_is_worse(inputs, edit) for edit in edits)
     confirmed = [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
     dropped = {"changes no passage": len(proposed) - len(edits), "is no worse": len(edits) - len(confirmed)}
     note = "; ".join(f"{number} proposed that {problem}" for problem, number in dropped.items() if number)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.extraction.grounding import (
     DUPLICATE_MESSAGE,
@@ -13,13 +13,15 @@ from jurygraph.agents.extraction.grounding import (
     ground,
 )
 from jurygraph.agents.extraction.spec import QUOTE, Kinds, read_kinds, reply_model
+from jurygraph.agents.judging.ask import ask_model
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
-from jurygraph.agents.judging.quotations import check_off_loop
 from jurygraph.agents.roles import Deriver, DeriverInput
-from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Evidence, Failure, FrozenModel, Material
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
 
 DATA = "data"
 _HINT = "quote and copy letter by letter from the response, and leave out what is not there"
@@ -55,6 +57,7 @@ class Extract(Deriver):
     name = "extract"
     gives = DATA
     uses_model = True
+    bounds_its_time = True
 
     def __init__(self, records: Mapping[str, Mapping[str, Any]]) -> None:
         self._kinds: Kinds = read_kinds(records)
@@ -66,24 +69,30 @@ class Extract(Deriver):
         response = inputs.response
         if not response.text.strip():
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
-        assert inputs.client is not None, "a model is required"
+        client = inputs.client
+        assert client is not None, "a model is required"
         letters = len(response.text)
-        is_checked = inputs.client.safety.evidence
-        text = await search_off_loop(lambda: IndexedText(response.text), letters) if is_checked else None
+        text: IndexedText | None = None
+        if client.safety.evidence:
+            text = await search_off_loop(lambda: IndexedText(response.text), letters)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
-        request = inputs.client.request(self._prompt, self._reply, variables)
-        try:
-            flaw = check_off_loop(partial(self._flaw, text), letters)
-            result = await inputs.client.judge(request, self._reply, flaw)
-        except Fault as fault:
-            return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
-        grounded = await search_off_loop(lambda: self._ground_reply(text, result.value), letters)
-        call, note = result.call.id, describe_left_out(grounded.left_out)
+        return await ask_model(
+            client,
+            client.request(self._prompt, self._reply, variables),
+            self._reply,
+            read=partial(self._read, text),
+            fail=lambda fault: _failed_material(fault.failure, fault.call),
+            find_flaw=partial(self._flaw, text),
+            letters=letters,
+        )
+
+    def _read(self, text: IndexedText | None, reply: "ParsedReply[Any]") -> Material:
+        grounded = self._ground_reply(text, reply.value)
+        note = describe_left_out(grounded.left_out)
         if grounded.left_out and not any(grounded.data.values()):
-            failure = Failure(cause="response", kind="unsupported", message=note)
-            return Material(name=DATA, status="failed", failure=failure, call=call)
+            return _failed_material(Failure(cause="response", kind="unsupported", message=note), reply.call.id)
         data = add_unknown_records(grounded, self._kinds)
-        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)
+        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id)
 
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
         """Return the parts of a reply that occur in the response; the whole reply if it is not checked."""
@@ -102,3 +111,7 @@ class Extract(Deriver):
         left_out = self._ground_reply(text, reply).left_out
         problems = [problem for problem in left_out if problem.reason != DUPLICATE_MESSAGE]
         return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
+
+
+def _failed_material(failure: Failure, call: str | None) -> Material:
+    return Material(name=DATA, status="failed", failure=failure, call=call)

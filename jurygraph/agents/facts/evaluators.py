@@ -29,8 +29,10 @@ class Claims(Deriver):
     """
 
     name = "facts.claims"
+    version = "1"
     gives = CLAIMS
     reads_data = True
+    bounds_its_time = True
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         tool = "a langchain-core tool, such as one made with @tool"
@@ -126,10 +128,12 @@ class Confirmed(Evaluator):
     """
 
     name = "facts.confirmed"
+    version = "1"
     layer = "fact"
     runs_inline = True
     reads_data = True
     needs = (CLAIMS,)
+    bounds_its_time = True
 
     def __init__(self, audience: Audience = "task", kinds: Sequence[str] | None = None) -> None:
         if audience not in get_args(Audience):

@@ -6,6 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
+from jurygraph.agents.judging.ask import failed_verdict
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
@@ -35,6 +36,7 @@ class Similarity(BatchEvaluator):
     name = "similarity"
     branch: Branch = "specialists"
     layer: Layer = "model"
+    bounds_its_time = True
 
     def __init__(self, embedder: str | None = None) -> None:
         if embedder is None:
@@ -71,7 +73,7 @@ def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdi
     if isinstance(reference, Fault):  # not the response's fault, so this is reported first
         return Verdict.fail(reference.kind, f"the reference cannot be embedded: {reference}")
     if isinstance(response, Fault):
-        return Verdict(status="failed", failure=response.failure, reason=str(response))
+        return failed_verdict(response)
     cosine = float(np.dot(response, reference))
     return Verdict(
         score=nearness(cosine), native=cosine, scale=(-1, 1), reason=f"cosine with the reference {cosine:.3f}"
@@ -103,6 +105,7 @@ class Ranker(BatchEvaluator):
     name = "ranker"
     branch: Branch = "specialists"
     layer: Layer = "model"
+    bounds_its_time = True
 
     def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
         if ranker is None:
@@ -132,9 +135,10 @@ class Ranker(BatchEvaluator):
         try:
             scores = await self._reranker.score(query, documents)
         except Fault as fault:
+            fault.raise_if_run_ends()
             if fault.cause != "infrastructure" and len(documents) > 1:
                 return await self._score(query, documents, size=1)
-            return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)
+            return [failed_verdict(fault)] * len(documents)
         return [self._build_verdict(float(score)) for score in scores]
 
     def _build_verdict(self, score: float) -> Verdict:

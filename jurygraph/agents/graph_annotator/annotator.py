@@ -11,6 +11,9 @@ from jurygraph.agents.graph_annotator import validation
 from jurygraph.agents.graph_annotator.domains import Domain, field_metadata
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
 from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, EdgesReply, Pair, RolesReply
+from jurygraph.agents.judging.ask import ask_model
+from jurygraph.concurrency import each_answered
+from jurygraph.errors import ModelError
 from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
@@ -41,8 +44,6 @@ class Annotator:
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
-        from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
-
         parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL))
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
@@ -57,8 +58,6 @@ class Annotator:
         criterion. Every sample has another order: a model that always answers the same question alike would be a panel
         of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
-        from jurygraph.models.judge_client import each_answered
-
         query = self._shared_variables["query"]
         batches = [sorted(one, key=lambda pair: digest_of([query, *pair])) for one in _batches(pairs, batch)]
         firsts = [(batch, sample, sample * len(batch) // votes) for batch in batches for sample in range(votes)]
@@ -125,13 +124,20 @@ class Annotator:
             problems = check(reply).problems[:12]
             return f"{'; '.join(problems)}; answer again for everything that was asked, each once" if problems else None
 
-        try:
-            return check((await self._client.judge(request, reply_model, find_flaw)).value)
-        except Fault as fault:
+        def fail(fault: Fault) -> Checked:
             if fault.cause != "infrastructure":
                 return without_reply(shorten(str(fault), 200))
             message = f"task {quote(self._task.id)}: {subject} could not be annotated: {fault}"
-            raise fault.to_error(message) from fault
+            raise ModelError(message) from fault
+
+        return await ask_model(
+            self._client,
+            request,
+            reply_model,
+            read=lambda reply: check(reply.value),
+            fail=fail,
+            find_flaw=find_flaw,
+        )
 
 
 def _criterion_fields(criterion: Criterion) -> dict[str, Any]:

@@ -33,6 +33,7 @@ class Criteria(JudgeEvaluator):
     """
 
     name = "criteria"
+    version = "3"
     prompt = load_prompt("criteria")
     audience: Audience = "criterion"
     item_name = "criterion"
@@ -133,6 +134,7 @@ class Preferences(_StakeholderJudge):
     """
 
     name = "preferences"
+    version = "3"
     prompt = load_prompt("preferences")
     audience = "stakeholder"
     item_name = "constraint"
@@ -168,6 +170,7 @@ class Checklist(_StakeholderJudge):
     """
 
     name = "checklist"
+    version = "3"
     prompt = load_prompt("checklist")
     layer = "residual"
     item_name = "checklist"

@@ -1,6 +1,5 @@
 """Base classes of evaluators that ask a model about a response and give credit only for evidence in its text."""
 
-import asyncio
 from abc import abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any, Literal, TypeVar, get_args
 from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.judging.items import Item, judge_items
 from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput, share_client
+from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
@@ -38,6 +38,7 @@ class JudgeEvaluator(BatchEvaluator):
     layer: Layer = "model"
     uses_model = True
     item_name: str = "item"
+    bounds_its_time = True
     """The name of an item in prompts and replies."""
     version = "3"
 
@@ -76,7 +77,7 @@ class JudgeEvaluator(BatchEvaluator):
         calls = [group[start : start + size] for group in groups for start in range(0, len(group), size)]
         judging = [self._judge_batch([batch[index] for index in indices]) for indices in calls]
         # the most common case: a single call needs no asyncio task of its own
-        results = [await judging[0]] if len(judging) == 1 else await asyncio.gather(*judging)
+        results = [await judging[0]] if len(judging) == 1 else await each_answered(judging)
         verdicts = dict(zip(chain(*calls), chain(*results), strict=True))
         return [verdicts[index] for index in range(len(batch))]
 
@@ -109,6 +110,7 @@ class SingleCallEvaluator(BatchEvaluator):
 
     layer: Layer = "model"
     uses_model = True
+    bounds_its_time = True
 
     @abstractmethod
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
@@ -120,5 +122,5 @@ class SingleCallEvaluator(BatchEvaluator):
         for inputs in batch:
             calls[inputs.response.id, inputs.sample].append(inputs)
         shared = [replace(same_call[0], client=share_client(same_call)) for same_call in calls.values()]
-        verdicts = dict(zip(calls, await asyncio.gather(*map(self.judge_response, shared)), strict=True))
+        verdicts = dict(zip(calls, await each_answered(map(self.judge_response, shared)), strict=True))
         return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import create_model
 
+from jurygraph.agents.judging.ask import ask_model, failed_verdict
 from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
-from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
+from jurygraph.agents.judging.quotations import Finding, build_verdict, find_unsupported_claims
 from jurygraph.display import Displayed
 from jurygraph.messages import require_type
 from jurygraph.models.faults import Fault
@@ -58,15 +59,18 @@ async def judge_items(
 
     def find_flaw(value: Any) -> str | None:
         claims = ((name, _claims(item.form, getattr(value, name))) for name, item in items.items())
-        return None if response_text is None else find_unsupported_claims(claims, response_text)
+        return find_unsupported_claims(claims, response_text)
 
-    try:
-        result = await client.judge(request, reply_model, check_off_loop(find_flaw, len(response)))
-    except Fault as fault:
-        failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-        return [failed] * len(items)
-    findings = (_find(name, item.form, result, compact) for name, item in items.items())
-    return [build_verdict(finding, response_text, result.call.id) for finding in findings]
+    def read(reply: "ParsedReply[Any]") -> list[Verdict]:
+        findings = (_find(name, item.form, reply, compact) for name, item in items.items())
+        return [build_verdict(finding, response_text, reply.call.id) for finding in findings]
+
+    def fail(fault: Fault) -> list[Verdict]:
+        return [failed_verdict(fault)] * len(items)
+
+    return await ask_model(
+        client, request, reply_model, read=read, fail=fail, find_flaw=find_flaw, letters=len(response)
+    )
 
 
 def _find(name: str, form: Form, result: "ParsedReply[Any]", compact: bool) -> Finding:

@@ -1,32 +1,15 @@
 """Verify a judge's quotations against the response, and build verdicts from them: no credit without evidence."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
-
-from pydantic import BaseModel
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from jurygraph.agents.judging.forms import CANNOT_TELL, Claim, Measurement
 from jurygraph.messages import shorten
-from jurygraph.safety.evidence import LONG_TEXT, SearchableText, search_off_loop
+from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Evidence, Failure, Verdict
-
-if TYPE_CHECKING:
-    from jurygraph.models.judge_client import ReplyCheck
-
-
-T = TypeVar("T", bound=BaseModel)
 
 NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or number"
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
-
-
-def check_off_loop(find_flaw: Callable[[T], str | None], text_length: int) -> "ReplyCheck[T]":
-    """Return the check of a reply's quotations, run in a thread if the searched texts are long."""
-
-    async def check_in_thread(reply: T) -> str | None:
-        return await search_off_loop(lambda: find_flaw(reply), text_length)
-
-    return check_in_thread if text_length >= LONG_TEXT else find_flaw
 
 
 def _missing_evidence(claim: Claim, text: SearchableText) -> str:
@@ -78,18 +61,32 @@ class Finding(NamedTuple):
     claims: Sequence[Claim] = ()
 
 
-def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text: SearchableText) -> str | None:
+def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text: SearchableText | None) -> str | None:
     """Return what is wrong with a reply that makes claims without a supporting quotation from the response.
 
-    None if every claim is supported. `claims` maps places in the reply to the claims made there.
+    None if every claim is supported, or if no quotations are required, without a `text`. `claims` are the places in the
+    reply with the claims made there.
     """
-    problems = [
+    if text is None:
+        return None
+    return describe_missing_quotes(
         f"{place}: {_missing_evidence(claim, text)}"
         for place, place_claims in claims
         for claim in _unsupported_claims(place_claims, text)
-    ]
-    hint = "quote from the response letter by letter, eight letters or more, or decide anew"
-    return f"{'; '.join(problems)}; {hint}" if problems else None
+    )
+
+
+def describe_missing_quotes(problems: Iterable[str], source: str = "the response") -> str | None:
+    """Return the problems of a reply that lacks quotations from the source, with what to do; None if there is none."""
+    listed = "; ".join(problems)
+    hint = f"quote from {source} letter by letter, eight letters or more, or decide anew"
+    return f"{listed}; {hint}" if listed else None
+
+
+def unsupported_verdict(problem: str, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
+    """Return the failed verdict on a finding that no quotation supports; `problem` follows "the judge"."""
+    failure = Failure(cause="response", kind="unsupported", message=f"the judge {problem}")
+    return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
 
 
 def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:
@@ -106,9 +103,8 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> V
         if rejected:
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
         if unsupported := _unsupported_claims(finding.claims, text):
-            message = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
-            failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
-            return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+            problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
+            return unsupported_verdict(f"says {problems}", reason, evidence, call)
     if finding.measurement is None:
         return Verdict(status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call)
     status = "ok" if finding.measurement.score is not None else "not_applicable"

@@ -37,6 +37,8 @@ class Accuracy(Evaluator):
     """
 
     name = "maths.accuracy"
+    version = "1"
+    bounds_its_time = True
 
     def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
         self.version = f"2 math-verify {version('math-verify')}"
@@ -94,7 +96,9 @@ class Calculation(Evaluator):
     """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
 
     name = "maths.calculation"
+    version = "1"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = arithmetic.steps(inputs.response.text)
@@ -120,7 +124,9 @@ class Format(Evaluator):
     """R_fmt: share of five parts: `<think>`, `</think>`, `<answer>`, `</answer>`, and all in order, nothing outside."""
 
     name = "maths.format"
+    version = "1"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
@@ -135,7 +141,9 @@ class Steps(Evaluator):
     """R_step: min(1, ordered steps / 3)."""
 
     name = "maths.steps"
+    version = "1"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         count = ordered_steps(inputs.response.text)
@@ -150,7 +158,9 @@ class Repetition(Evaluator):
     """
 
     name = "maths.repetition"
+    version = "1"
     runs_inline = True
+    bounds_its_time = True
 
     def __init__(self, n: int = 3) -> None:
         if n < 1:
@@ -174,7 +184,9 @@ class Length(Evaluator):
     """
 
     name = "maths.length"
+    version = "1"
     runs_inline = True
+    bounds_its_time = True
 
     def __init__(self, limit: int = 2000) -> None:
         if limit < 1:

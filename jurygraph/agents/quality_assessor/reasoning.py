@@ -8,22 +8,29 @@ import json
 from collections.abc import Container, Mapping, Sequence
 from functools import lru_cache, partial
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field, create_model, model_validator
 
+from jurygraph.agents.judging.ask import ask_model, failed_verdict
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, shared_prompt_variables
 from jurygraph.agents.judging.forms import Reason
-from jurygraph.agents.judging.quotations import explain_rejected_quote
+from jurygraph.agents.judging.quotations import (
+    describe_missing_quotes,
+    explain_rejected_quote,
+    unsupported_verdict,
+)
 from jurygraph.agents.quality_assessor.steps import Segment, UnsoundStep, find_false_calculations, split_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.messages import shorten
-from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
-from jurygraph.schema import Branch, Evidence, Failure, FrozenModel, Question, TaskView, Verdict
+from jurygraph.schema import Branch, Evidence, FrozenModel, Question, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag
 from jurygraph.schema.task import chat_text
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
 
 Aspect = Literal["accuracy", "facts", "coherence"]
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
@@ -125,15 +132,22 @@ class Reasoning(SingleCallEvaluator):
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
         errors = {error.step: error for error in reversed(false_calculations)}
-        read = partial(_read_faults, steps, errors, client.safety.evidence)
-        try:
-            result = await client.judge(request, reply_model, lambda reply: _flaw(read(reply)))
-        except Fault as fault:
-            failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-            return dict.fromkeys(ASPECTS, failed)
-        faults = [*(("accuracy", error) for error in errors.values()), *read(result.value)]
-        unsound = {aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS}
-        return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
+        read_faults = partial(_read_faults, steps, errors, client.safety.evidence)
+
+        def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
+            faults = [*(("accuracy", error) for error in errors.values()), *read_faults(reply.value)]
+            unsound = {aspect: [fault for name, fault in faults if name == aspect] for aspect in ASPECTS}
+            return {aspect: _build_verdict(unsound[aspect], len(steps), reply.call.id) for aspect in ASPECTS}
+
+        return await ask_model(
+            client,
+            request,
+            reply_model,
+            read=read,
+            fail=lambda fault: dict.fromkeys(ASPECTS, failed_verdict(fault)),
+            find_flaw=lambda reply: _flaw(read_faults(reply)),
+            letters=len(inputs.response.text),
+        )
 
 
 def _read_faults(
@@ -150,10 +164,9 @@ def _read_faults(
 
 def _flaw(faults: Sequence[tuple[Aspect, UnsoundStep]]) -> str | None:
     """Return what is wrong with faults that have no quotation from their step; None if all have one."""
-    lacking = [(aspect, fault) for aspect, fault in faults if fault.lacking]
-    problems = [f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking]
-    hint = "quote from that very step letter by letter, eight letters or more, or decide anew"
-    return f"{'; '.join(problems)}; {hint}" if problems else None
+    lacking = ((aspect, fault) for aspect, fault in faults if fault.lacking)
+    problems = (f"step_{fault.step}: {aspect} is not sound, {fault.lacking}" for aspect, fault in lacking)
+    return describe_missing_quotes(problems, "that very step")
 
 
 def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
@@ -183,9 +196,7 @@ def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Ver
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
     evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
     if first.lacking:
-        message = f"the judge says step {first.step} unsound, {first.lacking}"
-        failure = Failure(cause="response", kind="unsupported", message=message)
-        return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+        return unsupported_verdict(f"says step {first.step} unsound, {first.lacking}", reason, evidence, call)
     score = (first.step - 1) / steps
     return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
 
@@ -206,8 +217,10 @@ class Arithmetic(Evaluator):
     """
 
     name = "quality.arithmetic"
+    version = "1"
     branch: Branch = "specialists"
     runs_inline = True
+    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)

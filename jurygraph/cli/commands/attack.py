@@ -17,7 +17,7 @@ from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
 from jurygraph.concurrency import DaemonThreads
-from jurygraph.errors import BudgetExceeded, ModelAccessError
+from jurygraph.errors import RUN_ENDING
 from jurygraph.inference.shares import share_interval
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
@@ -119,7 +119,7 @@ def _run_study(
     except KeyboardInterrupt:
         print_message(f"interrupted; {advice}")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except (BudgetExceeded, ModelAccessError) as error:
+    except RUN_ENDING as error:
         raise type(error)(f"{error}; {advice}") from None
 
 

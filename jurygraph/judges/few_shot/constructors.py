@@ -1,6 +1,5 @@
 """Zero-shot, aggregate and personalized judges: three evaluators that differ only in the examples they show."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
@@ -9,6 +8,7 @@ from typing import Any, ClassVar, get_args
 from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
@@ -71,6 +71,7 @@ class ReviewerJudge(Evaluator):
     uses_model = True
     combiner = "panel"
     _pool: ClassVar[str] = ""
+    bounds_its_time = True
     """The one of `POOLS` that its examples come from; empty for no examples."""
 
     def __init__(
@@ -271,7 +272,7 @@ class ReviewerJudge(Evaluator):
             mirrored_counts = {dimension.mirror(score): number for score, number in counts.items()}
             asking = [self._ask(inputs, response.text, given, counts)]
             asking.append(self._ask(inputs, swapped, mirrored, mirrored_counts))
-            verdict = combine_orders(*await asyncio.gather(*asking))
+            verdict = combine_orders(*await each_answered(asking))
         return verdict.model_copy(update={"examples": shown.uses})
 
     async def _ask(
@@ -331,7 +332,7 @@ class Personalized(ReviewerJudge):
         if self._history is None or "shrinkage" not in inputs.question.params:
             return await super().answer(inputs)
         left = self._remaining_examples(inputs, self._history)
-        own, toward = await asyncio.gather(*(self._answer_from_pool(inputs, pool, left) for pool in POOLS))
+        own, toward = await each_answered(self._answer_from_pool(inputs, pool, left) for pool in POOLS)
         return _shrink_verdict(own, toward, inputs.question.params["shrinkage"])
 
 

@@ -152,6 +152,7 @@ class WinShare(Combiner):
     """
 
     name = "win-share"
+    version = "1"
     needs_all_columns = True
     uses_other_rows = True
     shown: ClassVar[ComparisonForm] = "pairs"

@@ -1,25 +1,32 @@
 """Judges that compare responses: pairs in both orders, or a whole group in one order and in reverse."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_args
 
 from pydantic import AfterValidator, Field, create_model
 
+from jurygraph.agents.judging.ask import ask_model, failed_verdict
 from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.forms import Quotes, Reason
-from jurygraph.agents.judging.quotations import check_off_loop, shorten_quotes, verify_quotes
+from jurygraph.agents.judging.quotations import (
+    describe_missing_quotes,
+    shorten_quotes,
+    unsupported_verdict,
+    verify_quotes,
+)
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText, aread_text
-from jurygraph.schema import Evidence, Failure, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
+from jurygraph.schema import Evidence, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
+
+R = TypeVar("R")
 
 
 class LocatedQuotations:
@@ -71,6 +78,7 @@ class ComparisonJudge(Evaluator):
     layer: Layer = "model"
     uses_model = True
     prompt_name: ClassVar[str]
+    bounds_its_time = True
 
     def __init__(self, criterion: str = USUAL, profile: Profile = "full") -> None:
         if not isinstance(criterion, str) or not criterion.strip():
@@ -93,38 +101,41 @@ class ComparisonJudge(Evaluator):
         """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
-    async def ask_model(
-        self, inputs: EvaluatorInput, responses: Sequence[Response]
-    ) -> "tuple[ParsedReply[Any], LocatedQuotations] | Verdict":
-        """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
-        gateway = inputs.client
-        assert gateway is not None, "a model is required"
+    async def compare(
+        self, inputs: EvaluatorInput, responses: Sequence[Response], read: Callable[[Any, LocatedQuotations, str], R]
+    ) -> R | Verdict:
+        """Return what `read` makes of the reply on the responses in this order, of its quotations, and of its call.
+
+        A failed verdict if there is no reply, or no quotation for a preference.
+        """
+        client = inputs.client
+        assert client is not None, "a model is required"
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
         shown = [{"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)]
         own_variables = {"responses": shown, "criterion": self._criterion, "compact": self._compact}
         variables = {**shared_prompt_variables(inputs), **own_variables, **self.prompt_variables(names)}
-        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample)
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
         texts = [await aread_text(response.text) for response in responses]
-        needs_evidence = gateway.safety.evidence and not self._compact
+        needs_evidence = client.safety.evidence and not self._compact
+
+        def find_missing(reply: Any, quoted: LocatedQuotations) -> str:
+            return quoted.missing if needs_evidence and self.has_preference(reply) else ""
 
         def find_flaw(reply: Any) -> str | None:
-            missing = LocatedQuotations(reply, texts).missing if self.has_preference(reply) else ""
-            hint = "quote from a response letter by letter, eight letters or more, or decide anew"
-            return f"a response is preferred, {missing}; {hint}" if missing else None
+            missing = find_missing(reply, LocatedQuotations(reply, texts))
+            return describe_missing_quotes([f"a response is preferred, {missing}"] if missing else [], "a response")
+
+        def read_quoted(reply: "ParsedReply[Any]") -> R | Verdict:
+            quoted = LocatedQuotations(reply.value, texts)
+            if missing := find_missing(reply.value, quoted):
+                return unsupported_verdict(f"prefers a response, {missing}", quoted.reason, (), reply.call.id)
+            return read(reply.value, quoted, reply.call.id)
 
         letters = sum(len(response.text) for response in responses)
-        check = check_off_loop(find_flaw, letters) if needs_evidence else None
-        try:
-            parsed = await gateway.judge(request, reply_model, check)
-        except Fault as fault:
-            return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-        quoted = LocatedQuotations(parsed.value, texts)
-        if needs_evidence and self.has_preference(parsed.value) and quoted.missing:
-            message = f"the judge prefers a response, {quoted.missing}"
-            failure = Failure(cause="response", kind="unsupported", message=message)
-            return Verdict(status="failed", failure=failure, reason=quoted.reason, call=parsed.call.id)
-        return parsed, quoted
+        return await ask_model(
+            client, request, reply_model, read=read_quoted, fail=failed_verdict, find_flaw=find_flaw, letters=letters
+        )
 
 
 Preferred = Literal["A", "B", "tie"]
@@ -163,19 +174,19 @@ class Pairwise(ComparisonJudge):
         return bool(reply.preferred != "tie")
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
-        reply = await self.ask_model(inputs, inputs.responses)
-        if isinstance(reply, Verdict):
-            return reply
-        parsed, quoted = reply
-        score, native = _SCORES[parsed.value.preferred]
-        return Verdict(
-            score=score,
-            met=native == "first",
-            native=native,
-            reason=quoted.reason,
-            evidence=(*quoted.evidence(0), *quoted.evidence(1, OPPONENT)),
-            call=parsed.call.id,
-        )
+        return await self.compare(inputs, inputs.responses, _read_preference)
+
+
+def _read_preference(reply: Any, quoted: LocatedQuotations, call: str) -> Verdict:
+    score, native = _SCORES[reply.preferred]
+    return Verdict(
+        score=score,
+        met=native == "first",
+        native=native,
+        reason=quoted.reason,
+        evidence=(*quoted.evidence(0), *quoted.evidence(1, OPPONENT)),
+        call=call,
+    )
 
 
 class Listwise(ComparisonJudge):
@@ -209,24 +220,25 @@ class Listwise(ComparisonJudge):
             advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
         step = 1 if inputs.sample % 2 == 0 else -1
-        reply = await self.ask_model(inputs, inputs.responses[::step])
-        if isinstance(reply, Verdict):
-            return reply
-        parsed, quoted = reply
-        names = sorted(parsed.value.ranking)
-        ranks = (1 + parsed.value.ranking.index(name) for name in names)
-        verdicts = [
-            Verdict(
-                score=(size - rank) / (size - 1),
-                native=float(rank),
-                scale=(float(size), 1.0),
-                reason=quoted.reason,
-                evidence=quoted.evidence(position),
-                call=parsed.call.id,
-            )
-            for position, rank in enumerate(ranks)
-        ]
-        return verdicts[::step]
+        verdicts = await self.compare(inputs, inputs.responses[::step], _read_ranking)
+        return verdicts if isinstance(verdicts, Verdict) else verdicts[::step]
+
+
+def _read_ranking(reply: Any, quoted: LocatedQuotations, call: str) -> list[Verdict]:
+    """Return the verdicts on the responses, in the order in which they were shown."""
+    size = len(reply.ranking)
+    ranks = (1 + reply.ranking.index(name) for name in sorted(reply.ranking))
+    return [
+        Verdict(
+            score=(size - rank) / (size - 1),
+            native=float(rank),
+            scale=(float(size), 1.0),
+            reason=quoted.reason,
+            evidence=quoted.evidence(position),
+            call=call,
+        )
+        for position, rank in enumerate(ranks)
+    ]
 
 
 @lru_cache(maxsize=MOST_SHOWN * 2)

@@ -41,6 +41,8 @@ class AdaptiveSum(Combiner):
     """
 
     name = "adaptive"
+    version = "1"
+    batched = True
     needs_all_columns = True
     has_fixed_weights = False
 

@@ -11,19 +11,23 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, create_model, model_validator
 
+from jurygraph.agents.judging.ask import ask_model, failed_verdict
 from jurygraph.agents.judging.evaluator import SingleCallEvaluator, rotate, shared_prompt_variables
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
-from jurygraph.agents.judging.quotations import Finding, build_verdict, check_off_loop, find_unsupported_claims
+from jurygraph.agents.judging.quotations import Finding, build_verdict, find_unsupported_claims
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
 from jurygraph.schema.frozen_model import Flag, Unit
+
+if TYPE_CHECKING:
+    from jurygraph.models.judge_client import ParsedReply
 
 TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
@@ -74,25 +78,30 @@ class ScoringProtocol(SingleCallEvaluator):
 
     async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
-        people, gateway = rotate(inputs.task.people, inputs.sample), inputs.client
-        assert gateway is not None, "a model is required"
-        reply_model, room = self.reply_model(people), TOKENS_PER_REASON * self.max_reasons(people)
+        client = inputs.client
+        assert client is not None, "a model is required"
+        people = rotate(inputs.task.people, inputs.sample)
+        reply_model: type[Any] = self.reply_model(people)
+        room = TOKENS_PER_REASON * self.max_reasons(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
-        request = gateway.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
-        text = await aread_text(inputs.response.text) if gateway.safety.evidence else None
+        request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
+        response = inputs.response.text
+        text = await aread_text(response) if client.safety.evidence else None
 
         def find_flaw(reply: FrozenModel) -> str | None:
             findings = self.findings(reply, people).values()
-            claims = ((finding.place, finding.claims) for finding in findings)
-            return None if text is None else find_unsupported_claims(claims, text)
+            return find_unsupported_claims(((finding.place, finding.claims) for finding in findings), text)
 
-        try:
-            parsed = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
-        except Fault as fault:
-            failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-            return dict.fromkeys(self.subjects(people), failed)
-        findings = self.findings(parsed.value, people)
-        return {subject: build_verdict(finding, text, parsed.call.id) for subject, finding in findings.items()}
+        def read(reply: "ParsedReply[Any]") -> Mapping[str, Verdict]:
+            findings = self.findings(reply.value, people)
+            return {subject: build_verdict(finding, text, reply.call.id) for subject, finding in findings.items()}
+
+        def fail(fault: Fault) -> Mapping[str, Verdict]:
+            return dict.fromkeys(self.subjects(people), failed_verdict(fault))
+
+        return await ask_model(
+            client, request, reply_model, read=read, fail=fail, find_flaw=find_flaw, letters=len(response)
+        )
 
 
 _NAME = re.compile(r"\bperson_([1-9]\d{0,5})\b")

@@ -60,7 +60,7 @@ class CachingEmbedder:
 
         A fault of cause `infrastructure` applies to the whole batch; one that a text provoked, such as by its length,
         to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
-        than before.
+        than before. Raises the errors that end a run.
         """
         vectors: dict[str, Floats | Fault] = {text: self._cache[text] for text in texts if text in self._cache}
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
@@ -85,6 +85,7 @@ class CachingEmbedder:
                 problem = f"its vectors have {length} numbers now, and had {self._length} before"
                 raise Fault("unreadable", f"{name}: {problem}")
         except Fault as fault:
+            fault.raise_if_run_ends()
             if fault.cause == "infrastructure" or len(batch) == 1:
                 return [fault] * len(batch)
             return [result for text in batch for result in await self._embed_batch([text])]

@@ -64,7 +64,7 @@ def recompute_rewards(
         outline, decision = run.source.survey_outline(group.survey), decision_of(group)
         digests = outline.digest, decision.digest
         if digests not in independent:
-            independent[digests] = is_independent(decision, outline.questions)
+            independent[digests] = is_independent(decision, outline.questions, combiners)
         # one verdict, such as a gate's, may represent all samples of a question: such groups are decided one by one
         expected = [place for place, question in enumerate(outline.questions) for _ in range(question.samples)]
         requested = ([verdict["question"] for verdict in trace.body["verdicts"]] for trace in group.traces)

@@ -12,7 +12,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.canary import check_canaries
 from jurygraph.runs.integrity.recomputation import recompute_rewards, recompute_statistics
@@ -63,7 +62,7 @@ def verify(
         hint = "give the 64 hexadecimal digits that `jurygraph verify` prints"
         raise InputError(f"the head {expect_head!r} is none; {hint}")
     try:
-        with run.ledger.snapshot(), pause_garbage_collection():
+        with run.ledger.snapshot():
             return _verify_snapshot(run, report, head, signer)
     except JurygraphError:
         raise

@@ -20,7 +20,6 @@ from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
-from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.decision.recipe import STAKEHOLDERS, build_decision, check_recipe
 from jurygraph.decision.table import build_table
 from jurygraph.decision.weighting import refuse_unknown_stakeholders, weigh_stakeholders
@@ -72,16 +71,15 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
         raise InputError(f"{folder}: contains a run already; name another folder with --out")
     new_run = WritableRun.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
-        with pause_garbage_collection():
-            decision_for = task_decisions(run, config, combiners)
-            by_task = {group.key: decision_for(group.key) for group in run.group_records()}
-            _refuse_new_names(run.config, config, by_task.values())
-            rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
-            values: list[tuple[float | None, float | None]] = []
-            drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
-            while some := list(islice(drafts, _CHUNK)):
-                new_run.ledger.append(*some)
-                report(sum(draft.kind == "trace" for draft in some))
+        decision_for = task_decisions(run, config, combiners)
+        by_task = {group.key: decision_for(group.key) for group in run.group_records()}
+        _refuse_new_names(run.config, config, by_task.values())
+        rewards = recompute_rewards(run, read_groups(run), lambda group: by_task[group.record.key], combiners)
+        values: list[tuple[float | None, float | None]] = []
+        drafts = chain(_decision_drafts(by_task), _trace_drafts(rewards, values))
+        while some := list(islice(drafts, _CHUNK)):
+            new_run.ledger.append(*some)
+            report(sum(draft.kind == "trace" for draft in some))
         append_close_record(new_run)
     finally:
         new_run.close()

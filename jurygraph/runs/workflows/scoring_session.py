@@ -1,7 +1,6 @@
 """Score into a run: existing results are kept, and only missing ones are requested."""
 
 import asyncio
-import gc
 import uuid
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,7 +10,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, InputError, JurygraphError, ModelAccessError, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.group import Group
 from jurygraph.jury import Jury
@@ -46,8 +45,6 @@ _MAX_LISTED = 3
 """Number of differing tasks and responses that are described if a run cannot be resumed."""
 _MAX_KEPT_QUESTIONS = 4096
 """Number of questions in the plans that a session keeps until their tasks are scored; others are read again."""
-_CUT_OFF = {"budget": BudgetExceeded, "outage": ModelError}
-"""By kind of failure: the error for a session that cannot go on now."""
 _StartedGroup = tuple[Group, Plan, Canary | None]
 """A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
 _FinishedGroup = tuple[_StartedGroup, list[Trace]]
@@ -170,15 +167,14 @@ class ScoringSession:
         gateway, expected = self.jury.gateway, Forecast()
         estimator = None if gateway is None else Estimator(gateway, self._known_calls)
         try:
-            with _rare_garbage_collection():
-                for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
-                    plan = await self._dry_run_plan(task, estimator)
-                    reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
-                    questions = () if plan is None else plan.survey.questions
-                    expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
-                    if plan is not None and estimator is not None:
-                        estimator.add(await self._dry_run_requests(task, group, plan, reusable))
-                    report(len(group))
+            for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
+                plan = await self._dry_run_plan(task, estimator)
+                reusable = NO_REUSED_RESULTS if plan is None else self._find_reusable_results(task, group, plan)
+                questions = () if plan is None else plan.survey.questions
+                expected.add_group(questions, len(group), self.jury.evaluators, reusable.verdicts.values())
+                if plan is not None and estimator is not None:
+                    estimator.add(await self._dry_run_requests(task, group, plan, reusable))
+                report(len(group))
         finally:
             if gateway is not None:
                 await gateway.close()
@@ -243,8 +239,7 @@ class ScoringSession:
         others = [] if self._branch is None else [self._branch.run.ledger]
         calls = None if gateway is None else PlanningCalls(run, *others, is_durable=gateway.cache is None)
         try:
-            with _rare_garbage_collection():
-                await self._plan_tasks(run, calls, report)
+            await self._plan_tasks(run, calls, report)
         except BaseException as error:
             if gateway is not None and calls is not None:
                 if isinstance(error, ModelError | BudgetExceeded):
@@ -344,8 +339,7 @@ class ScoringSession:
     async def score(self, report: ProgressCallback) -> None:
         """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns.
 
-        Raises `BudgetExceeded`, `ModelAccessError` and, after an outage that is longer than the config allows,
-        `ModelError`; finished groups are kept, and the next session does the rest.
+        Raises the errors that end a run; finished groups are kept, and the next session does the rest.
         """
         if self.is_finished:
             return
@@ -355,10 +349,9 @@ class ScoringSession:
         reusable = self._branch.reusable_ledgers if self._branch else ()
         sink = CallStore(run.ledger, *reusable, writer=writer)
         try:
-            with _rare_garbage_collection():
-                async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
-                    async for finished in batches:
-                        self._store_batch(run, writer, finished, report)
+            async with aclosing(self.jury.ascore_as_finished(self._start_groups(run), sink)) as batches:
+                async for finished in batches:
+                    self._store_batch(run, writer, finished, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
         except (BudgetExceeded, ModelError) as error:
@@ -397,17 +390,10 @@ class ScoringSession:
         finished: Iterable[tuple[tuple[int, _StartedGroup], list[Trace]]],
         report: ProgressCallback,
     ) -> None:
-        """Store finished groups, except those that were cut off; raise the error of the first of these."""
-        errors: list[JurygraphError] = []
         for (number, started), traces in finished:
-            if (error := _cut_off_error(traces)) is not None:
-                errors.append(error)
-                continue
             for one, its_traces in self._release(number, started, traces):
                 self.summary.task_number = number
                 self._store_group(run, writer, one, its_traces, report)
-        if errors:
-            raise errors[0]
 
     def _release(self, number: int, started: _StartedGroup, traces: list[Trace]) -> list[_FinishedGroup]:
         """Return what can be stored now: a task's own group waits for its canary.
@@ -477,32 +463,11 @@ def _enabled_canaries(jury: Jury) -> Canaries | None:
     return Canaries(config.canary, config.safety) if config.canary is not None and can_measure else None
 
 
-@contextmanager
-def _rare_garbage_collection() -> Iterator[None]:
-    """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(100_000, 50, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-
-
 def _scored_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
     ledger, last = run.source.ledger, run.last_base_record
     scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
     return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
-
-
-def _cut_off_error(traces: Sequence[Trace]) -> JurygraphError | None:
-    """Return the error for a limit or an outage that cut a group off: it is not stored but completed later."""
-    for trace in traces:
-        for failure in (*(one.failure for one in trace.material), *(one.failure for one in trace.verdicts)):
-            if failure is not None and failure.kind in _CUT_OFF:
-                return _CUT_OFF[failure.kind](failure.message)
-    return None
 
 
 def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator[str]:

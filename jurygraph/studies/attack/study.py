@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.decision.recipe import component_names, default_component
-from jurygraph.errors import BudgetExceeded, ConfigError, InputError, ModelAccessError
+from jurygraph.errors import RUN_ENDING, ConfigError, InputError
 from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
 from jurygraph.graphs.routing import ReusedResults, VerdictKey, required_material
@@ -137,12 +137,12 @@ class AttackStudy:
     async def run(self, report: Report) -> AttackReport:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
-        Raises BudgetExceeded if a limit of cost or calls is reached, and ModelAccessError.
+        Raises the errors that end a run.
         """
         gateway, sink = self._jury.gateway, _InMemorySink()
         try:
             reports = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
-        except (BudgetExceeded, ModelAccessError):
+        except RUN_ENDING:
             if gateway is not None:
                 await gateway.wait_for_pending()
             raise
@@ -212,13 +212,8 @@ class _Memory:
         return ReusedResults({shown: one for key in keys for shown, one in self._known_verdicts[key].items()}, {})
 
     def keep(self, task: Task, response: Response, trace: Trace) -> None:
-        """Store the verdicts of a trace, except infrastructure failures, which are tried again.
-
-        Raises BudgetExceeded if a verdict is missing because a limit of cost or calls was reached.
-        """
+        """Store the verdicts of a trace, except infrastructure failures, which are tried again."""
         for one in trace.verdicts:
-            if one.failure is not None and one.failure.kind == "budget":
-                raise BudgetExceeded(one.failure.message)
             if one.responses and (one.failure is None or one.failure.cause == "response"):
                 defences = "" if one.evaluator in self._own_model else self._defences
                 shown = (one.question, one.about, one.responses, one.sample)

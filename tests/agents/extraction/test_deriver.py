@@ -19,7 +19,7 @@ from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Message, R
 from tests.agents.extraction.errors import ERRORS, REFERENCE
 from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words, layout_in_turn
-from tests.models.server import Answer, Script, reply_with, run_server, status
+from tests.models.server import Answer, Script, reply_with, run_server
 
 UNKNOWN_OF = {
     kind: {name: UNKNOWN for name, field in fields.items() if not field.number} for kind, fields in KINDS.items()
@@ -176,26 +176,6 @@ def test_an_empty_response_has_no_records(text: str) -> None:
 
 
 # Failures
-
-
-@pytest.mark.landing
-@pytest.mark.parametrize(
-    ("script", "cause", "kind"),
-    [
-        (lambda body, number: status(503), "infrastructure", "server"),
-        (lambda body, number: status(401), "infrastructure", "unauthorised"),
-        (lambda body, number: reply_with(None, refusal="I will not"), "response", "refused"),
-        (lambda body, number: reply_with('{"days": [', finish="length"), "response", "truncated"),
-        (lambda body, number: reply_with("There are two days."), "response", "malformed"),
-        (lambda body, number: reply_with(json.dumps({"days": []})), "response", "malformed"),
-    ],
-)
-def test_a_fault_is_a_failure_of_its_cause(script: Script, cause: str, kind: str) -> None:
-    material, _ = derive_material(script)
-    assert (material.name, material.status, material.data) == ("data", "failed", None)
-    assert material.failure is not None
-    assert (material.failure.cause, material.failure.kind) == (cause, kind)
-    assert (material.call is not None) is (cause == "response")
 
 
 def test_an_invalid_repair_leaves_the_first_reply() -> None:

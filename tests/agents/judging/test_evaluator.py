@@ -21,7 +21,7 @@ from tests.agents.judging.scripted_judge import (
     user_message,
 )
 from tests.models.judge_scripts import config, items_of, requested_items, responses, rubric
-from tests.models.server import Answer, reply_with, run_server, status
+from tests.models.server import Answer, reply_with, run_server
 from tests.rows import all_rows
 
 EVALUATORS = ("criteria", "preferences", "checklist")
@@ -189,25 +189,6 @@ def test_a_failed_batch_does_not_affect_the_others() -> None:
         **dict.fromkeys("abcd", "ok"),
         "e": "failed",
     }
-
-
-def test_a_server_error_is_not_the_fault_of_the_response() -> None:
-    (trace,), bodies = score_by_script(lambda *_: status(400), rubric("a", "b"), responses("Dear Ann"))
-    assert {(one.status, one.failure and one.failure.kind, one.call) for one in trace.verdicts} == {
-        ("failed", "rejected", None)
-    }
-    assert {one.failure.cause for one in trace.verdicts if one.failure} == {"infrastructure"}
-    assert len(bodies) == 1
-
-
-def test_without_a_model_every_question_abstains() -> None:
-    with Jury.from_config({"evaluators": ["criteria"]}) as jury:
-        (trace,) = jury.score(rubric("a", "b"), responses("Dear Ann"))
-    for verdict in trace.verdicts:
-        assert (verdict.status, verdict.reason) == ("abstained", "the config's model is none")
-        assert verdict.failure is not None
-        assert (verdict.failure.kind, verdict.failure.cause) == ("no-model", "infrastructure")
-    assert trace.calls == ()
 
 
 # Hostile responses

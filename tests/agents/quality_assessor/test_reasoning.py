@@ -10,7 +10,7 @@ from jurygraph import Response, Task, Trace, Verdict
 from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
 from jurygraph.conformance import check_evaluator
 from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
-from tests.models.server import Answer, reply_with, run_server, status
+from tests.models.server import Answer, reply_with, run_server
 from tests.rows import all_rows
 
 QUERY = "Janet has 16 eggs, eats 3 and bakes with 4. She sells the rest for $2 each. What does she make?"
@@ -198,19 +198,6 @@ def test_a_reply_malformed_twice_gives_no_credit(reply: Any) -> None:
     assert [(one.status, one.score) for one in trace.verdicts] == [("failed", None)] * 3
     assert {one.failure.kind for one in trace.verdicts if one.failure} == {"malformed"}
     assert len(bodies) == 2
-
-
-@pytest.mark.parametrize(("answer", "kind"), [(status(503), "server"), (status(400), "rejected")])
-def test_a_missing_reply_is_not_the_fault_of_the_response(answer: Any, kind: str) -> None:
-    trace, _ = judge_solution(answer, attempts=1)
-    for verdict in trace.verdicts:
-        assert verdict.failure is not None
-        assert (verdict.status, verdict.failure.cause, verdict.failure.kind) == ("failed", "infrastructure", kind)
-
-
-def test_a_truncated_reply_gives_no_credit() -> None:
-    trace, _ = judge_solution(reply_with(json.dumps(SOUND), finish="length"))
-    assert [one.status for one in trace.verdicts] == ["failed"] * 3
 
 
 # What is quoted

@@ -157,14 +157,6 @@ def test_a_failed_group_call_fails_its_listing() -> None:
     assert {trace.reward.status for trace in traces} == {"degraded"}
 
 
-@both_judges
-def test_without_a_model_no_response_gets_credit(use: str) -> None:
-    with Jury.from_config({"evaluators": [use]}) as jury:
-        traces = jury.score(TASK, LONGER)
-    assert rewards(traces) == [None] * 3
-    assert {verdict.status for trace in traces for verdict in trace.verdicts} == {"abstained"}
-
-
 # What no combiner can read
 
 

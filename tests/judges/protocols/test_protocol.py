@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import EvaluatorInput, Jury, Response, Task, TaskView, Verdict, conformance
+from jurygraph import EvaluatorInput, Task, TaskView, Verdict, conformance
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.graphs.planning import view_task
 from jurygraph.judges.protocols.protocol import TOKENS_PER_REASON, ScoringProtocol
@@ -50,7 +50,7 @@ from tests.judges.protocols.trip import (
     trip,
 )
 from tests.models.judge_scripts import config, items_of, responses
-from tests.models.server import Answer, reply_with, run_server, status
+from tests.models.server import Answer, reply_with, run_server
 
 ELSEWHERE = ("Something that ann likes.",)
 """Text of a profile that is not in the plan."""
@@ -474,48 +474,6 @@ def test_weights_that_do_not_sum_to_one_are_named_to_the_model() -> None:
     assert "weights" in again["messages"][-1]["content"]
     assert "the weights sum to 1.8: choose weights that sum to 1" in again["messages"][-1]["content"]
     assert trace.reward.value == pytest.approx((6 + 3) / 18)
-
-
-# Our own trouble
-
-
-FAILED_CALLS = (
-    (status(503), "server", "infrastructure"),
-    (status(400), "rejected", "infrastructure"),
-    (reply_with("{", finish="length"), "truncated", "response"),
-    (reply_with(None, refusal="I will not."), "refused", "response"),
-    (reply_with(""), "empty", "response"),
-)
-
-
-@pytest.mark.parametrize(
-    ("use", "answer", "kind", "cause"),
-    one_in(len(FAILED_CALLS) + 1, ((use, *failed) for use, failed in product(ALL, FAILED_CALLS))),
-)
-def test_a_failed_call_fails_all_its_verdicts_without_credit(use: str, answer: Answer, kind: str, cause: str) -> None:
-    settings_ = {"reward": {HOMES[use]: 1.0, "length": 1.0}, "failure": {"min_coverage": 0.01}}
-    trace, _ = score_protocol(
-        lambda body, number: answer,
-        use,
-        trip(2),
-        settings=settings_ | {"evaluators": [use, "maths.length"]},
-        attempts=1,
-    )
-    ours = [one for one in trace.verdicts if one.evaluator == use]
-    assert {(one.status, one.score, one.failure and (one.failure.kind, one.failure.cause)) for one in ours} == {
-        ("failed", None, (kind, cause))
-    }
-    length = next(one.score for one in trace.verdicts if one.evaluator == "maths.length")
-    assert (trace.reward.status, trace.reward.value) == ("degraded", pytest.approx(length))
-    assert trace.reward.range == pytest.approx((length, (length or 0.0) + 1.0))
-
-
-@every_protocol
-def test_without_a_model_it_abstains(use: str) -> None:
-    with Jury.from_config({"evaluators": [use]}) as jury:
-        (trace,) = jury.score(trip(2), [Response(id="r", text=PLAN)])
-    assert {one.status for one in trace.verdicts} == {"abstained"}
-    assert trace.reward.value is None
 
 
 # The conformance suite

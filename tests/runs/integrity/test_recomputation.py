@@ -68,7 +68,7 @@ def test_missing_verdicts_are_filled_as_before(tmp_path: Path, word: str, rule: 
     config = {**SIMPLE_CONFIG, "failure": {"rule": rule, "min_coverage": 0.4}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
-    assert is_independent(run.decision_of("t0"), run.survey_outline_of("t0").questions)
+    assert is_independent(run.decision_of("t0"), run.survey_outline_of("t0").questions, run.load_combiners())
     assert recompute(run) == stored_rewards(run)
 
 
