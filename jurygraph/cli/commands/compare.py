@@ -10,14 +10,8 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, Conditions, argument
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import (
-    escape_line,
-    format_number,
-    format_table,
-    print_message,
-    print_report,
-    table_section,
-)
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, table_section
+from jurygraph.display import format_number
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest, PairedDifference
 from jurygraph.runs.reports.comparison.margins import parse_gate
