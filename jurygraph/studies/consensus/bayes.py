@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.chains import MAX_R_HAT, MIN_ESS
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
-from jurygraph.studies.consensus.reports import Annotator, FiniteOrNone, Item, VotesReport, format_range, rank_table
+from jurygraph.studies.consensus.reports import FiniteOrNone, Item, VotesReport, format_range, rate_annotator
 from jurygraph.studies.consensus.study import Advance, Settings, count_rows, validate_settings
 from jurygraph.studies.consensus.votes import VoteColumns
 from jurygraph.studies.report import ReportTable
@@ -49,11 +49,10 @@ class Sampling(FrozenModel):
 
 class PosteriorReport(VotesReport):
     """A consensus by its full posterior. `items` have posterior means, `annotators` those of their error rates on the
-    average item, with credible intervals; `rank_probabilities` has P(rank = 1 … A) of each agent."""
+    average item."""
 
     posterior: Literal["gibbs"] = "gibbs"
     agents: dict[Id, PosteriorAgent]
-    rank_probabilities: dict[Id, tuple[Unit, ...]]
     sampling: Sampling
 
     def _sections(self) -> Iterator[str | ReportTable]:
@@ -70,9 +69,7 @@ class PosteriorReport(VotesReport):
             rows.append([name, one.score, format_range(these), format_range(population), one.items])
         header = ("agent", "score", "95 % credible (these items)", "95 % credible (population)", "items")
         yield ReportTable(header, rows, digits=3)
-        scores = {name: one.score for name, one in self.agents.items()}
-        yield from rank_table("P(rank), these items", scores, self.rank_probabilities)
-        yield self.annotator_table("95 % credible")
+        yield self.annotator_table()
         yield self.item_table()
 
     def _notes(self) -> Iterator[str]:
@@ -145,9 +142,8 @@ def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled:
         prior=tuple(sampled.prior.tolist()),
         counts=count_rows(ballots, sampled.votes),
         agreement=consensus.agreement(sampled.votes),
-        agents={str(name): PosteriorAgent(**_without_ranks(one)) for name, one in scores.items()},
-        rank_probabilities={str(name): one.ranks for name, one in scores.items()},
-        annotators={str(name): Annotator(**one._asdict()) for name, one in sampled.annotators().items()},
+        agents={str(name): PosteriorAgent(**one._asdict()) for name, one in scores.items()},
+        annotators={str(name): rate_annotator(one) for name, one in sampled.annotators().items()},
         items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
         sampling=Sampling(
             chains=settings.chains,
@@ -157,10 +153,6 @@ def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled:
         ),
         warnings=tuple(doubts(sampled.votes, sampled.confusion, _describe_mixing(mixing))),
     )
-
-
-def _without_ranks(score: consensus.CredibleScore) -> dict[str, float]:
-    return {name: value for name, value in score._asdict().items() if name != "ranks"}
 
 
 def _describe_mixing(mixing: Mixing) -> str | None:

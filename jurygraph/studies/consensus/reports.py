@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.aggregation.consensus.majority import Agreement
 from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.messages import shorten
@@ -31,7 +32,6 @@ _INTERVAL_SOURCES = {
     "resampled-prompts": "resampled prompts",
     "published-refits": "the paper's 10 refits",
 }
-_ANNOTATOR_INTERVAL_SOURCES = {"refits": "refits", "posterior": "classes taken as known"}
 
 Preset = Literal["converged", "paper"]
 IntervalSource = Literal["items", "prompts", "refits", "resampled-items", "resampled-prompts", "published-refits"]
@@ -57,15 +57,22 @@ class Agent(FrozenModel):
 
 
 class Annotator(FrozenModel):
-    """An annotator's error rates by the fitted model, with 95 % intervals; None for an annotator without labels."""
+    """An annotator's error rates by the fitted model, with 95 % intervals of refits; None without refits."""
 
     accuracy: Unit
     leniency: Unit
     strictness: Unit
     labels: Count
-    accuracy_interval: Interval
-    leniency_interval: Interval
-    strictness_interval: Interval
+    accuracy_interval: Interval = None
+    leniency_interval: Interval = None
+    strictness_interval: Interval = None
+
+
+def rate_annotator(quality: AnnotatorQuality, intervals: Sequence[tuple[float, float]] = ()) -> Annotator:
+    """Return the error rates of an annotator, with the `intervals` of refits if there are any."""
+    rates = {name: getattr(quality, name) for name in ("accuracy", "leniency", "strictness", "labels")}
+    names = ("accuracy_interval", "leniency_interval", "strictness_interval")
+    return Annotator(**rates, **dict(zip(names, intervals, strict=False)))
 
 
 class Item(FrozenModel):
@@ -159,14 +166,15 @@ class VotesReport(Report):
         scale = ", ".join(f"{name} ({value:g})" for name, value in classes)
         yield shorten(f"classes and credit: {scale}", _MAX_SCALE)
 
-    def annotator_table(self, interval: str) -> ReportTable:
-        """Return the annotators, the most accurate first."""
-        ranked = sorted(self.annotators.items(), key=lambda item: (-item[1].accuracy, item[0]))
-        rows = [
-            [name, one.accuracy, format_range(one.accuracy_interval), one.leniency, one.strictness, one.labels]
-            for name, one in ranked
-        ]
-        header = ("annotator", "accuracy", interval, "leniency", "strictness", "labels")
+    def annotator_table(self) -> ReportTable:
+        """Return the annotators, the most accurate first, with the intervals of refits if there are any."""
+        is_refitted = any(one.accuracy_interval for one in self.annotators.values())
+        rows: list[list[object]] = []
+        for name, one in sorted(self.annotators.items(), key=lambda item: (-item[1].accuracy, item[0])):
+            interval = [format_range(one.accuracy_interval)] if is_refitted else []
+            rows.append([name, one.accuracy, *interval, one.leniency, one.strictness, one.labels])
+        interval = ["95 % (refits)"] if is_refitted else []
+        header = ("annotator", "accuracy", *interval, "leniency", "strictness", "labels")
         return ReportTable(header, rows, digits=_DIGITS, most=_MAX_ROWS)
 
     def item_table(self) -> ReportTable:
@@ -204,8 +212,7 @@ class ConsensusReport(VotesReport):
     `converged` belong to the fitted model, whatever the method. `limits` say what was not measured, and why.
 
     `intervals` names the source of the agents' intervals: t over items or prompts, without or with the variance of
-    refits; by preset `paper`, percentiles of resamples or of the published refits. `annotator_intervals` come from
-    refits, or from the Dirichlet posterior of confusions with the items' posteriors taken as the truth.
+    refits; by preset `paper`, percentiles of resamples or of the published refits.
 
     `decided_by_one` are the items whose majority depends on a single vote (Proposition 1). `stability` is under subsets
     of the annotators, as in the paper, and `stability_with_items` with the items of each subset drawn too;
@@ -217,7 +224,6 @@ class ConsensusReport(VotesReport):
     preset: Preset
     agents: dict[Id, Agent]
     intervals: IntervalSource
-    annotator_intervals: Literal["refits", "posterior"]
     stability: dict[Method, MethodStability] | None
     stability_with_items: dict[Method, MethodStability] | None
     rank_probabilities: dict[Id, tuple[Unit, ...]] | None
@@ -242,7 +248,7 @@ class ConsensusReport(VotesReport):
         yield ReportTable(header, rows, digits=_DIGITS)
         if self.compares_methods:
             yield self._comparison_table()
-        yield self.annotator_table(f"95 % ({_ANNOTATOR_INTERVAL_SOURCES[self.annotator_intervals]})")
+        yield self.annotator_table()
         yield self.item_table()
         if self.compares_methods:
             yield self._findings_table()

@@ -16,7 +16,6 @@ from jurygraph.errors import InputError
 from jurygraph.studies.consensus.reports import (
     Agent,
     AgentComparison,
-    Annotator,
     ConsensusReport,
     Counts,
     IntervalSource,
@@ -25,6 +24,7 @@ from jurygraph.studies.consensus.reports import (
     MethodStability,
     Preset,
     Ties,
+    rate_annotator,
 )
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 
@@ -191,8 +191,7 @@ class FittedConsensus:
         elif self.units == 1:
             yield f"stability with items drawn too was not measured: {ONE_UNIT}"
         if self.no_refits_reason is not None:
-            problem = "annotators' intervals take the items' classes as known, and are too narrow"
-            yield f"{problem}: {self.no_refits_reason}"
+            yield f"annotators have no intervals: {self.no_refits_reason}"
 
     def refits(self, report: Advance = lambda resamples: None) -> Refits | None:
         """Return intervals from refits of the model, whatever method scores; None if there is a reason for none.
@@ -277,8 +276,10 @@ def report(
         agreement=consensus.agreement(model.votes),
         agents={str(name): Agent(**one._asdict()) for name, one in scores.items()},
         intervals=_interval_source(reached, is_refitted),
-        annotators=_annotators(reached, refits),
-        annotator_intervals="refits" if refits else "posterior",
+        annotators={
+            str(name): rate_annotator(quality, refits.annotators[name] if refits else ())
+            for name, quality in model.annotators().items()
+        },
         items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
         stability=_stability_by_method(stability),
         stability_with_items=_stability_by_method(stability_with_items),
@@ -331,16 +332,6 @@ def count_rows(ballots: VoteColumns, votes: Votes) -> Counts:
         agents=len(set(ballots.agent or ())),
         gold=len(ballots.gold),
     )
-
-
-def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
-    """Return the quality of each annotator, with the intervals of the refits if there are any."""
-    annotators = {}
-    names = ("accuracy_interval", "leniency_interval", "strictness_interval")
-    for annotator, quality in reached.model.annotators().items():
-        intervals = dict(zip(names, refits.annotators[annotator], strict=True)) if refits else {}
-        annotators[str(annotator)] = Annotator(**quality._asdict() | intervals)
-    return annotators
 
 
 def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
