@@ -1,7 +1,7 @@
 """Type I errors and coverage of the tests and intervals of jurygraph.inference, and those of plain methods.
 
 Each figure is of simulated runs of n tasks x m responses with an intra-class correlation, in `simulation/responses.py`.
-The plain methods take each response for independent: a t-test, Wilcoxon's, McNemar's and Wilson's; or they draw tasks
+The plain methods take each response for independent: a t-test, McNemar's and Wilson's; or they draw tasks
 with replacement (percentile bootstrap). A target is missed if a figure is more than three of its standard errors beyond
 it. Where a sample gives no p-value, nothing is rejected; samples without an interval are left out, and counted.
 """
@@ -22,7 +22,7 @@ from jurygraph.aggregation.consensus.resampling import run_each
 from jurygraph.arrays import Bools, Floats
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.inference.shares import share_interval, wilson
-from jurygraph.inference.sign_flips import FLIPS, sign_flip_p, signed_ranks
+from jurygraph.inference.sign_flips import FLIPS, sign_flip_p
 
 JOBS = os.cpu_count() or 1
 SEED = 26
@@ -37,7 +37,6 @@ SHARES = (0.5, 0.2, 0.05)
 RESAMPLES = 1_000
 RESPONSES = (1, 4, 8)
 CORRELATIONS = (0.0, 0.3, 0.7)
-MAX_EXACT = 50
 
 
 @dataclass(frozen=True)
@@ -116,10 +115,6 @@ def flips_of_means(drawn: Floats) -> float | None:
     return sign_flip_p(drawn.sum(axis=1))
 
 
-def flips_of_ranks(drawn: Floats) -> float | None:
-    return sign_flip_p(signed_ranks(drawn.ravel()).reshape(drawn.shape).sum(axis=1))
-
-
 def t_test(drawn: Floats) -> list[float | None]:
     """Return the paired t-test over responses; no p-value without spread."""
     from scipy import special
@@ -129,19 +124,6 @@ def t_test(drawn: Floats) -> list[float | None]:
     with np.errstate(divide="ignore", invalid="ignore"):
         p = 2 * special.stdtr(n - 1, -np.abs(values.mean(axis=1)) / deviation * math.sqrt(n))
     return [float(one) if spread > 0.0 else None for one, spread in zip(p, deviation, strict=True)]
-
-
-def wilcoxon(drawn: Floats) -> list[float | None]:
-    """Return Wilcoxon's signed-rank test over responses: exact up to 50, beyond by the normal distribution."""
-    from scipy import stats
-
-    values = drawn.reshape(len(drawn), -1)
-    if values.shape[1] <= MAX_EXACT:
-        return [sign_flip_p(signed_ranks(one)) for one in values]
-    return [
-        float(stats.wilcoxon(one, zero_method="pratt", method="asymptotic").pvalue) if one.any() else None
-        for one in values
-    ]
 
 
 def mcnemar(drawn: Floats) -> list[float | None]:
@@ -155,7 +137,6 @@ def mcnemar(drawn: Floats) -> list[float | None]:
 
 TESTS: dict[str, tuple[Callable[[Floats], float | None], Callable[[Floats], list[float | None]]]] = {
     "mean": (flips_of_means, t_test),
-    "signed ranks": (flips_of_ranks, wilcoxon),
     "discordances": (flips_of_means, mcnemar),
 }
 """Tests by sign flips of tasks [tasks, responses], and the plain ones of samples [samples, tasks, responses].

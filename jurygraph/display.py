@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from html import escape
-from math import isclose
+from math import inf, isclose
 from typing import Any
 
 MAX_LINE, MAX_VALUE, MAX_CELL, MAX_ROWS = 199, 60, 200, 12
@@ -99,3 +99,23 @@ def html_table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]])
 def _cell(value: Any) -> str:
     text = "-" if value is None else format_value(value, MAX_CELL)
     return escape(text[1:-1] if isinstance(value, str) else text)
+
+
+_MOST_DIGITS = 1e15
+
+
+def format_number(value: float | None, digits: int = 4) -> str:
+    """Format with a number of decimals; a dash for None, and never minus zero.
+
+    Numbers of more digits than a float has get an exponent instead.
+    """
+    if value is None:
+        return "-"
+    return f"{value:.{digits}e}" if _MOST_DIGITS <= abs(value) < inf else f"{round(value, digits) + 0.0:.{digits}f}"
+
+
+def format_interval(value: float | None, low: float | None, high: float | None, digits: int = 4) -> str:
+    """Format an estimate with its interval in parentheses, if it has one."""
+    if low is None or high is None:
+        return format_number(value, digits)
+    return f"{format_number(value, digits)} ({format_number(low, digits)} to {format_number(high, digits)})"

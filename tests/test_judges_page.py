@@ -9,11 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from jurygraph import Jury, Response, Task
-from jurygraph.aggregation.pairwise import strength_intervals
+from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.sources import read_tasks
 from tests.judges.few_shot.reviewers import examples_shown, prose
 from tests.judges.pairwise.comparisons import judge_script, longest, shown_order
@@ -101,7 +100,7 @@ def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
 
 
 @pytest.mark.exhaustive
-def test_the_script_ranks_the_agents_over_tasks_with_intervals(tmp_path: Path) -> None:
+def test_the_script_ranks_the_agents_over_tasks(tmp_path: Path) -> None:
     """Of two agents the longer response wins in both orders, but for one task of four."""
     rows = [
         {
@@ -123,10 +122,10 @@ def test_the_script_ranks_the_agents_over_tasks_with_intervals(tmp_path: Path) -
         written(tmp_path, PAIRWISE, server.url)
         subprocess.run([COMMAND, "score", "tasks.jsonl", "--out", "run"], cwd=tmp_path, check=True, capture_output=True)
     done = subprocess.run([sys.executable, "-c", RANKING], cwd=tmp_path, check=True, capture_output=True, text=True)
-    wins = np.array([[[0.0, number > 0], [number == 0, 0.0]] for number in range(4)])
+    wins = [[0.0, 3.0], [1.0, 0.0]]
     assert done.stdout.splitlines() == [
-        f"{name}: {found.value:.2f} ({found.low:.2f} to {found.high:.2f}), 4 tasks"
-        for name, found in zip(("long", "short"), strength_intervals(wins), strict=True)
+        f"{name}: {strength:.2f}"
+        for name, strength in zip(("long", "short"), bradley_terry(wins).strength, strict=True)
     ]
 
 

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike
 
 from jurygraph.arrays import Bools, Floats, as_nonnegative, as_unit_interval, check_shape, total
 from jurygraph.errors import PlanError
-from jurygraph.inference.clusters import Estimate
-from jurygraph.inference.strengths import independent_intervals, intervals_over_tasks
 
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
@@ -137,31 +135,6 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
             half = step * min(0.5, 0.25 / largest_step)
             strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, exact where the step is 0
     return Strengths(strength, rounds, settled)
-
-
-def strength_intervals(wins: ArrayLike, prior: float = 0.1) -> list[Estimate]:
-    """Return the strengths of `bradley_terry` with 95 % intervals; `error` is the standard error of log p.
-
-    The intervals are symmetric in log p. They come from the curvature of the posterior at its mode; over tasks, also
-    from a jackknife, of which the larger error counts (`inference.strengths`). They are too narrow for the strongest
-    and the weakest where these won or lost nearly everywhere.
-
-    Args:
-        wins: how often i beat j, as for `bradley_terry`: [n, n] if the comparisons are independent, or [G, n, n] for
-            each of G tasks, whose comparisons belong together. With one task the intervals have no ends.
-        prior: a, as for `bradley_terry`.
-
-    Raises:
-        PlanError: as `bradley_terry`, or another shape.
-    """
-    counts = as_nonnegative("wins", wins)
-    if counts.ndim != 3:
-        strength = bradley_terry(counts, prior).strength
-        return independent_intervals(strength, counts + counts.T, prior)
-    all_wins = np.asarray(total(counts, axis=0))
-    strength = bradley_terry(all_wins, prior).strength
-    without = [bradley_terry(np.maximum(0.0, all_wins - own), prior).strength for own in counts]
-    return intervals_over_tasks(strength, np.array(without), all_wins + all_wins.T, prior)
 
 
 def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, prior: float) -> Floats:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shlex
 import sys
 import traceback
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from io import TextIOWrapper
 from jurygraph.cli.app import root_command
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import redacted_streams
-from jurygraph.cli.render.text import escape_lines, print_message
+from jurygraph.cli.render.text import command_line, escape_lines, print_message
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 
 _EXIT_CODES = {TraceMismatch: ExitCode.INTEGRITY, ModelError: ExitCode.INCONCLUSIVE, BudgetExceeded: ExitCode.BUDGET}
@@ -35,6 +36,7 @@ def _run(argv: Sequence[str] | None) -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    command_line.set(shlex.join(["jurygraph", *(sys.argv[1:] if argv is None else argv)]))
     with redacted_streams(for_good=argv is None):
         try:
             try:

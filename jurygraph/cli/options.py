@@ -42,4 +42,5 @@ OnlyStatus = Annotated[
 ]
 OnlyAgent = Annotated[str | None, option("A", "Only responses of this agent.", "--agent")]
 SortColumn = Annotated[str | None, option("COLUMN", "Sort by a column; -COLUMN puts the greatest first.", "--sort")]
+AsMarkdown = Annotated[bool, typer.Option("--markdown", help="Print Markdown.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -64,15 +64,6 @@ def refuse_unwritable(path: str, *sources: str) -> None:
             raise InputError(f"{path}: is an input file; name another file to write")
 
 
-def refuse_picture(plot: Path | None, *sources: str) -> None:
-    """Raise `InputError` if a picture is requested that cannot be drawn or written."""
-    from jurygraph.studies.plots import require_drawable
-
-    if plot is not None:
-        require_drawable(plot)
-        refuse_unwritable(str(plot), *sources)
-
-
 def compress_lines(path: str, lines: Iterable[bytes]) -> Iterator[bytes]:
     """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
     if not path.endswith(".gz"):

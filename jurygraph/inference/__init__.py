@@ -4,12 +4,11 @@
     bounded       intervals of means of numbers with known bounds, for few tasks too
     shares        intervals of proportions, plain and over tasks (Wilson)
     sign_flips    paired tests that flip whole tasks, exact where that is feasible
-    multiplicity  p-values adjusted for many tests (Holm, Benjamini-Hochberg)
+    multiplicity  p-values adjusted for many tests (Holm)
     series        autocorrelation, and trends of autocorrelated series (Mann-Kendall, Hamed-Rao)
-    equivalence   non-inferiority and equivalence (TOST), and the difference that a design can detect
-    agreement     Cohen's kappa of two annotators, plain and weighted, with its error and interval
+    equivalence   non-inferiority, and the difference that a design can detect
+    agreement     Cohen's kappa of two annotators, plain and weighted, with its interval
     variance      variance by level: tasks, responses, samples; correlation within a task; reliability of means
-    strengths     intervals of Bradley-Terry strengths, for independent comparisons and over tasks
     bootstrap     resamples of whole clusters
     chains        convergence of Markov chains (R-hat) and effective numbers of their draws
 

@@ -1,4 +1,4 @@
-"""Agreement of two annotators beyond chance: Cohen's kappa, plain and weighted, with standard error and interval.
+"""Agreement of two annotators beyond chance: Cohen's kappa, plain and weighted, with its interval.
 
     κ = 1 - D_o / D_e        D_o: mean distance of the two labels of an item
                              D_e: the same for two items drawn independently, one for each annotator
@@ -28,24 +28,6 @@ def kappa(table: Ints, distances: Floats) -> float:
     observed = math.fsum((distances * table).ravel()) * int(table.sum())
     by_chance = math.fsum((distances * np.outer(table.sum(axis=1), table.sum(axis=0))).ravel())
     return 1.0 - observed / by_chance if by_chance else math.nan
-
-
-def kappa_error(table: Ints, distances: Floats) -> float:
-    """Return the asymptotic standard error of κ for independent items (Fleiss, Cohen & Everitt 1969); NaN as `kappa`.
-
-    It is 0 for full agreement, and an interval of ± 1.96 errors is too narrow below some 200 items: see
-    `kappa_estimate`.
-    """
-    value, size = kappa(table, distances), int(table.sum())
-    shares = table / size
-    rows, columns = shares.sum(axis=1), shares.sum(axis=0)
-    by_chance = rows @ distances @ columns
-    if not by_chance:
-        return math.nan
-    expected = (distances @ columns)[:, None] + rows @ distances
-    influence = ((1.0 - value) * expected - distances) / by_chance
-    variance = np.sum(shares * influence**2) - np.sum(shares * influence) ** 2
-    return math.sqrt(max(0.0, float(variance)) / size)
 
 
 def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints) -> Estimate | None:

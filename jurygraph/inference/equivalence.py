@@ -1,4 +1,4 @@
-"""Is a difference small enough? Non-inferiority, equivalence, and the difference that a design can detect."""
+"""Is a difference small enough? Non-inferiority, and the difference that a design can detect."""
 
 from jurygraph.inference.clusters import Estimate, t_quantile
 
@@ -11,16 +11,11 @@ def no_worse_p(estimate: Estimate, margin: float) -> float | None:
     It is below .025 where the lower end of the 95 % interval is above -margin. None where the error is unknown or 0:
     without spread there is nothing to test.
     """
-    return _upper_tail(estimate, estimate.value + margin)
+    from scipy import special
 
-
-def equivalence_p(estimate: Estimate, margin: float) -> float | None:
-    """Return the p-value of two one-sided tests (TOST, Schuirmann 1987) of "the true value is outside ± margin".
-
-    It is the larger of the two. None where the error is unknown or 0.
-    """
-    above, below = _upper_tail(estimate, estimate.value + margin), _upper_tail(estimate, margin - estimate.value)
-    return None if above is None or below is None else max(above, below)
+    if not estimate.error:
+        return None
+    return float(special.stdtr(estimate.clusters - 1, -(estimate.value + margin) / estimate.error))
 
 
 def detectable_difference(estimate: Estimate) -> float | None:
@@ -36,12 +31,3 @@ def detectable_difference(estimate: Estimate) -> float | None:
         return None
     freedom = estimate.clusters - 1
     return float(special.nctdtrinc(freedom, 1.0 - POWER, t_quantile(freedom))) * estimate.error
-
-
-def _upper_tail(estimate: Estimate, distance: float) -> float | None:
-    """Return P(T >= distance / error) for Student's T."""
-    from scipy import special
-
-    if not estimate.error:
-        return None
-    return float(special.stdtr(estimate.clusters - 1, -distance / estimate.error))

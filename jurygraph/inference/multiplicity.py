@@ -4,8 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.arrays import Floats
-
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
     """Return Holm's adjusted p-values (1979), in the order given: the chance of any false alarm is at most the level.
@@ -17,21 +15,7 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
     order = np.argsort(p, kind="stable")
     adjusted = np.empty(len(p))
     adjusted[order] = np.minimum(1.0, np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)))
-    return _put_back(p_values, tested, adjusted)
-
-
-def benjamini_hochberg(p_values: Sequence[float | None]) -> list[float | None]:
-    """Return the adjusted p-values of Benjamini & Hochberg (1995): of those rejected, at most this share is expected
-    to be false. Missing p-values are treated as by `holm`."""
-    from scipy import stats
-
-    tested = [place for place, p in enumerate(p_values) if p is not None]
-    p = np.array([p_values[place] for place in tested], dtype=np.float64)
-    return _put_back(p_values, tested, stats.false_discovery_control(p) if len(p) else p)
-
-
-def _put_back(p_values: Sequence[float | None], tested: Sequence[int], adjusted: Floats) -> list[float | None]:
     result: list[float | None] = [None] * len(p_values)
-    for place, p in zip(tested, adjusted, strict=True):
-        result[place] = float(p)
+    for place, adjusted_p in zip(tested, adjusted, strict=True):
+        result[place] = float(adjusted_p)
     return result

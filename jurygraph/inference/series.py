@@ -61,19 +61,6 @@ def variance_factor(autocorrelations: ArrayLike) -> float:
     return 1.0 + 2.0 / (n * (n - 1.0) * (n - 2.0)) * math.fsum(left * (left - 1.0) * (left - 2.0) * r)
 
 
-def hamed_rao(times: ArrayLike, values: ArrayLike) -> TrendTest | None:
-    """Test a trend as published: with those sample autocorrelations beyond ± 1.96 / √n, at any lag.
-
-    Arguments and errors are those of `trend_test`. It rejects true independence too often; see there.
-    """
-    series = _read_series(times, values)
-    if series is None:
-        return None
-    numbers, column, residuals = series
-    factor = _significant_factor(residuals)
-    return TrendTest(_kendall(numbers, column), _normal_p(numbers, column, factor), factor, lag_one(residuals, 2))
-
-
 def trend_test(times: ArrayLike, values: ArrayLike) -> TrendTest | None:
     """Test a trend with the largest of three factors: 1, Hamed and Rao's, and a lag-1 autoregression's, r_k = ρ^k.
 
@@ -97,7 +84,7 @@ def trend_test(times: ArrayLike, values: ArrayLike) -> TrendTest | None:
     numbers, column, residuals = series
     rho = lag_one(residuals, 2)
     autoregression = 1.0 if rho is None else variance_factor(rho ** np.arange(1.0, len(column)))
-    factor = max(1.0, _significant_factor(residuals), autoregression)
+    factor = max(1.0, significant_factor(residuals), autoregression)
     plain = factor == 1.0
     p = float(stats.kendalltau(numbers, column).pvalue) if plain else _normal_p(numbers, column, factor)
     return TrendTest(_kendall(numbers, column), p, factor, rho)
@@ -116,7 +103,8 @@ def _read_series(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, F
     return numbers, column, residuals if np.ptp(residuals) > _ROUNDING else np.zeros_like(residuals)
 
 
-def _significant_factor(residuals: Floats) -> float:
+def significant_factor(residuals: Floats) -> float:
+    """Return Hamed and Rao's factor, of the autocorrelations beyond ± 1.96 / √n of the ranks of residuals [n]."""
     from scipy import stats
 
     ranks = stats.rankdata(residuals)

@@ -2,8 +2,8 @@
 
 If two runs do not differ, the differences of a task are as likely as their negatives, all together, however the
 responses of the task depend on each other. So the distribution of Σ_g ± t_g over the signs of the G tasks, given the
-tasks' own sums t_g, is exact: of differences for a mean, of signed ranks for the signed-rank test (Wilcoxon), of
-gained minus lost decisions for McNemar's. A task whose sum is 0 changes nothing.
+tasks' own sums t_g, is exact: of differences for a mean, of gained minus lost decisions for
+McNemar's. A task whose sum is 0 changes nothing.
 """
 
 import math
@@ -23,7 +23,6 @@ _MAX_QUICK_CELLS = 1_000_000  # with more, enumeration is quicker and needs less
 _CELLS_PER_BATCH = 2_000_000
 ROUNDING = 1e-12
 """Numbers that differ by less are equal: sums in another order differ in their last bits."""
-_RANKED_DECIMALS, _LARGEST_RANKED = 12, 1e200
 
 
 def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
@@ -61,23 +60,6 @@ def flippable_sums(sums: ArrayLike) -> Floats:
 def least_p(tasks: int) -> float:
     """Return the least p-value that flips of so many tasks can give: that of sums which all have the same sign."""
     return min(1.0, 2.0 ** (1 - tasks))
-
-
-def round_for_ranks(values: Floats) -> Floats:
-    """Return values with 12 decimals, so that rounding errors are ties; beyond 1e200 they would overflow, and tie."""
-    return values.clip(-_LARGEST_RANKED, _LARGEST_RANKED).round(_RANKED_DECIMALS)
-
-
-def signed_ranks(differences: ArrayLike) -> Ints:
-    """Return twice the signed rank of each difference, [n], whole numbers also for tied ranks.
-
-    Zeros follow Pratt (1959): ranked, then 0. If left out before ranking, as by Wilcoxon, a smaller change can be more
-    significant. Differences are compared with 12 decimals, so that rounding errors break no ties.
-    """
-    from scipy import stats
-
-    rounded = round_for_ranks(as_finite("differences", differences))
-    return np.asarray(2 * stats.rankdata(np.abs(rounded)) * np.sign(rounded), dtype=np.intp)
 
 
 def _integer_tail(sizes: Ints, observed: int) -> float:

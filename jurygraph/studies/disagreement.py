@@ -13,14 +13,19 @@ from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints, as_unit_interval
 from jurygraph.errors import InputError, PlanError
 from jurygraph.inference.clusters import jackknife_interval
-from jurygraph.inference.series import trend_test
+from jurygraph.inference.series import MIN_STEPS, trend_test
 from jurygraph.runs.run import Run
 from jurygraph.schema import FrozenModel, Trace
 from jurygraph.schema.frozen_model import Count, Number, Unit
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
 PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
 
+_MAX_STEPS = 30
+_MAX_CORRECTED, _MIN_CORRECTED = 0.5, 50
+"""Autocorrelations above the first are not fully corrected in trends of fewer steps than the second."""
+_SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
 _ROUNDING = 1e-9
 # Equal differences can differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many values differ by more.
 _DECIMALS = 12
@@ -129,6 +134,85 @@ class DisagreementReport(FrozenModel):
     steps: tuple[StepMeans, ...]
     trends: tuple[Trend, ...]
     left_out: dict[str, Count]
+
+
+class DisagreementReports(Report):
+    """The runs that were measured, each with its own threshold."""
+
+    runs: tuple[DisagreementReport, ...]
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        threshold = f"τ ({self.runs[0].percentile:g}th pct)"
+        rows = [
+            [one.run, one.samples, one.disagreement, one.threshold, one.conflicts, one.conflict_rate]
+            for one in self.runs
+        ]
+        yield ReportTable(("run", "responses", "mean D_pair", threshold, "conflicts", "conflict rate"), rows)
+        for one in self.runs:
+            yield f"{one.run}: {', '.join(one.components)}, of {one.samples} responses to {one.tasks} tasks"
+            yield from _run_tables(one)
+
+    def _notes(self) -> Iterator[str]:
+        for one in self.runs:
+            yield from omission_notes(one.left_out, f"{one.run}: ")
+            split = one.split
+            if split.tied_low:
+                ties = (
+                    f"{split.tied_high} High-div and {split.tied_low} Low-div responses tie at D_pair {split.cut:.4g}"
+                )
+                yield f"{one.run}: {ties}; ties are split by id"
+            yield from _trend_limits(one)
+        if len({one.components for one in self.runs}) > 1:
+            yield "the runs have different components; choose common ones with --components"
+
+    def _plots(self) -> Iterator[Plot]:
+        """Return the panels of MACRM's Fig. 3, with a line for each run."""
+        if not any(one.steps for one in self.runs):
+            return
+        for name, title in _SERIES_TITLES.items():
+            series = []
+            for one in self.runs:
+                values = [getattr(step, name) for step in one.steps]
+                series.append(PlotSeries(one.run, values, [step.step for step in one.steps]))
+            yield Plot(title, "line", series, x_label="step")
+
+
+def _run_tables(report: DisagreementReport) -> Iterator[ReportTable]:
+    split = report.split
+    rows: list[list[object]] = []
+    for row in split.rows:
+        difference = IntervalCell(row.difference, row.difference_low, row.difference_high)
+        rows.append([row.name, row.high, row.low, difference])
+    sides = (f"High-div ({split.high})", f"Low-div ({split.low})")
+    yield ReportTable(("mean", *sides, "difference (95 %)"), rows)
+    rows = []
+    has_note = any(pair.why for pair in report.correlations)
+    for pair in report.correlations:
+        pearson = IntervalCell(pair.pearson, pair.pearson_low, pair.pearson_high)
+        spearman = IntervalCell(pair.spearman, pair.spearman_low, pair.spearman_high)
+        rows.append([f"{pair.first}, {pair.second}", pearson, spearman, *([pair.why or ""] if has_note else [])])
+    yield ReportTable(("correlation", "Pearson (95 %)", "Spearman (95 %)", *(["note"] if has_note else [])), rows)
+    rows = [[f"{one.step:g}", one.samples, *(getattr(one, name) for name in _SERIES_TITLES)] for one in report.steps]
+    yield ReportTable(("step", "responses", *_SERIES_TITLES.values()), rows, most=_MAX_STEPS)
+    rows = []
+    for trend in report.trends:
+        ends = (trend.first, trend.last, f"{trend.slope:.2g}")
+        test = (trend.kendall, trend.autocorrelation, trend.p, trend.fluctuation)
+        rows.append([_SERIES_TITLES[trend.name], *ends, *test])
+    tests = ("Kendall τ-b", "lag-1 ρ", "p", "mean |change|")
+    yield ReportTable(("over steps", "first", "last", "slope", *tests), rows)
+
+
+def _trend_limits(report: DisagreementReport) -> Iterator[str]:
+    """Say where the p-value of a trend cannot be corrected for autocorrelation; docs/disagreement.md has figures."""
+    steps = len(report.steps)
+    if report.trends and steps < MIN_STEPS:
+        yield f"{report.run}: p assumes independent steps; {MIN_STEPS} steps are needed to see if they are"
+    for trend in report.trends:
+        if steps < _MIN_CORRECTED and (trend.autocorrelation or 0.0) > _MAX_CORRECTED:
+            limit = f"p is too small for {steps} steps with an autocorrelation of {trend.autocorrelation:.2f}"
+            chance = "a tenth or more of such series have p < .05 by chance"
+            yield f"{report.run}: {_SERIES_TITLES[trend.name]}: {limit}; {chance}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
+from math import isnan
 from pathlib import Path
 
 import numpy as np
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from jurygraph.agents.data_analyzer import Alert, Analyzer, SeriesSummary, Settings, Step
 from jurygraph.agents.data_analyzer.detectors import REFERENCES
@@ -15,21 +16,22 @@ from jurygraph.errors import InputError
 from jurygraph.runs.run import Run, ScoredResponse
 from jurygraph.runs.store import folder as run_folder
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Flag, Number
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 
 Group = list[ScoredResponse]
 Wait = Callable[[], None]
 """A function that returns when the run should be read again."""
 
 
-class WatchReport(FrozenModel):
+class WatchReport(Report):
     """The result of watching: all alerts in their order, and every series over the whole stream.
 
     `arl` is the average run length without change for which the limits were computed: `drift`, those of the CUSUMs by
     their reference value, and `jump`, that of a single step's normal score. Without a step there are none. `prewhiten`
     is true if forecasts from the step before were tested. Each of the `warnings` names a series for which `arl` does
-    not hold: it is autocorrelated, or its forecasts leave an autocorrelation.
+    not hold: it is autocorrelated, or its forecasts leave an autocorrelation. `history` has the values of each series
+    by step, for the plot: None if there was none; empty unless the watch keeps them.
     """
 
     steps: Count
@@ -40,6 +42,31 @@ class WatchReport(FrozenModel):
     warnings: tuple[str, ...]
     alerts: tuple[Alert, ...]
     series: tuple[SeriesSummary, ...]
+    history: dict[str, tuple[Number | None, ...]] = Field(default={}, exclude=True, repr=False)
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        rows: list[list[object]] = []
+        for one in self.series:
+            trend = "-" if one.trend is None else f"{one.trend:+z.2g}"
+            rho = "-" if one.autocorrelation is None else f"{one.autocorrelation:z.2f}"
+            rows.append([one.series, one.steps, one.mean, one.sd, one.least, one.most, one.last, trend, rho])
+        header = ("series", "steps", "mean", "sd", "min", "max", "last", "trend per step", "lag-1 ρ")
+        yield ReportTable(header, rows)
+        alerts = f"{len(self.alerts)} alerts, {len(self.adverse)} adverse"
+        expected = f"one false alarm is expected in {self.arl:g} steps"
+        if self.warnings:
+            expected += ", and more of series that depend on earlier steps (see the warnings)"
+        yield f"{self.steps} steps; {alerts}; {expected}"
+
+    def _notes(self) -> tuple[str, ...]:
+        return self.warnings
+
+    def _plots(self) -> Iterator[Plot]:
+        for name, values in self.history.items():
+            alerts = [alert for alert in self.alerts if alert.series == name or alert.kind == "hack"]
+            marks = [(float(one.step), f"{'adverse' if one.adverse else 'change'}, {one.kind}") for one in alerts]
+            series = PlotSeries(name, values, range(1, len(values) + 1))
+            yield Plot(name, "line", [series], x_label="step", marks=marks)
 
     @property
     def adverse(self) -> tuple[Alert, ...]:
@@ -54,7 +81,7 @@ class Watch:
         for alert in watch.feed(Step(rewards, components, lengths, groups)):
             log(alert.sentence)
 
-    With `keep`, every step's values are kept for a plot, so that memory grows with the number of steps.
+    With `keep`, every step's values are kept for the plot of the report, so that memory grows with the number of steps.
     """
 
     def __init__(self, settings: Settings | None = None, keep: bool = False) -> None:
@@ -71,13 +98,12 @@ class Watch:
             self._values.append(self.analyzer.values)
         return alerts
 
-    @property
-    def history(self) -> dict[str, Floats]:
-        """Return the values of each series by step; NaN if there was none. Empty unless values are kept."""
-        if not self._values:
-            return {}
-        values = np.stack(self._values)
-        return {series.name: values[:, index] for index, series in enumerate(self.analyzer.series)}
+    def _history(self) -> dict[str, tuple[float | None, ...]]:
+        history = {}
+        for index, series in enumerate(self.analyzer.series if self._values else ()):
+            values = [float(values[index]) for values in self._values]
+            history[series.name] = tuple(None if isnan(value) else value for value in values)
+        return history
 
     def report(self) -> WatchReport:
         """Return the report on the steps so far."""
@@ -92,6 +118,7 @@ class Watch:
             warnings=analyzer.warnings,
             alerts=tuple(self.alerts),
             series=analyzer.summary(),
+            history=self._history(),
         )
 
 

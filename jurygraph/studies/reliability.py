@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from jurygraph.display import format_interval, format_number
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval, t_quantile
 from jurygraph.inference.equivalence import detectable_difference
@@ -16,6 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.tables import own_verdicts
 from jurygraph.schema import FrozenModel, RecordedVerdict, Trace
 from jurygraph.schema.frozen_model import Count, Number, PositiveInt, Unit
+from jurygraph.studies.report import IntervalCell, Report, ReportTable, omission_notes
 
 MEAN_OVER = (1, 2, 4, 8)
 """Numbers of values whose mean's reliability is reported."""
@@ -24,6 +26,9 @@ LevelName = Literal["task", "response", "sample"]
 LEVELS: tuple[LevelName, ...] = ("task", "response", "sample")
 _NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
 _ROUNDING = 1e-9
+_FEW_TASKS, _MAX_QUESTIONS = 20, 30
+_ABOUT = 1.1
+"""Ratio of two numbers of responses up to which they cost about the same."""
 
 
 class Level(FrozenModel):
@@ -93,7 +98,7 @@ class MeanReward(FrozenModel):
     halving: Halving
 
 
-class ReliabilityReport(FrozenModel):
+class ReliabilityReport(Report):
     """A run's rewards and, by question, its scores; `left_out` counts responses and verdicts by reason."""
 
     run: str
@@ -101,6 +106,77 @@ class ReliabilityReport(FrozenModel):
     rewards: Split
     questions: tuple[Split, ...]
     left_out: dict[str, Count]
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        rewards = self.rewards
+        yield f"{self.run}: rewards of {rewards.responses} responses to {rewards.tasks} tasks"
+        rows = [[one.name, one.units, one.variance, one.share] for one in rewards.levels]
+        yield ReportTable(("variance between", "units", "variance", "share"), rows)
+        if rewards.why is not None:
+            yield f"the variance is not split: {rewards.why}"
+        if rewards.within_task is not None:
+            within = rewards.within_task
+            yield f"two responses to a task correlate: {format_interval(within.value, within.low, within.high)}"
+            means = ", ".join(f"{one:.4f} of {count}" for count, one in within.of_means.items())
+            yield f"reliability of a task's mean over responses: {means}"
+        yield from self._mean_lines()
+        yield self._question_table()
+
+    def _mean_lines(self) -> Iterator[str]:
+        mean = self.mean
+        yield f"mean reward: {format_interval(mean.value, mean.low, mean.high)}, 95 % interval over tasks"
+        if mean.effective is not None:
+            yield f"effective sample size: {mean.effective:.0f} of {self.rewards.responses} responses"
+        if mean.detectable is not None:
+            detectable = format_number(mean.detectable)
+            yield f"detectable difference of two such runs on different tasks: {detectable} (level 0.05, power 0.8)"
+        if mean.halving.tasks is not None:
+            yield from self._halving_lines(mean.halving.tasks)
+
+    def _halving_lines(self, tasks: int) -> Iterator[str]:
+        """Return what it takes, and which way needs fewer responses: never the same tasks, but they can need as few."""
+        rewards, responses = self.rewards, self.mean.halving.responses
+        size = rewards.responses / rewards.tasks
+        by_tasks = f"to halve the interval: {tasks} tasks with {size:.3g} response{'s' * (size != 1)} each"
+        if not rewards.levels:
+            yield by_tasks
+        elif responses is None:
+            yield by_tasks
+            share = f"{100.0 * (rewards.levels[0].share or 0.0):.0f} % of the variance is theirs"
+            yield f"more tasks pay more: {share}, and no number of responses to these {rewards.tasks} halves it"
+        else:
+            yield f"{by_tasks}, or {responses} responses to each of these {rewards.tasks}"
+            by_responses = rewards.tasks * responses
+            if by_responses <= _ABOUT * tasks * size:
+                yield "more responses to the same tasks pay about as much as more tasks"
+            else:
+                yield f"more tasks pay more: {tasks * size:.0f} responses in all, against {by_responses}"
+
+    def _question_table(self) -> ReportTable:
+        header = ["share by question", "values", "task (95 %)", "response"]
+        if any(one.within_response for one in self.questions):
+            header += ["sample", "one sample (95 %)", *(f"mean of {count}" for count in MEAN_OVER[1:])]
+        rows = [_question_row(one)[: len(header)] for one in self.questions]
+        return ReportTable(header, rows, most=_MAX_QUESTIONS)
+
+    def _notes(self) -> Iterator[str]:
+        yield from omission_notes(self.left_out)
+        if self.rewards.tasks < _FEW_TASKS:
+            yield f"{self.rewards.tasks} tasks: with fewer than {_FEW_TASKS}, shares and intervals are rough"
+        if not any(one.within_response for one in self.questions):
+            yield "no question has several samples (`samples`): how far a judge would repeat a score is unknown"
+
+
+def _question_row(split: Split) -> Sequence[object]:
+    shares = {one.name: one.share for one in split.levels}
+    samples = split.within_response
+    of_means = [None if samples is None else samples.of_means[count] for count in MEAN_OVER[1:]]
+    cells = [_interval_cell(split.within_task), shares.get("response"), shares.get("sample"), _interval_cell(samples)]
+    return [split.name, split.values, *cells, *of_means]
+
+
+def _interval_cell(found: Correlation | None) -> IntervalCell | None:
+    return None if found is None else IntervalCell(found.value, found.low, found.high)
 
 
 @dataclass(slots=True)

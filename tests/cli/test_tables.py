@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from jurygraph.cli.render.text import fit_widths, format_number, format_table, spooled_table
+from jurygraph.cli.render.text import fit_widths, format_table, spooled_table
+from jurygraph.display import format_number
 
 cells = st.text(max_size=12) | st.sampled_from(["-", "0.2500", "漢字", "a\nb", "x" * 200])
 HEADER = ["name", "agent", "value"]

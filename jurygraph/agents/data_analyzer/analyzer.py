@@ -112,7 +112,7 @@ class Settings(FrozenModel):
     number of steps from which conflict and population are frozen. A rise of a component in `penalties` is bad.
     `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist. With
     `prewhiten`, what is tested is how a step differs from its forecast from the step before, so that autocorrelated
-    series keep to `arl`.
+    series keep to `arl`; conflict and population are then left out.
     """
 
     arl: float = Field(default=10_000.0, gt=1.0, le=MAX_ARL, allow_inf_nan=False)
@@ -181,7 +181,7 @@ class Analyzer:
     def _begin(self, step: Step) -> None:
         opposed = tuple(name for name in self.settings.opposed if name in step.components)
         self._opposed = opposed if len(opposed) > 1 else ()
-        self.series = series_of(step, self._opposed, self.settings.penalties)
+        self.series = self._series_of(step)
         self._places = {series.name: place for place, series in enumerate(self.series)}
         self._detectors = Detectors((len(self.series),), self.limits, self.settings.prewhiten)
         self._residuals = Residuals((len(self.series),))
@@ -189,13 +189,22 @@ class Analyzer:
         self._summary = Summary(len(self.series))
         self._recent = Recent(len(self.series))
         self._diagnosis = Diagnosis(self._recent_mean)
-        self._calibration = Calibration(self.settings.calibration, self._opposed)
+        if not self.settings.prewhiten:
+            self._calibration = Calibration(self.settings.calibration, self._opposed)
+
+    def _series_of(self, step: Step) -> tuple[Series, ...]:
+        """Return the series of a step. With `prewhiten`, those measured against the first steps are left out: a level
+        that swings moves rows over their limits, whose shares no forecast of a step describes."""
+        series = series_of(step, self._opposed, self.settings.penalties)
+        if not self.settings.prewhiten:
+            return series
+        return tuple(one for one in series if one.name not in ("conflict", "population"))
 
     def _recent_mean(self, name: str) -> float:
         return float(self._recent.mean[self._places[name]]) if name in self._places else 0.0
 
     def _require_same_series(self, step: Step) -> None:
-        names = {series.name for series in series_of(step, self._opposed, self.settings.penalties)}
+        names = {series.name for series in self._series_of(step)}
         differing = sorted(names ^ self._places.keys())
         if differing:
             raise InputError(

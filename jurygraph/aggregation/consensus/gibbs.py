@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.resampling import Report, rank_probabilities, run_each
+from jurygraph.aggregation.consensus.resampling import Report, run_each
 from jurygraph.aggregation.consensus.result import (
     AnnotatorQuality,
     Credited,
@@ -53,8 +53,7 @@ class CredibleScore(NamedTuple):
     """An agent's posterior mean credit and 95 % credible intervals.
 
     `low` and `high` are of the mean true credit of these items, `population_low` and `population_high` of the mean true
-    credit of the population from which the items, or their prompts, were drawn. `ranks` has the probability of each
-    rank among the agents by the credit of these items, 1 first; agents with the same credit share their ranks.
+    credit of the population from which the items, or their prompts, were drawn.
     """
 
     score: float
@@ -63,7 +62,6 @@ class CredibleScore(NamedTuple):
     population_low: float
     population_high: float
     items: int
-    ranks: tuple[float, ...]
 
 
 class Mixing(NamedTuple):
@@ -105,10 +103,9 @@ class Sampled(Credited):
         rated = np.flatnonzero(self.items_of_agent)
         scores, population = (each[:, :, rated].reshape(-1, len(rated)) for each in (self.scores, self.population))
         columns = np.vstack([scores.mean(axis=0), _credible(scores), _credible(population)]).T.tolist()
-        ranks = rank_probabilities(scores).tolist()
         return {
-            self.agents[agent]: CredibleScore._make((*figures, int(self.items_of_agent[agent]), tuple(of_ranks)))
-            for agent, figures, of_ranks in zip(rated.tolist(), columns, ranks, strict=True)
+            self.agents[agent]: CredibleScore._make((*figures, int(self.items_of_agent[agent])))
+            for agent, figures in zip(rated.tolist(), columns, strict=True)
         }
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:

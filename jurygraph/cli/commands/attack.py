@@ -1,7 +1,7 @@
 """`jurygraph attack`: measure a judge under attack, with and without its defences; thresholds can fail a build."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -11,30 +11,38 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import locate_config_errors, open_jury
-from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName, option
+from jurygraph.cli.options import (
+    AsJson,
+    AsMarkdown,
+    Conditions,
+    DryRun,
+    FilesOutside,
+    MaxCalls,
+    MaxCost,
+    ModelName,
+    PlotFile,
+    option,
+)
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render import summary
 from jurygraph.cli.render.progress import progress
-from jurygraph.cli.render.text import format_table, omission_line, print_message, print_report, table_section
+from jurygraph.cli.render.report import ReportOutput
+from jurygraph.cli.render.text import format_table, print_message
 from jurygraph.concurrency import DaemonThreads
 from jurygraph.errors import RUN_ENDING
-from jurygraph.inference.shares import share_interval
 from jurygraph.runs.reports.estimate import count_requests
 from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
-from jurygraph.schema import RESPONSE_GATES, Response, Task
+from jurygraph.schema import Response, Task
 from jurygraph.sources.files import require_temporary_space
 from jurygraph.sources.table_rows import folder_of_tasks
 from jurygraph.sources.tasks import TasksFile
-from jurygraph.studies.attack.report import AttackReport, Figures, Proportion
+from jurygraph.studies.attack.report import AttackReport, Figures
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.studies.attack.study import AttackStudy
 
-_MAX_ATTACKS = 20
-_FEW_TASKS = 6
-"""Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
 Suite = Literal["all", "master-keys", "null", "injection", "reference"]
 
 
@@ -48,6 +56,8 @@ def attack(
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
+    plot: PlotFile = None,
+    markdown: AsMarkdown = False,
     json: AsJson = False,
 ) -> None:
     """Attack the config's judge, and measure its false positives.
@@ -73,6 +83,7 @@ def attack(
     """
     from jurygraph.studies.attack.study import largest_arms
 
+    output = ReportOutput(json, markdown, plot)
     example = '"rate<=0.01" or "rate<=0.02, honest_rate>=0.9"'
     thresholds = parse_thresholds(",".join(gate), Figures, example) if gate else []
     with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
@@ -89,11 +100,7 @@ def attack(
         table = format_table(["to judge", ""], list(counts.items()))
         summary.print_dry_run(json, {**counts, "model": asdict(estimate)}, [*table, *summary.estimate_lines(estimate)])
         return
-    content = {"suite": suite, **report.model_dump(mode="json"), "requests": requests and requests.to_json()}
-    print_report(json, content, [*_report_lines(report), *summary.request_lines(requests)])
-    if report.left_out and not json:
-        print_message(f"not attacked, because no model judges a single response: {', '.join(report.left_out)}")
-    _print_limits_of_tasks(report.configured_arm.attacks.verdicts.tasks, study.skipped_tasks)
+    output.write(report, {"suite": suite, "requests": requests and requests.to_json()}, summary.request_lines(requests))
     missed = failed_thresholds(thresholds, report.figures)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(report, jury.config.failure.max_error_rate, bool(missed)))
@@ -130,90 +137,6 @@ def _read_tasks(path: str, files_outside: bool) -> list[tuple[Task, tuple[Respon
     """
     with require_temporary_space(), TasksFile(path, None if files_outside else folder_of_tasks(path)) as file:
         return [task.split() for task in file]
-
-
-def _report_lines(report: AttackReport) -> Iterator[str]:
-    attacks = f"{report.responses} responses by {len(report.attacks)} attacks"
-    yield f"{attacks} and {report.honest} honest responses to {report.tasks} tasks"
-    yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 %, over tasks)"
-    before, after = report.arms["none"].attacks.responses, report.configured_arm.attacks.responses
-    yield (
-        f"attacks with a false verdict: {before.hits} of {before.n} without defences, "
-        f"{after.hits} of {after.n} with those of the config"
-    )
-    yield from _arm_table(report)
-    other_arms = [name for name in report.arms if name not in RESPONSE_GATES]
-    yield from _kind_table(report, "false verdicts by kind, in %", other_arms)
-    yield from _kind_table(report, "... with one gate alone", RESPONSE_GATES)
-    yield from _attack_lines(report)
-
-
-def _arm_table(report: AttackReport) -> Iterator[str]:
-    rows: list[list[object]] = []
-    for name, arm in report.arms.items():
-        row: list[object] = [_arm_label(name, report)]
-        for passed in (arm.attacks.verdicts, arm.attacks.responses):
-            row += [passed.n, _percentage(passed)]
-        row += [sum(arm.attacks.stopped.values()), sum(arm.attacks.failed.values()), arm.attacks.abstained]
-        rows.append([*row, arm.honest.verdicts.n, _percentage(arm.honest.verdicts)])
-    attack_columns = ("defences", "verdicts", "false", "responses", "false", "stopped", "failed", "abstained")
-    return table_section([*attack_columns, "honest", "passed"], rows)
-
-
-def _arm_label(arm: str, report: AttackReport) -> str:
-    return f"{arm} (config)" if arm == report.configured else arm
-
-
-def _kind_table(report: AttackReport, title: str, arms: Sequence[str]) -> Iterator[str]:
-    columns = [report.arms[name].kinds for name in arms]
-    rows = [
-        [kind, own.verdicts.n, *(_percentage(column[kind].verdicts) for column in columns)]
-        for kind, own in report.configured_arm.kinds.items()
-    ]
-    yield ""
-    yield from format_table([title, "verdicts", *(_arm_label(name, report) for name in arms)], rows)
-
-
-def _attack_lines(report: AttackReport) -> Iterator[str]:
-    """Return the attacks that pass the config's own defences, the worst first."""
-    by_attack = report.configured_arm.by_attack
-    passed = [(name, outcome.verdicts) for name, outcome in by_attack.items() if outcome.verdicts.hits]
-    passed.sort(key=lambda item: (-(item[1].rate or 0.0), item[0]))
-    yield ""
-    yield f"with the defences of the config, {len(by_attack) - len(passed)} of {len(by_attack)} attacks never pass"
-    if passed:
-        rows = [
-            [name, *report.attacks[name].values(), verdicts.n, _percentage(verdicts)]
-            for name, verdicts in passed[:_MAX_ATTACKS]
-        ]
-        header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
-        yield from format_table(header, rows, left=4)
-    yield from omission_line(len(passed), _MAX_ATTACKS)
-
-
-def _percentage(proportion: Proportion) -> str:
-    """Format a proportion in percent, with its interval if it has one."""
-    if proportion.rate is None:
-        return "-"
-    if proportion.low is None or proportion.high is None:
-        return f"{100 * proportion.rate:.1f}"
-    return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
-
-
-def _print_limits_of_tasks(tasks: int, skipped: int) -> None:
-    """Print how many tasks were skipped, that rates of few tasks hold for these tasks only, and what would help."""
-    if skipped:
-        print_message(f"not attacked, because no model judges their responses: {skipped} of the tasks")
-    if tasks == 1:
-        print_message("1 task: no intervals, because rates differ from task to task; name more with --tasks")
-    elif 1 < tasks < _FEW_TASKS:
-        most = share_interval([0] * tasks, [1] * tasks)
-        assert most is not None
-        assert most.high is not None
-        print_message(
-            f"{tasks} tasks are too few for a rate: an attack that passes on none of them may still pass on up to "
-            f"{most.high:.0%} of such tasks (95 %); name more with --tasks"
-        )
 
 
 def _exit_code(report: AttackReport, most: float, missed: bool) -> ExitCode:

@@ -10,14 +10,8 @@ import typer
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, Conditions, argument
 from jurygraph.cli.render.summary import print_missed_conditions
-from jurygraph.cli.render.text import (
-    escape_line,
-    format_number,
-    format_table,
-    print_message,
-    print_report,
-    table_section,
-)
+from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report, table_section
+from jurygraph.display import format_number
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest, PairedDifference
 from jurygraph.runs.reports.comparison.margins import parse_gate
@@ -39,13 +33,12 @@ def compare(
 
     Both runs must score the same responses; every difference is B - A. Failed rewards are omitted and counted, never
     replaced by 0. Intervals are of 95 %; they and the tests take whole tasks as units, because responses to one task
-    are not independent. Rank correlations over all tasks also rank easy tasks above hard ones; kendall_within does not.
+    are not independent.
     Two judges of one reviewer (aggregate, personalized, zero-shot) are compared within a run that has both, else across
     the runs. `--json` prints every statistic and every flip.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
-    meets none. no_worse_than=X holds if the interval of the mean difference is above -X, and equivalent_within=X if it
-    is between -X and X.
+    meets none. no_worse_than=X holds if the interval of the mean difference is above -X.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
 

@@ -18,15 +18,11 @@ from jurygraph.sources.config import config_schema
 from jurygraph.sources.tasks import TaskLines
 
 if TYPE_CHECKING:
-    from jurygraph.studies.pictures.picture import Picture
+    from jurygraph.studies.rubric_drawing import RubricDrawing
 
 
 Machine = Literal["prepare", "score", "annotate"]
-DrawingFormat = Literal["mermaid", "svg"]
-_FORMAT_BY_SUFFIX: dict[str, DrawingFormat] = {
-    ".svg": "svg",
-    **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), "mermaid"),
-}
+_SUFFIXES = (".mmd", ".mermaid", ".md", ".txt")
 _MAX_LISTED_IDS = 10  # in an error message
 
 
@@ -41,35 +37,33 @@ def graph(
     task_id: Annotated[str | None, option("TASK", "Id of the task.", "--id")] = None,
     run: Annotated[Path | None, option("RUN", "Show the scores of a response in this run.")] = None,
     response: Annotated[str | None, option("ID", "Id of the response.")] = None,
-    form: Annotated[
-        DrawingFormat | None, option(None, "Format.", show_default="by the suffix of -o, else mermaid")
-    ] = None,
     output: OutFile = None,
 ) -> None:
-    """Draw a state machine, or the rubric graph of a task.
+    """Draw a state machine, or the rubric graph of a task, as Mermaid.
 
-    State machines are drawn as Mermaid, rubrics also as SVG. With a run, each criterion shows p → q: its judged score,
-    and what remains of it after its prerequisites, under the run's aggregation. `--run` needs no `--task`.
+    With a run, each criterion shows p → q: its judged score, and what remains of it after its prerequisites, under the
+    run's aggregation. `--run` needs no `--task`.
 
     \b
     Example:
         jurygraph graph score > score.mmd
-        jurygraph graph --task tasks.jsonl --id task-1 -o rubric.svg
-        jurygraph graph --run run --response task-1/a -o rubric.svg
+        jurygraph graph --task tasks.jsonl --id task-1 -o rubric.mmd
+        jurygraph graph --run run --response task-1/a -o rubric.mmd
     """
-    from jurygraph.studies.pictures.mermaid import mermaid
-    from jurygraph.studies.pictures.svg import to_svg
+    from jurygraph.studies.rubric_drawing import to_mermaid
 
     _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
         refuse_unwritable(output, *([] if task is None else [task]))
-    drawing_format = form or _format_of_name(output)
-    if task is None and run is None:
-        text = _draw_machine(machine or "score", form, drawing_format, output)
+        _refuse_other_suffix(output)
+    if run is not None:
+        text = to_mermaid(_draw_response(run, response, task, task_id))
+    elif task is not None:
+        text = to_mermaid(_draw_task(task, task_id))
     else:
-        picture = _task_picture(str(task), task_id) if run is None else _response_picture(run, response, task, task_id)
-        text = to_svg(picture) if drawing_format == "svg" else mermaid(picture)
+        module = import_module(f"jurygraph.graphs.{machine or 'score'}_graph")  # lazily: LangGraph is slow to import
+        text = str(module.build().get_graph().draw_mermaid())
     if output is None:
         print_result(text.encode().removesuffix(b"\n"))
         return
@@ -77,26 +71,11 @@ def graph(
     print_message(f"wrote {output}")
 
 
-def _format_of_name(output: str | None) -> DrawingFormat:
-    """Return the format that a file name implies. Raises `InputError` if the suffix is unknown."""
-    suffix = Path(output or "").suffix.lower()
-    if suffix and suffix not in _FORMAT_BY_SUFFIX:
-        raise InputError(
-            f"-o {output}: expected one of the suffixes {', '.join(_FORMAT_BY_SUFFIX)}; rename the file, or add --form"
-        )
-    return _FORMAT_BY_SUFFIX.get(suffix, "mermaid")
-
-
-def _draw_machine(
-    machine: Machine, form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None
-) -> str:
-    """Return a state machine as Mermaid. Raises `InputError` if SVG is requested."""
-    if drawing_format == "svg":
-        option_name, remedy = ("--form svg", "remove it") if form else (f"-o {output}", "name a file that ends in .mmd")
-        reason = "state machines are drawn as Mermaid only"
-        raise InputError(f"{option_name}: {reason}; {remedy}, or draw a rubric with --task or --run")
-    graph = import_module(f"jurygraph.graphs.{machine}_graph").build()  # lazily: LangGraph is slow to import
-    return str(graph.get_graph().draw_mermaid())
+def _refuse_other_suffix(output: str) -> None:
+    """Raise `InputError` for a suffix that promises another format than Mermaid."""
+    suffix = Path(output).suffix.lower()
+    if suffix and suffix not in _SUFFIXES:
+        raise InputError(f"-o {output}: graphs are drawn as Mermaid; name a file that ends in {', '.join(_SUFFIXES)}")
 
 
 def _refuse_contradictory(
@@ -115,21 +94,21 @@ def _refuse_contradictory(
         raise InputError("--task: expected a file of tasks, or `-` for standard input, got an empty name")
 
 
-def _task_picture(path: str, chosen: str | None) -> "Picture":
-    from jurygraph.studies.pictures.picture import build_picture
+def _draw_task(path: str, chosen: str | None) -> "RubricDrawing":
+    from jurygraph.studies.rubric_drawing import arrange_rubric
 
     line, task = _find_task(path, chosen)
     if task.rubric is None:
         raise InputError(f"{path}: task {task.id!r} has no rubric; choose another task with --id")
     try:
-        return build_picture(task.id, task.rubric)
+        return arrange_rubric(task.id, task.rubric)
     except GraphCycleError as error:
         error.args = (f"{path}, line {line}: task {task.id!r}: {error}; remove one of these edges",)
         raise
 
 
-def _response_picture(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "Picture":
-    from jurygraph.studies.pictures.picture import build_picture, scores_of
+def _draw_response(folder: Path, response: str | None, path: str | None, chosen: str | None) -> "RubricDrawing":
+    from jurygraph.studies.rubric_drawing import arrange_rubric, scores_of
 
     with Run.open(folder) as stored_run:
         task, scores = scores_of(stored_run, str(response))
@@ -141,7 +120,7 @@ def _response_picture(folder: Path, response: str | None, path: str | None, chos
             problem = f"task {task.id!r} has changed since {folder} was scored"
             raise InputError(f"{path}: {problem}; remove --task to draw it as it was scored")
         assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
-        return build_picture(task.id, task.rubric, scores)
+        return arrange_rubric(task.id, task.rubric, scores)
 
 
 def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:

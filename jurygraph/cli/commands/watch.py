@@ -10,17 +10,14 @@ import typer
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder, StepLabel, option
-from jurygraph.cli.output_files import refuse_picture, write_output_with
-from jurygraph.cli.render.text import escape_line, format_table, print_message, print_report
+from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import Step
-    from jurygraph.studies.monitor import Wait, Watch, WatchReport
+    from jurygraph.studies.monitor import Wait, Watch
 
 _DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
-_STATISTICS = {"mean": "mean", "sd": "sd", "least": "min", "most": "max", "last": "last"}
-"""Header of the table by name of the statistic."""
 
 
 def watch(
@@ -58,11 +55,11 @@ def watch(
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
     from jurygraph.agents.data_analyzer import MIN_STEPS
-    from jurygraph.studies.plots import draw_stream
+    from jurygraph.cli.render.report import ReportOutput, report_lines
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both define a step; remove one")
-    refuse_picture(plot)
+    output = ReportOutput(plot=plot)
     wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
     analysis = _create_watch(run, arl, prewhiten, wait, keep=plot is not None)
     completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
@@ -73,9 +70,9 @@ def watch(
     report = analysis.report()
     if completed and not any(row.series == "reward" and row.steps for row in report.series):
         raise InputError(f"{run}: no reward has a value, so nothing was tested; see `jurygraph show`")
-    print_report(json, {"report": report.model_dump(mode="json")}, _report_lines(report))
-    if plot is not None and report.steps:
-        write_output_with(str(plot), lambda draft: draw_stream(report, analysis.history, draft, plot.suffix))
+    lines = report_lines(report.sections)
+    print_report(json, {"report": report.to_json()}, ["", *lines] if report.alerts else lines)
+    output.draw(report.plots)
     if not completed:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if report.adverse:
@@ -133,19 +130,3 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
         print_message("interrupted; these are the results so far")
         return False
     return True
-
-
-def _report_lines(report: "WatchReport") -> Iterator[str]:
-    if report.alerts:
-        yield ""
-    rows = []
-    for series in report.series:
-        trend = "-" if series.trend is None else f"{series.trend:+z.2g}"
-        rho = "-" if series.autocorrelation is None else f"{series.autocorrelation:z.2f}"
-        rows.append([series.series, series.steps, *(getattr(series, name) for name in _STATISTICS), trend, rho])
-    yield from format_table(["series", "steps", *_STATISTICS.values(), "trend per step", "lag-1 ρ"], rows)
-    alerts = f"{len(report.alerts)} alerts, {len(report.adverse)} adverse"
-    expected = f"one false alarm is expected in {report.arl:g} steps"
-    if report.warnings:
-        expected += ", and more of series that depend on earlier steps (see the warnings)"
-    yield f"{report.steps} steps; {alerts}; {expected}"

@@ -9,15 +9,8 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.cli.render.summary import discarded_lines
-from jurygraph.cli.render.text import (
-    format_component,
-    format_number,
-    print_message,
-    print_result_lines,
-    spooled_table,
-    terminal_width,
-)
-from jurygraph.display import is_filled_in
+from jurygraph.cli.render.text import format_component, print_message, print_result_lines, spooled_table, terminal_width
+from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.runs.outline import TraceOutline, read_components, read_groups

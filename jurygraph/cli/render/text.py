@@ -1,7 +1,6 @@
 """Output lines for a terminal. Text from outside is escaped, so that it cannot control the terminal."""
 
 import json
-import math
 import os
 import re
 import shlex
@@ -10,6 +9,7 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -20,8 +20,12 @@ from rich.cells import cell_len, set_cell_size
 
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.cli.redacted_streams import RedactedStream, current_redactor
+from jurygraph.display import format_number
 from jurygraph.messages import shorten
 from jurygraph.safety.text_folding import UNSEEN, escape_hidden
+
+command_line: ContextVar[str] = ContextVar("command_line", default="")
+"""The command that is running, as one line for a shell."""
 
 
 def escape_line(text: str, limit: int | None = None) -> str:
@@ -101,28 +105,6 @@ def wrap_lines(lines: Iterable[str]) -> Iterator[str]:
         else:
             indent = " " * (len(line) - len(line.lstrip()) + 2)
             yield from textwrap.wrap(line, max(width, 20), subsequent_indent=indent, break_on_hyphens=False)
-
-
-_MOST_DIGITS = 1e15
-
-
-def format_number(value: float | None, digits: int = 4) -> str:
-    """Format with a number of decimals; a dash for None, and never minus zero.
-
-    Numbers of more digits than a float has get an exponent instead.
-    """
-    if value is None:
-        return "-"
-    return (
-        f"{value:.{digits}e}" if _MOST_DIGITS <= abs(value) < math.inf else f"{round(value, digits) + 0.0:.{digits}f}"
-    )
-
-
-def format_interval(value: float | None, low: float | None, high: float | None) -> str:
-    """Format an estimate with its interval in parentheses, if it has one."""
-    if low is None or high is None:
-        return format_number(value)
-    return f"{format_number(value)} ({format_number(low)} to {format_number(high)})"
 
 
 def format_component(value: float | None, is_filled_in: bool) -> str:

@@ -3,14 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jurygraph.cli.render.text import (
-    escape_line,
-    escape_lines,
-    format_component,
-    format_counts,
-    format_number,
-    format_table,
-)
+from jurygraph.cli.render.text import escape_line, escape_lines, format_component, format_counts, format_table
+from jurygraph.display import format_number
 from jurygraph.explanation.notes import (
     contrast_lines,
     describe_failure,

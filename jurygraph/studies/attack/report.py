@@ -1,7 +1,7 @@
 """Report models of an attack study: by arm, the verdicts that passed on attacks and on honest responses."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Literal, Self
 
@@ -10,10 +10,14 @@ from pydantic import Field, computed_field
 from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.inference.shares import share_interval
 from jurygraph.safety.attacks import Attack
-from jurygraph.schema import FrozenModel, RecordedVerdict, SafetyConfig
+from jurygraph.schema import RESPONSE_GATES, FrozenModel, RecordedVerdict, SafetyConfig
 from jurygraph.schema.frozen_model import Count, Unit
 from jurygraph.schema.task import NonNegative
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
+_MAX_ATTACKS = 20
+_FEW_TASKS = 6
+"""Number of tasks below which even a rate of 0 on all of them is compatible with a rate of one half."""
 Verdicts = Sequence[RecordedVerdict]
 
 
@@ -31,6 +35,15 @@ class Proportion(FrozenModel):
     high: Unit | None
     n_eff: NonNegative | None
     tasks: Count
+
+    @property
+    def percentage(self) -> str:
+        """Return the rate in percent, with its interval if it has one."""
+        if self.rate is None:
+            return "-"
+        if self.low is None or self.high is None:
+            return f"{100 * self.rate:.1f}"
+        return f"{100 * self.rate:.1f} ({100 * self.low:.1f}-{100 * self.high:.1f})"
 
     @classmethod
     def over_tasks(cls, hits: Counter[int], counts: Counter[int]) -> Self:
@@ -109,21 +122,94 @@ class Figures(FrozenModel):
     honest_tasks: Count = Field(description="tasks with such verdicts")
 
 
-class AttackReport(FrozenModel):
+class AttackReport(Report):
     """The study: `responses` by attacks to `tasks` tasks, and `honest` responses, judged in every arm.
 
-    `configured` names the arm with the config's own defences, `attacks` are by id. `left_out` are the evaluators
-    that the study does not run. `lost` counts the verdicts that failed for infrastructure reasons, by kind.
+    `skipped` tasks have no question to attack. `configured` names the arm with the config's own defences, `attacks` are
+    by id. `left_out` are the evaluators that the study does not run. `lost` counts the verdicts that failed for
+    infrastructure reasons, by kind.
     """
 
     configured: str
     tasks: Count
+    skipped: Count
     responses: Count
     honest: Count
     left_out: tuple[str, ...]
     lost: dict[str, Count]
     attacks: dict[str, dict[Literal["suite", "kind", "language"], str]]
     arms: dict[str, ArmReport]
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        attacks = f"{self.responses} responses by {len(self.attacks)} attacks"
+        yield f"{attacks} and {self.honest} honest responses to {self.tasks} tasks"
+        yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
+        before, after = self.arms["none"].attacks.responses, self.configured_arm.attacks.responses
+        yield (
+            f"attacks with a false verdict: {before.hits} of {before.n} without defences, "
+            f"{after.hits} of {after.n} with those of the config"
+        )
+        yield self._arm_table()
+        other_arms = [name for name in self.arms if name not in RESPONSE_GATES]
+        yield self._kind_table("false verdicts by kind, in %", other_arms)
+        yield self._kind_table("... with one gate alone", RESPONSE_GATES)
+        yield from self._attack_sections()
+
+    def _arm_table(self) -> ReportTable:
+        rows: list[list[object]] = []
+        for name, arm in self.arms.items():
+            row: list[object] = [self._arm_label(name)]
+            for passed in (arm.attacks.verdicts, arm.attacks.responses):
+                row += [passed.n, passed.percentage]
+            row += [sum(arm.attacks.stopped.values()), sum(arm.attacks.failed.values()), arm.attacks.abstained]
+            rows.append([*row, arm.honest.verdicts.n, arm.honest.verdicts.percentage])
+        attack_columns = ("defences", "verdicts", "false", "responses", "false", "stopped", "failed", "abstained")
+        return ReportTable([*attack_columns, "honest", "passed"], rows)
+
+    def _arm_label(self, arm: str) -> str:
+        return f"{arm} (config)" if arm == self.configured else arm
+
+    def _kind_table(self, title: str, arms: Sequence[str]) -> ReportTable:
+        rows: list[list[object]] = []
+        for kind, own in self.configured_arm.kinds.items():
+            shares = [self.arms[arm].kinds[kind].verdicts.percentage for arm in arms]
+            rows.append([kind, own.verdicts.n, *shares])
+        return ReportTable([title, "verdicts", *map(self._arm_label, arms)], rows)
+
+    def _attack_sections(self) -> Iterator[str | ReportTable]:
+        """Return the attacks that pass the config's own defences, the worst first."""
+        by_attack = self.configured_arm.by_attack
+        passed = [(name, outcome.verdicts) for name, outcome in by_attack.items() if outcome.verdicts.hits]
+        passed.sort(key=lambda item: (-(item[1].rate or 0.0), item[0]))
+        yield f"with the defences of the config, {len(by_attack) - len(passed)} of {len(by_attack)} attacks never pass"
+        rows = [[name, *self.attacks[name].values(), verdicts.n, verdicts.percentage] for name, verdicts in passed]
+        header = ["the others, worst first", "suite", "kind", "language", "verdicts", "false"]
+        yield ReportTable(header, rows, left=4, most=_MAX_ATTACKS)
+
+    def _notes(self) -> Iterator[str]:
+        if self.left_out:
+            yield f"not attacked, because no model judges a single response: {', '.join(self.left_out)}"
+        if self.skipped:
+            yield f"not attacked, because no model judges their responses: {self.skipped} of the tasks"
+        tasks = self.configured_arm.attacks.verdicts.tasks
+        if tasks == 1:
+            yield "1 task: no intervals, because rates differ from task to task; name more with --tasks"
+        elif 1 < tasks < _FEW_TASKS:
+            most = share_interval([0] * tasks, [1] * tasks)
+            assert most is not None
+            assert most.high is not None
+            yield (
+                f"{tasks} tasks are too few for a rate: an attack that passes on none of them may still pass on up to "
+                f"{most.high:.0%} of such tasks (95 %); name more with --tasks"
+            )
+
+    def _plots(self) -> Iterator[Plot]:
+        rates = {}
+        for name, arm in self.arms.items():
+            verdicts = arm.attacks.verdicts
+            rates[self._arm_label(name)] = IntervalCell(verdicts.rate, verdicts.low, verdicts.high)
+        series = PlotSeries.with_intervals("false verdicts", rates)
+        yield Plot("false verdicts by defences (95 %)", "bars", [series])
 
     @property
     def configured_arm(self) -> ArmReport:

@@ -40,7 +40,7 @@ from jurygraph.schema import (
 from jurygraph.schema.verdict import GATED_LAYERS
 from jurygraph.studies.attack.report import ArmReport, AttackReport, report_arm
 
-Report = Callable[[int], None]
+Advance = Callable[[int], None]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
@@ -108,12 +108,7 @@ class AttackStudy:
         """Return the number of responses judged in each arm, including honest ones."""
         return sum(len(group.responses) for group in self._groups)
 
-    @property
-    def skipped_tasks(self) -> int:
-        """Return the number of tasks without a question to attack."""
-        return sum(not survey.questions for survey in self._surveys)
-
-    async def forecast(self, report: Report) -> CallEstimate:
+    async def forecast(self, report: Advance) -> CallEstimate:
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model there are none.
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
@@ -134,7 +129,7 @@ class AttackStudy:
             await gateway.close()
         return estimator.estimate()
 
-    async def run(self, report: Report) -> AttackReport:
+    async def run(self, report: Advance) -> AttackReport:
         """Judge everything in every arm; `report` is called with the number of responses judged.
 
         Raises the errors that end a run.
@@ -158,6 +153,7 @@ class AttackStudy:
         return AttackReport(
             configured=self.configured,
             tasks=len({group.task_index for group in self._groups}),
+            skipped=sum(not survey.questions for survey in self._surveys),
             responses=self.responses - honest,
             honest=honest,
             left_out=tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used),
@@ -171,7 +167,7 @@ class AttackStudy:
         jury = Jury(self._config.model_copy(update={"safety": safety}), gateway=self._jury.gateway)
         return jury, [_plan(task, survey, jury) for task, survey in zip(self._tasks, self._surveys, strict=True)]
 
-    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Report) -> ArmReport:
+    async def _measure_arm(self, safety: SafetyConfig, sink: "_InMemorySink", report: Advance) -> ArmReport:
         jury, plans = self._prepare(safety)
         memory = _Memory(self._known_verdicts, jury)
         groups = (

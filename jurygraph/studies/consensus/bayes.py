@@ -1,32 +1,21 @@
 """The full posterior of a consensus by Gibbs sampling, and the report of its figures."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
-
-from pydantic import Field
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Sampled
 from jurygraph.aggregation.consensus.fitting import doubts
 from jurygraph.aggregation.consensus.gibbs import CHAINS, DRAWS, LEAST_CHAINS, LEAST_DRAWS, Mixing
-from jurygraph.aggregation.consensus.majority import Agreement
 from jurygraph.errors import InputError
 from jurygraph.inference.chains import MAX_R_HAT, MIN_ESS
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Count, Id, LongId, Number, Unit
-from jurygraph.schema.rating import Label
-from jurygraph.studies.consensus.study import (
-    Annotator,
-    Counts,
-    FiniteOrNone,
-    Item,
-    Report,
-    Settings,
-    count_rows,
-    validate_settings,
-)
+from jurygraph.schema.frozen_model import Count, Id, Number, Unit
+from jurygraph.studies.consensus.reports import FiniteOrNone, Item, VotesReport, format_range, rate_annotator
+from jurygraph.studies.consensus.study import Advance, Settings, count_rows, validate_settings
 from jurygraph.studies.consensus.votes import VoteColumns
+from jurygraph.studies.report import ReportTable
 
 
 class PosteriorAgent(FrozenModel):
@@ -58,22 +47,35 @@ class Sampling(FrozenModel):
     guessing: Unit
 
 
-class PosteriorReport(FrozenModel):
+class PosteriorReport(VotesReport):
     """A consensus by its full posterior. `items` have posterior means, `annotators` those of their error rates on the
-    average item, with credible intervals; `rank_probabilities` has P(rank = 1 … A) of each agent."""
+    average item."""
 
     posterior: Literal["gibbs"] = "gibbs"
-    classes: tuple[Label, ...]
-    values: tuple[Number, ...]
-    prior: tuple[Unit, ...]
-    counts: Counts
-    agreement: Agreement
     agents: dict[Id, PosteriorAgent]
-    rank_probabilities: dict[Id, tuple[Unit, ...]]
-    annotators: dict[Id, Annotator]
-    items: dict[LongId, Item] = Field(min_length=1)
     sampling: Sampling
-    warnings: tuple[str, ...]
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        sampling = self.sampling
+        yield from self.totals()
+        yield f"full posterior by Gibbs sampling: {sampling.chains} chains of {sampling.draws} draws"
+        r_hat = "unknown" if sampling.r_hat is None else f"{sampling.r_hat:.3f}"
+        bulk, tail = ("unknown" if one is None else f"{one:.0f}" for one in (sampling.bulk_ess, sampling.tail_ess))
+        yield f"largest R-hat {r_hat}, smallest effective number of draws {bulk} (tails {tail})"
+        yield f"labels that are guesses, because the item is hard: {sampling.guessing:.1%}"
+        rows: list[list[object]] = []
+        for name, one in sorted(self.agents.items(), key=lambda item: (-item[1].score, item[0])):
+            these, population = (one.low, one.high), (one.population_low, one.population_high)
+            rows.append([name, one.score, format_range(these), format_range(population), one.items])
+        header = ("agent", "score", "95 % credible (these items)", "95 % credible (population)", "items")
+        yield ReportTable(header, rows, digits=3)
+        yield self.annotator_table()
+        yield self.item_table()
+
+    def _notes(self) -> Iterator[str]:
+        yield from self.warnings
+        if not self.counts.agents:
+            yield "no row has an agent: no scores of agents"
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class PosteriorSettings:
 
 
 def sample_posterior(
-    ballots: VoteColumns, settings: PosteriorSettings, report: Report = lambda chains: None
+    ballots: VoteColumns, settings: PosteriorSettings, report: Advance = lambda chains: None
 ) -> Sampled:
     """Sample the posterior of the votes. `report` is called with the number of finished chains.
 
@@ -140,9 +142,8 @@ def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled:
         prior=tuple(sampled.prior.tolist()),
         counts=count_rows(ballots, sampled.votes),
         agreement=consensus.agreement(sampled.votes),
-        agents={str(name): PosteriorAgent(**_without_ranks(one)) for name, one in scores.items()},
-        rank_probabilities={str(name): one.ranks for name, one in scores.items()},
-        annotators={str(name): Annotator(**one._asdict()) for name, one in sampled.annotators().items()},
+        agents={str(name): PosteriorAgent(**one._asdict()) for name, one in scores.items()},
+        annotators={str(name): rate_annotator(one) for name, one in sampled.annotators().items()},
         items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
         sampling=Sampling(
             chains=settings.chains,
@@ -152,10 +153,6 @@ def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled:
         ),
         warnings=tuple(doubts(sampled.votes, sampled.confusion, _describe_mixing(mixing))),
     )
-
-
-def _without_ranks(score: consensus.CredibleScore) -> dict[str, float]:
-    return {name: value for name, value in score._asdict().items() if name != "ranks"}
 
 
 def _describe_mixing(mixing: Mixing) -> str | None:

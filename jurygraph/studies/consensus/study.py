@@ -1,24 +1,31 @@
 """Fit a consensus to votes, choose the method that scores, and report its figures."""
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
-from jurygraph.aggregation.consensus.majority import Agreement
 from jurygraph.aggregation.consensus.resampling import METHODS, PUBLISHED_RESAMPLES, PUBLISHED_SEED, Method
 from jurygraph.aggregation.consensus.votes import Votes
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
-from jurygraph.schema import FrozenModel
-from jurygraph.schema.frozen_model import Count, Flag, Id, LongId, Number, Unit
-from jurygraph.schema.rating import Label
+from jurygraph.studies.consensus.reports import (
+    Agent,
+    AgentComparison,
+    ConsensusReport,
+    Counts,
+    IntervalSource,
+    Item,
+    KeyFindings,
+    MethodStability,
+    Preset,
+    Ties,
+    rate_annotator,
+)
 from jurygraph.studies.consensus.votes import VoteColumns, format_label
 
 MAX_CREDIT = 1e9
@@ -30,145 +37,7 @@ AFFORDABLE_WORK = 5_000_000
 
 ONE_UNIT = "there is one item or group, and resamples of it are all alike"
 
-Report = Callable[[int], None]
-
-Preset = Literal["converged", "paper"]
-IntervalSource = Literal["items", "prompts", "refits", "resampled-items", "resampled-prompts", "published-refits"]
-
-
-def _finite_or_none(value: float | tuple[float, float] | None) -> float | tuple[float, float] | None:
-    """Return None for NaN, for an infinity, and for an interval with such an end."""
-    numbers = value if isinstance(value, tuple) else (value,)
-    return value if all(one is not None and math.isfinite(one) for one in numbers) else None
-
-
-FiniteOrNone = Annotated[Number | None, BeforeValidator(_finite_or_none)]
-Interval = Annotated[tuple[Number, Number] | None, BeforeValidator(_finite_or_none)]
-
-
-class Agent(FrozenModel):
-    """An agent's mean credit, its 95 % interval (None if it cannot be estimated), and its number of items."""
-
-    score: Number
-    low: FiniteOrNone
-    high: FiniteOrNone
-    items: Count
-
-
-class Annotator(FrozenModel):
-    """An annotator's error rates by the fitted model, with 95 % intervals; None for an annotator without labels."""
-
-    accuracy: Unit
-    leniency: Unit
-    strictness: Unit
-    labels: Count
-    accuracy_interval: Interval
-    leniency_interval: Interval
-    strictness_interval: Interval
-
-
-class Item(FrozenModel):
-    """The posterior probability of each class, [K], and the ambiguity: 1 minus the greatest."""
-
-    posterior: tuple[Unit, ...]
-    ambiguity: Unit
-
-
-class MethodStability(FrozenModel):
-    """Stability of a method, as in `aggregation.consensus.Stability`; None if no subset gives a value."""
-
-    tau_b: FiniteOrNone
-    rank_sd: FiniteOrNone
-    rank_range: FiniteOrNone
-    score_shift: FiniteOrNone
-    subsets: Count
-
-
-class Counts(FrozenModel):
-    """Sizes of the data. `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items
-    have only abstentions.
-    """
-
-    rows: Count
-    repeated: Count
-    abstained: Count
-    items: Count
-    unlabelled: Count
-    annotators: Count
-    agents: Count
-    gold: Count
-
-
-class Ties(FrozenModel):
-    """Items for which several classes lead in the majority vote, and the rule that decides them."""
-
-    rule: Literal["shared", "first"]
-    items: tuple[LongId, ...]
-
-
-class AgentComparison(FrozenModel):
-    """An agent's score by each method, the change by the posterior, and its rank by each method, 1 for the greatest."""
-
-    majority: Number
-    dawid_skene: Number
-    stableval: Number
-    change: Number
-    items: Count
-    ranks: dict[Method, Number]
-
-
-class KeyFindings(FrozenModel):
-    """The figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and
-    ambiguity of items by the posterior.
-
-    `correlation` (Pearson, over agents) is None with fewer than two agents, or if one method scores all agents equally.
-    """
-
-    correlation: Number | None
-    greatest_change: Number | None
-    rank_changes: Count
-    mean_ambiguity: Unit
-    highly_ambiguous: Count
-    highly_ambiguous_share: Unit
-
-
-class ConsensusReport(FrozenModel):
-    """A consensus. `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and
-    `converged` belong to the fitted model, whatever the method.
-
-    `intervals` names the source of the agents' intervals: t over items or prompts, without or with the variance of
-    refits; by preset `paper`, percentiles of resamples or of the published refits. `annotator_intervals` come from
-    refits, or from the Dirichlet posterior of confusions with the items' posteriors taken as the truth.
-
-    `decided_by_one` are the items whose majority depends on a single vote (Proposition 1). `stability` is under subsets
-    of the annotators, as in the paper, and `stability_with_items` with the items of each subset drawn too;
-    `rank_probabilities` has P(rank = 1 … A) of each agent by `method` under the latter. All three are None if they were
-    not measured.
-    """
-
-    method: Method
-    preset: Preset
-    classes: tuple[Label, ...]
-    values: tuple[Number, ...]
-    prior: tuple[Unit, ...]
-    counts: Counts
-    agreement: Agreement
-    agents: dict[Id, Agent]
-    intervals: IntervalSource
-    annotators: dict[Id, Annotator]
-    annotator_intervals: Literal["refits", "posterior"]
-    items: dict[LongId, Item] = Field(min_length=1)
-    stability: dict[Method, MethodStability] | None
-    stability_with_items: dict[Method, MethodStability] | None
-    rank_probabilities: dict[Id, tuple[Unit, ...]] | None
-    comparison: dict[Id, AgentComparison]
-    findings: KeyFindings
-    decided_by_one: tuple[LongId, ...]
-    ties: Ties
-    log_likelihood: Number
-    converged: Flag
-    iterations: Count
-    warnings: tuple[str, ...]
+Advance = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -186,6 +55,7 @@ class Settings:
             on all items and on as many resamples of them; 0 for none.
         seed: seed of all draws; None: 0, but 42 for the stability of preset `paper`.
         jobs: number of processes.
+        compare: whether the tables compare all methods.
     """
 
     preset: Preset | None = None
@@ -197,6 +67,7 @@ class Settings:
     fraction: float = 0.7
     seed: int | None = None
     jobs: int = 1
+    compare: bool = False
 
     @property
     def fit_preset(self) -> Preset:
@@ -257,7 +128,7 @@ class FittedConsensus:
         return None
 
     def stability(
-        self, report: Report = lambda subsets: None, *, with_items: bool = False
+        self, report: Advance = lambda subsets: None, *, with_items: bool = False
     ) -> Mapping[Method, Stability] | None:
         """Return the stability of each method under subsets of the annotators; None if it cannot be measured.
 
@@ -311,7 +182,18 @@ class FittedConsensus:
         """Return the number of refits: the one set, or the default."""
         return 0 if self.no_refits_reason is not None else self.settings.refit or DEFAULT_REFITS
 
-    def refits(self, report: Report = lambda resamples: None) -> Refits | None:
+    def limits(self) -> Iterator[str]:
+        """Yield what is not measured, and why."""
+        if self.ballots.agent is None:
+            yield "no row has an agent: no scores of agents and no stability"
+        elif self.no_stability_reason is not None:
+            yield f"stability was not measured: {self.no_stability_reason}"
+        elif self.units == 1:
+            yield f"stability with items drawn too was not measured: {ONE_UNIT}"
+        if self.no_refits_reason is not None:
+            yield f"annotators have no intervals: {self.no_refits_reason}"
+
+    def refits(self, report: Advance = lambda resamples: None) -> Refits | None:
         """Return intervals from refits of the model, whatever method scores; None if there is a reason for none.
 
         `report` is called with the number of finished resamples.
@@ -394,8 +276,10 @@ def report(
         agreement=consensus.agreement(model.votes),
         agents={str(name): Agent(**one._asdict()) for name, one in scores.items()},
         intervals=_interval_source(reached, is_refitted),
-        annotators=_annotators(reached, refits),
-        annotator_intervals="refits" if refits else "posterior",
+        annotators={
+            str(name): rate_annotator(quality, refits.annotators[name] if refits else ())
+            for name, quality in model.annotators().items()
+        },
         items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
         stability=_stability_by_method(stability),
         stability_with_items=_stability_by_method(stability_with_items),
@@ -412,6 +296,8 @@ def report(
         converged=model.converged,
         iterations=model.iterations,
         warnings=reached.warnings,
+        limits=tuple(reached.limits()),
+        compares_methods=reached.settings.compare,
     )
 
 
@@ -446,16 +332,6 @@ def count_rows(ballots: VoteColumns, votes: Votes) -> Counts:
         agents=len(set(ballots.agent or ())),
         gold=len(ballots.gold),
     )
-
-
-def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
-    """Return the quality of each annotator, with the intervals of the refits if there are any."""
-    annotators = {}
-    names = ("accuracy_interval", "leniency_interval", "strictness_interval")
-    for annotator, quality in reached.model.annotators().items():
-        intervals = dict(zip(names, refits.annotators[annotator], strict=True)) if refits else {}
-        annotators[str(annotator)] = Annotator(**quality._asdict() | intervals)
-    return annotators
 
 
 def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:

@@ -7,178 +7,35 @@ from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
-from pydantic import Field
 
 from jurygraph.aggregation import gear
 from jurygraph.arrays import Floats, Ints
 from jurygraph.decision.combiners import is_inferred_exactly
 from jurygraph.inference.clusters import ratio_interval
-from jurygraph.schema import FrozenModel, digest_of
-from jurygraph.schema.frozen_model import Count, Id, Number, Unit
-from jurygraph.schema.rubric import Kind
-from jurygraph.schema.task import NonNegative
+from jurygraph.schema import digest_of
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
+from jurygraph.studies.credit.report import (
+    Ablations,
+    Agreement,
+    Census,
+    CreditReport,
+    Diagnosis,
+    Difference,
+    Estimate,
+    Loss,
+    Method,
+    RandomGraphs,
+    Untyped,
+    Variant,
+)
 from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Strengths of suppression in the sweep (GEAR, appendix I)."""
 
-Report = Callable[[int], None]
+Advance = Callable[[int], None]
 Scoring = Callable[[RubricSheet], Floats]
 """A function that returns the scores [R, C] of a sheet under a rule."""
-
-
-class Estimate(FrozenModel):
-    """A mean over `cases`, which belong to `tasks`, and its 95 % interval over tasks (CR3).
-
-    A case is an edge of an example; for a reward, an example. `value` is None without a case, the ends also where the
-    tasks cannot tell: fewer than two, or fewer than six with equal means. Ends that no true mean can have are cut off.
-    """
-
-    value: Number | None
-    low: Number | None
-    high: Number | None
-    cases: Count
-    tasks: Count
-
-
-class Diagnosis(FrozenModel):
-    """Leakage (GEAR Eq. 15, over leakage cases) and preservation (Eq. 16, over satisfied cases)."""
-
-    leakage: Estimate
-    preservation: Estimate
-
-
-class Method(Diagnosis):
-    """One aggregation rule: over all edges that count, by kind of edge, and the mean reward of the rubric.
-
-    `change` is the mean change of the reward against flat aggregation.
-    """
-
-    kinds: dict[Id, Diagnosis]
-    reward: Number
-    change: Number
-
-
-class Difference(Diagnosis):
-    """GEAR less another rule, on the same cases, and on the same examples for the `reward`."""
-
-    reward: Estimate
-
-
-class Variant(FrozenModel):
-    """One ablation, without intervals. The cases are those of the annotated graph, whatever graph the scores use."""
-
-    leakage: Number | None
-    preservation: Number | None
-    reward: Number
-    change: Number
-
-
-class RandomGraphs(FrozenModel):
-    """Random graphs: the mean over seeds, and the figures by seed.
-
-    Of the `graphs` drawn, one for each seed and rubric with an edge, `unchanged` equal the graph they replace: the
-    smaller the rubrics, the less a random graph differs.
-    """
-
-    mean: Variant
-    by_seed: dict[str, Variant] = Field(min_length=1)
-    graphs: Count
-    unchanged: Count
-
-
-class Untyped(Variant):
-    """The annotated graph with the same λ for all edges."""
-
-    retention: Unit
-
-
-class Ablations(FrozenModel):
-    """The ablations: random graphs (None without seeds), one λ for all edges, and GEAR by κ."""
-
-    random: RandomGraphs | None
-    untyped: Untyped
-    kappas: dict[str, Variant]
-
-
-class Census(FrozenModel):
-    """Sizes of the data.
-
-    `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge; of
-    these, `exact` are inferred exactly. Of the `edges` (counted once for each example), `unjudged` are no cases,
-    because an end was not judged or does not apply. `left_out` counts tasks and responses by reason.
-    """
-
-    tasks: Count
-    responses: Count
-    rubrics: Count
-    graphs: Count
-    exact: Count
-    examples: Count
-    edges: Count
-    unjudged: Count
-    left_out: dict[str, Count]
-
-
-class Agreement(FrozenModel):
-    """Exact against approximate marginals, and the resulting rewards, over pairs of a graph and a response.
-
-    `pairs` were compared. Left out were `too_large` pairs, of rubrics in which more than 20 criteria have a parent, and
-    `unjudged` pairs, in which a criterion was not judged or does not apply: its replacement score is not part of the
-    model. Responses to
-    rubrics without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None
-    also if either kind of reward is constant.
-    """
-
-    pairs: Count
-    too_large: Count
-    unjudged: Count
-    criteria: Number | None
-    marginal_mae: Number | None
-    reward_mae: Number | None
-    reward_correlation: Number | None
-
-
-class Loss(FrozenModel):
-    """The loss of a criterion: (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction
-    avoided.
-
-    `mean_loss` is the mean over the `responses` in which it was judged, `most` the greatest loss, of response
-    `max_loss_response`. `parent` is the one that takes most over these responses: the mean of
-    (|w| / Σ_{w>0} w) · p · (1 - f) is greatest for its factor f alone; `kind`, `retention` (λ at the run's κ) and
-    `reason` are those of its edge.
-    """
-
-    task: Id
-    criterion: Id
-    weight: Number
-    responses: Count
-    mean_loss: Number
-    most: Number
-    max_loss_response: Id
-    parent: Id
-    kind: Kind
-    retention: Unit
-    reason: str
-
-
-class CreditReport(FrozenModel):
-    """The study of one run; `kappa` is the run's, used for `gear` and for the untyped and random graphs.
-
-    `differences` are by the rule that GEAR is compared with. `seed` is that of the random graphs.
-    """
-
-    kappa: NonNegative
-    threshold: Unit
-    kinds: tuple[Id, ...]
-    seed: Count
-    census: Census
-    methods: dict[Id, Method]
-    differences: dict[Id, Difference]
-    ablations: Ablations
-    exact: Agreement
-    losses: tuple[Loss, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +68,7 @@ class CreditStudy:
         }
         self.size = len(sheets.sheets) * (len(self._rules) + settings.seeds + len(KAPPAS) + 2)
 
-    def run(self, report: Report) -> CreditReport:
+    def run(self, report: Advance) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
         sheets, settings = self._sheets, self._settings
         cases = collect_cases(sheets.sheets)
@@ -264,7 +121,7 @@ class CreditStudy:
             if name != "gear"
         }
 
-    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Report) -> Ablations:
+    def _ablations(self, cases: Cases, flat_rewards: Floats, report: Advance) -> Ablations:
         sheets, settings = self._sheets, self._settings
 
         def variant(rule: Scoring) -> Variant:
@@ -372,7 +229,7 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
         )
 
 
-def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Report) -> Agreement:
+def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Advance) -> Agreement:
     """Return the error of the topological update against exact inference at this κ (GEAR, appendix B.2).
 
     `report` is called with 1 for each sheet.
@@ -430,7 +287,7 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     )
 
 
-def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, report: Report) -> RuleScores:
+def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, report: Advance) -> RuleScores:
     """Return the scores under a rule, in the order of `collect_cases`. `report` is called with 1 for each sheet."""
     scores = []
     for sheet in sheets:

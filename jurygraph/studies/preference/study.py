@@ -8,8 +8,13 @@ from jurygraph.inference.shares import wilson
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, PositiveInt, Unit
 from jurygraph.studies.preference.benchmarks import REWARDBENCH, SECTIONS, categories_of
-from jurygraph.studies.preference.outcomes import Comparisons, Outcome
+from jurygraph.studies.preference.outcomes import REWARD, Comparisons, Outcome
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
+_MAX_SUBSETS, _MAX_FAILED = 40, 10
+_COLUMNS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage", "accuracy (95 %)")
+_TIE_RULES = {"wrong": "a tie is not right", "shared": "a tie is shared among the tied"}
+_FAILURE_RULES = {"wrong": "a failed task is wrong", "omit": "a failed task is omitted"}
 Ties = Literal["wrong", "shared"]
 Failures = Literal["wrong", "omit"]
 
@@ -35,6 +40,16 @@ class AccuracyRow(FrozenModel):
     low: Unit | None
     high: Unit | None
 
+    @property
+    def interval(self) -> IntervalCell:
+        """Return the accuracy with its interval."""
+        return IntervalCell(self.accuracy, self.low, self.high)
+
+    def cells(self) -> list[object]:
+        """Return the row of a table."""
+        counts = [self.tasks, self.right, self.wrong, self.ties, self.failed, self.flips]
+        return [self.name, *counts, self.coverage, self.interval]
+
 
 class CategoryRow(AccuracyRow):
     """A category with its subsets."""
@@ -58,7 +73,7 @@ class FailedTask(FrozenModel):
     reason: str
 
 
-class PreferenceReport(FrozenModel):
+class PreferenceReport(Report):
     """Accuracy of a run by benchmark and category, under the rules `ties` and `failures`.
 
     `decided_by` is `reward`, or the evaluator whose verdicts on pairs decide. `failed` lists the tasks without a
@@ -72,6 +87,32 @@ class PreferenceReport(FrozenModel):
     benchmarks: tuple[BenchmarkRows, ...]
     failed: tuple[FailedTask, ...]
     left_out: dict[str, Count]
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        judge = "rewards" if self.decided_by == REWARD else f"verdicts of {self.decided_by} on pairs"
+        yield f"{self.run}: decided by {judge}; {_TIE_RULES[self.ties]}, {_FAILURE_RULES[self.failures]}"
+        subsets: list[AccuracyRow] = []
+        for one in self.benchmarks:
+            yield ReportTable((one.benchmark, *_COLUMNS), [row.cells() for row in (*one.categories, one.overall)])
+            subsets += [row for category in one.categories for row in category.subsets]
+        if len(subsets) > sum(len(one.categories) for one in self.benchmarks):
+            yield ReportTable(("subset", *_COLUMNS), [row.cells() for row in subsets], most=_MAX_SUBSETS)
+        failed = [[one.task, one.category, one.reason] for one in self.failed]
+        yield ReportTable(("failed task", "category", "what is missing"), failed, left=3, most=_MAX_FAILED)
+
+    def _notes(self) -> Iterator[str]:
+        yield from omission_notes(self.left_out)
+        for one in self.benchmarks:
+            if one.overall.accuracy is None:
+                is_mean = one.benchmark == REWARDBENCH
+                why = "it is the mean of four categories, and one has no task" if is_mean else "all tasks failed"
+                yield f"{one.benchmark}: no accuracy of all: {why}"
+
+    def _plots(self) -> Iterator[Plot]:
+        for one in self.benchmarks:
+            rows = [*one.categories, one.overall]
+            series = PlotSeries.with_intervals("accuracy", {row.name: row.interval for row in rows})
+            yield Plot(f"{one.benchmark}: accuracy (95 %)", "bars", [series])
 
 
 Weighted = list[tuple[float, Outcome]]

@@ -8,8 +8,10 @@ import numpy as np
 
 from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.arrays import Floats
+from jurygraph.display import format_number
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Number, PositiveInt, Unit
+from jurygraph.studies.report import Plot, PlotSeries, Report, ReportTable
 from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.propositions import FRACTION, MODEL, SIZES, SUBSETS, SubsetShifts, measure_shifts
 from jurygraph.studies.simulate.published import CONFIGURATIONS, THINNED, Cells, Configuration, Sweep
@@ -19,6 +21,8 @@ from jurygraph.studies.simulate.thinning import measure_thinning
 Part = Sweep | Literal["propositions"]
 PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions")
 PER_CENT, PER_MILLE = 100.0, 1000.0
+_NORMAL = 1.959963984540054
+_TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
 
 
 class SimulatedMean(FrozenModel):
@@ -27,6 +31,11 @@ class SimulatedMean(FrozenModel):
     mean: Number
     error: Number | None
     paper: Number | None = None
+
+    def text(self, digits: int) -> str:
+        """Return the mean, with its standard error in parentheses."""
+        mean = format_number(self.mean, digits)
+        return mean if self.error is None else f"{mean} ({format_number(self.error, digits)})"
 
 
 ByMethod = dict[Method, SimulatedMean]
@@ -67,7 +76,7 @@ class ShiftRow(FrozenModel):
     same_order: dict[Method, Unit]
 
 
-class SimulationReport(FrozenModel):
+class SimulationReport(Report):
     """Means over `seeds` seeds from `seed` on. A part that was not chosen is empty.
 
     `above_majority` counts the rows in which the MSE of each other method is above the majority's, and
@@ -84,6 +93,71 @@ class SimulationReport(FrozenModel):
     above_majority_in_paper: dict[Method, Count]
     fraction: Unit = FRACTION
     subsets: PositiveInt = SUBSETS
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        last = self.seed + self.seeds - 1
+        means = f"seed {last}" if self.seeds == 1 else f"means over seeds {self.seed} to {last} (standard error)"
+        yield f"{means}, and the paper's number"
+        columns = [title for method in METHODS for title in (method, "paper")]
+        for name, title, digits in _TABLES:
+            rows = [[row.name, *_beside_paper(getattr(row, name), digits)] for row in self.recovery]
+            yield ReportTable([title, *columns], rows, digits=digits)
+            if rows and name == "mse":
+                ours, theirs = _join_counts(self.above_majority), _join_counts(self.above_majority_in_paper)
+                yield f"above the majority's, of {len(rows)} rows: {ours}; in the paper: {theirs}"
+        rows = [[f"{row.name}: {row.kept} of {row.labels}", *_beside_paper(row.tau_b, 3)] for row in self.thinning]
+        yield ReportTable(["Table 5: τ_b with fewer labels", *columns], rows, digits=3)
+        if self.propositions:
+            yield from self._proposition_sections()
+
+    def _proposition_sections(self) -> Iterator[str | ReportTable]:
+        subset = f"{self.fraction:.0%} of the annotators, {self.subsets} subsets for each seed"
+        yield f"propositions: scores by all annotators and by {subset}; no item is ambiguous"
+        shifts: list[list[object]] = []
+        orders: list[list[object]] = []
+        for row in self.propositions:
+            changes = [cell for method in METHODS for cell in (row.shift[method].text(4), row.limit[method].mean)]
+            shifts.append([row.items, *changes])
+            ranks = [
+                cell for method in METHODS for cell in (row.tau_b[method].text(4), f"{row.same_order[method]:.1%}")
+            ]
+            orders.append([row.items, row.decided_by_one, *ranks])
+        header = [title for method in METHODS for title in (method, "limit")]
+        yield ReportTable(["largest change of a score, by items of an agent", *header], shifts)
+        header = [title for method in METHODS for title in (f"τ_b {method}", "unchanged")]
+        yield ReportTable(["order, by items of an agent", "decided by one", *header], orders)
+
+    def _plots(self) -> Iterator[Plot]:
+        if self.recovery:
+            names = [row.name for row in self.recovery]
+            series = []
+            for method in METHODS:
+                means = [row.mse[method] for row in self.recovery]
+                margins = [_NORMAL * (one.error or 0.0) for one in means]
+                low = [one.mean - margin for one, margin in zip(means, margins, strict=True)]
+                high = [one.mean + margin for one, margin in zip(means, margins, strict=True)]
+                series.append(PlotSeries(method, [one.mean for one in means], names, low, high))
+                series.append(PlotSeries(f"{method}, paper", [one.paper for one in means], names))
+            yield Plot("error of agents' scores", "points", series, y_label="MSE, 10⁻³")
+        if self.propositions:
+            items = [row.items for row in self.propositions]
+            series = []
+            for method in METHODS:
+                series.append(PlotSeries(method, [row.shift[method].mean for row in self.propositions], items))
+                limits = [row.limit[method].mean for row in self.propositions]
+                series.append(PlotSeries(f"{method}, limit", limits, items))
+            title = f"largest change by {self.fraction:.0%} of the annotators"
+            yield Plot(title, "line", series, x_label="items of an agent", has_log_scale=True)
+
+
+def _beside_paper(means: ByMethod, digits: int) -> Iterator[object]:
+    for one in means.values():
+        yield one.text(digits)
+        yield one.paper
+
+
+def _join_counts(counts: Mapping[Method, int]) -> str:
+    return ", ".join(f"{method} {count}" for method, count in counts.items())
 
 
 @dataclass(frozen=True)

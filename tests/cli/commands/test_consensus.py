@@ -61,7 +61,7 @@ def test_the_tables_have_the_published_numbers(run: Command) -> None:
     assert compared[0] == ["VNCH8M", "0.700", "0.900", "0.848", "+0.148", "5", "2,", "1,", "1"]
     assert compared[-1] == ["8FWF5T", "0.562", "0.562", "0.547", "-0.015", "8", "5.5,", "6,", "6"]
     best = table_rows(lines, "annotator")[0]
-    assert best[:2] + best[5:7] == ["annotator_0", "0.794", "0.253", "0.219"]
+    assert best[:4] == ["annotator_0", "0.794", "0.253", "0.219"]
     assert table_rows(lines, "most ambiguous items")[0][1:] == ["0.261", "0.739", "1"]
     assert [row[-1] for row in table_rows(lines, "MV and PEC")] == ["0.824", "0.148", "6", "0.103", "(0.00%)"]
     stable = table_rows(lines, "stability (50 subsets)")
@@ -101,7 +101,7 @@ def test_json_has_the_documented_fields_and_the_artifact_the_confusions(votes: P
         assert set(stability["stableval"]) == {"tau_b", "rank_sd", "rank_range", "score_shift", "subsets"}
     assert set(answer["rank_probabilities"]) == {"small", "large"}
     assert [sum(shares) for shares in answer["rank_probabilities"].values()] == pytest.approx([1.0, 1.0])
-    assert (answer["intervals"], answer["annotator_intervals"]) == ("items", "posterior")
+    assert answer["intervals"] == "items"
     assert answer["counts"] == {
         "rows": 48,
         "repeated": 0,
@@ -182,18 +182,17 @@ def test_a_panel_that_is_too_small_gets_the_majority_with_a_message(votes: Path,
 
 
 def test_the_sources_of_intervals_are_printed(votes: Path, run: Command) -> None:
-    for options, of_agents, of_annotators in (
-        (("--refit", 4), "t, with refits", "refits"),
-        (("--refit", 0), "t over items", "classes taken as known"),
-        (("--preset", "paper"), "resampled items", "classes taken as known"),
-        (("--preset", "paper", "--refit", 10), "the paper's 10 refits", "refits"),
-        (("--method", "majority", "--refit", 4), "t over items", "refits"),
+    for options, of_agents, is_refitted in (
+        (("--refit", 4), "t, with refits", True),
+        (("--refit", 0), "t over items", False),
+        (("--preset", "paper"), "resampled items", False),
+        (("--preset", "paper", "--refit", 10), "the paper's 10 refits", True),
+        (("--method", "majority", "--refit", 4), "t over items", True),
     ):
         ended = run("consensus", votes, "--jobs", 1, "--subsets", 0, "--preset", "converged", *options)
         assert f"95 % ({of_agents})" in ended.out
-        assert f"95 % ({of_annotators})" in ended.out
-        is_approximate = "annotators' intervals take the items' classes as known, and are too narrow: " in ended.err
-        assert is_approximate == (of_annotators != "refits")
+        assert ("95 % (refits)" in ended.out) == is_refitted
+        assert ("annotators have no intervals: " in ended.err) != is_refitted
 
 
 def test_without_agents_there_are_no_scores_and_a_message(votes: Path, run: Command) -> None:

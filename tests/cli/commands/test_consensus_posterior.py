@@ -39,12 +39,8 @@ def test_agents_annotators_and_chains_are_printed(votes: Path, run: Command) -> 
     assert lines[:2] == ["labels: 48, items: 12, annotators: 4", "classes and credit: 0 (0), 1 (1)"]
     assert lines[2] == "full posterior by Gibbs sampling: 2 chains of 100 draws"
     assert lines[3].startswith("largest R-hat 1.")
-    agents, ranks, annotators = (
-        next(line for line in lines if line.startswith(name)) for name in ("agent", "P(rank)", "annotator")
-    )
+    agents = next(line for line in lines if line.startswith("agent"))
     assert agents.split("  ")[-3:] == ["95 % credible (these items)", "95 % credible (population)", "items"]
-    assert ranks.split()[-2:] == ["1", "2"]
-    assert "95 % credible" in annotators
     assert "the chains are too short or disagree: " in ended.err
 
 
@@ -54,7 +50,6 @@ def test_json_has_the_documented_fields_and_the_artifact_the_mean_confusions(vot
     population = {"population_low", "population_high"}
     assert set(answer["agents"]["small"]) == {"score", "low", "high", "items"} | population
     assert set(answer["sampling"]) == {"chains", "draws", "r_hat", "bulk_ess", "tail_ess", "guessing"}
-    assert set(answer["rank_probabilities"]) == {"small", "large"}
     assert set(answer["annotators"]) == {"ada", "bo", "cy", "dee"}
     assert len(answer["items"]) == 12
     known = read_confusions("confusions.json")
@@ -79,16 +74,11 @@ def test_a_seed_gives_the_same_output_by_any_number_of_processes(votes: Path, ru
     assert json.loads(ended.out) == first != posterior_json(run, votes)
 
 
-def test_without_agents_there_are_no_scores_and_of_one_no_ranks(votes: Path, run: Command) -> None:
+def test_without_agents_there_are_no_scores(votes: Path, run: Command) -> None:
     few = ROWS[:16]
     table(votes, *[{name: one[name] for name in ("item", "annotator", "label")} for one in few])
     ended = run("consensus", votes, *GIBBS)
     assert "no row has an agent: no scores of agents" in ended.err
-    assert "P(rank)" not in ended.out
-    table(votes, *[one | {"agent": "alone"} for one in few])
-    ended = run("consensus", votes, *GIBBS)
-    assert "alone" in ended.out
-    assert "P(rank)" not in ended.out
 
 
 @all_rows(

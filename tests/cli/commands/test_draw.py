@@ -4,14 +4,13 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
 from tests.cli.conftest import Command, folder_contents
 from tests.rows import all_rows
 from tests.runs.sample_runs import SIMPLE_CONFIG, score, write_tasks
-from tests.studies.pictures.scripted import RUBRIC, config, write
+from tests.studies.rubric_drawing.scripted import RUBRIC, config, write
 
 LETTERS = {
     "good": {"facts": 1.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.0},
@@ -83,17 +82,10 @@ def test_a_rescored_run_shows_its_own_aggregation(scored_project: Path, run: Com
     assert "strong .04" in run("graph", "--run", "harder", "--response", "bluff").out
 
 
-def test_svg_is_chosen_by_suffix_or_by_form(scored_project: Path, run: Command):
-    ended = run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.svg")
-    assert (ended.code, ended.out, ended.err) == (0, "", "wrote bluff.svg\n")
-    text = (scored_project / "bluff.svg").read_text()
-    assert ElementTree.fromstring(text).tag == "{http://www.w3.org/2000/svg}svg"
-    assert "▼ suppressed" in text
-    assert run("graph", "--run", "run", "--response", "bluff", "--form", "svg").out == text
-    assert run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.mmd").code == 0
-    assert (scored_project / "bluff.mmd").read_text().startswith("flowchart TD\n")
-    assert run("graph", "--task", "tasks.jsonl", "-o", "drawn.xml", "--form", "svg").code == 0
-    assert (scored_project / "drawn.xml").read_text().startswith("<svg ")
+def test_a_drawing_is_written_to_a_file_of_any_mermaid_suffix(scored_project: Path, run: Command):
+    ended = run("graph", "--run", "run", "--response", "bluff", "-o", "bluff.mmd")
+    assert (ended.code, ended.out, ended.err) == (0, "", "wrote bluff.mmd\n")
+    assert (scored_project / "bluff.mmd").read_text() == run("graph", "--run", "run", "--response", "bluff").out
     assert run("graph", "--task", "tasks.jsonl", "-o", "drawn").code == 0
     assert (scored_project / "drawn").read_text() == run("graph", "--task", "tasks.jsonl", "-o", "-").out
     assert run("graph", "prepare", "-o", "prepare.mmd").code == 0
@@ -102,12 +94,7 @@ def test_svg_is_chosen_by_suffix_or_by_form(scored_project: Path, run: Command):
 
 def test_a_run_with_flat_aggregation_over_a_cycle_is_drawn(scored_project: Path, run: Command):
     score(scored_project / "round", write(scored_project, LETTERS, ROUND), config(rubric={"aggregation": "flat"}))
-    for name in ("x.svg", "x.mmd"):
-        assert run("graph", "--run", "round", "--response", "bluff", "-o", name).code == 0
-    text = (scored_project / "x.svg").read_text()
-    assert "but for thanks → facts" in text
-    assert text.count("strong, not used</text>") == 1
-    assert (scored_project / "x.mmd").read_text().count("not used") == 4
+    assert run("graph", "--run", "round", "--response", "bluff").out.count("not used") == 4
 
 
 def test_a_run_without_a_rubric_has_nothing_to_draw(scored_project: Path, run: Command):
@@ -139,16 +126,10 @@ def test_a_task_that_changed_since_the_run_is_refused(scored_project: Path, run:
         (("--response", "bluff"), "--response: needs the run; name it with --run"),
         (("--run", "run"), "--run: needs --response"),
         (("--id", "letter"), "--id: needs a file of tasks"),
-        (("--form", "svg"), "--form svg: state machines are drawn as Mermaid only; remove it"),
-        (("-o", "x.svg"), "-o x.svg: state machines are drawn as Mermaid only; name a file that ends in .mmd"),
+        (("-o", "x.svg"), "-o x.svg: graphs are drawn as Mermaid; name a file that ends in .mmd, .mermaid, .md, .txt"),
         (("--task", ""), "--task: expected a file of tasks"),
         (("--task", "tasks.jsonl", "-o", "./tasks.jsonl"), "./tasks.jsonl: is an input file"),
-        (("--task", "tasks.jsonl", "-o", "tasks.jsonl", "--form", "svg"), "tasks.jsonl: is an input file"),
-        (
-            ("--task", "tasks.jsonl", "-o", "x.png"),
-            "-o x.png: expected one of the suffixes .svg, .mmd, .mermaid, .md, .txt",
-        ),
-        (("-o", "x.png"), "-o x.png: expected one of the suffixes"),
+        (("--task", "tasks.jsonl", "-o", "x.png"), "-o x.png: graphs are drawn as Mermaid"),
         (("--task", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--run", "run", "--response", "bluf"), "did you mean bluff?"),
         (("--task", "tasks.jsonl", "-o", "run/run.sqlite"), "is a file of the run;"),

@@ -64,6 +64,15 @@ def test_the_tables_split_rewards_and_scores(sampled_run: Path, run: Command):
     assert "no question has several samples" not in ended.err
 
 
+def test_markdown_has_the_command_the_tables_and_the_notes(sampled_run: Path, run: Command):
+    ended = run("study", "reliability", sampled_run, "--markdown")
+    assert (ended.code, ended.err) == (0, "")
+    lines = ended.out.splitlines()
+    assert lines[0] == f"`jurygraph study reliability {sampled_run} --markdown`"
+    assert "| variance between | units | variance | share |" in lines
+    assert "- omitted, responses whose reward failed: 1" in lines
+
+
 def test_json_has_the_components_by_hand(sampled_run: Path, run: Command):
     """The mean squares of the judge's scores: three samples of seven responses of four tasks."""
     found = json.loads(run("study", "reliability", sampled_run, "--json").out)

@@ -66,7 +66,7 @@ def test_a_falling_reward_is_an_alert_with_its_step_and_exits_with_1(declining_r
 def test_an_autocorrelation_that_rounds_to_zero_has_no_sign() -> None:
     series = SeriesSummary(series="reward", steps=60, autocorrelation=-0.001, **dict.fromkeys(STATISTICS, 0.5))
     found = Watch().report().model_copy(update={"series": (series,)})
-    assert any(line.endswith(" 0.00") for line in watch._report_lines(found))
+    assert found.tables[0].rows[0][-1] == "0.00"
 
 
 def test_json_has_a_line_for_each_alert_and_one_for_the_report(declining_run: Path, run: Command) -> None:

@@ -13,9 +13,9 @@ from tests.rows import all_rows
 EXAMPLE = '"mean_delta>-0.01"'
 
 LESS = ComparisonStatistics(
-    **dict.fromkeys(ComparisonStatistics.model_fields, 1) | {"mean_delta": -0.125, "spearman": None}
+    **dict.fromkeys(ComparisonStatistics.model_fields, 1) | {"mean_delta": -0.125, "pass_p": None}
 )
-"""Statistics that are 1, except a negative mean difference and a missing correlation."""
+"""Statistics that are 1, except a negative mean difference and a missing p."""
 
 
 def parse_thresholds(text: str) -> list[Threshold]:
@@ -47,7 +47,7 @@ def test_failed_conditions_are_returned_with_their_values(text: str):
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
-    assert failed_thresholds(parse_thresholds(f"spearman{sign}0"), LESS) == [(Threshold("spearman", sign, 0.0), None)]
+    assert failed_thresholds(parse_thresholds(f"pass_p{sign}0"), LESS) == [(Threshold("pass_p", sign, 0.0), None)]
 
 
 @given(st.sampled_from(sorted(ComparisonStatistics.model_fields)), st.floats(allow_nan=False, allow_infinity=False))

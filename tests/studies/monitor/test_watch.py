@@ -49,10 +49,12 @@ def test_values_are_kept_only_on_request() -> None:
     for step in normal_steps(2, 5):
         without_history.feed(step)
         with_history.feed(step)
-    assert without_history.history == {}
-    assert with_history.history["reward"].shape == (5,)
-    assert with_history.history["reward"][-1] == with_history.analyzer.values[0]
-    assert np.isnan(with_history.history["population"]).all()
+    assert without_history.report().plots == ()
+    plots = {plot.title: plot.series[0].y for plot in with_history.report().plots}
+    assert len(plots["reward"]) == 5
+    assert plots["reward"][-1] == with_history.analyzer.values[0]
+    assert set(plots["population"]) == {None}
+    assert "history" not in with_history.report().to_json()
 
 
 def test_the_loop_in_the_docs_runs(capsys: pytest.CaptureFixture[str]) -> None:

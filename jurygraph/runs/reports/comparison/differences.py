@@ -1,6 +1,5 @@
 """Paired differences of two runs over whole tasks: means with intervals, sign-flip tests, rank correlations."""
 
-from collections.abc import Mapping
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -9,8 +8,10 @@ import numpy as np
 from jurygraph.arrays import Floats, Ints
 from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
-from jurygraph.inference.sign_flips import flippable_sums, round_for_ranks, sign_flip_p, signed_ranks
+from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p
 from jurygraph.runs.reports.comparison.pairing import PairedRewards, subtract
+
+_RANKED_DECIMALS, _LARGEST_RANKED = 12, 1e200
 
 
 class Difference(NamedTuple):
@@ -63,16 +64,13 @@ def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:
     return sums[sizes > 0], sizes[sizes > 0]
 
 
-def sums_of_tests(rewards: PairedRewards, passing: float) -> dict[str, Floats]:
-    """Return what the tests of ranks and passes flip, by the name of their p-value: a sum for each task."""
-    values = {"signed_rank_p": signed_ranks(rewards.deltas), "pass_p": rewards.pass_changes(passing)}
-    return {name: sum_by_task(column, rewards.tasks)[0] for name, column in values.items()}
+def sum_passes(rewards: PairedRewards, passing: float) -> Floats:
+    """Return the gained less the lost passes of each task, which the test of passes flips."""
+    return sum_by_task(rewards.pass_changes(passing), rewards.tasks)[0]
 
 
-def reward_statistics(
-    rewards: PairedRewards, difference: Difference, sums: Mapping[str, Floats], passing: float
-) -> dict[str, Any]:
-    """Return the figures of the rewards; `difference` is that of all of them, `sums` those of the other tests."""
+def reward_statistics(rewards: PairedRewards, difference: Difference, passes: Floats, passing: float) -> dict[str, Any]:
+    """Return the figures of the rewards; `difference` is that of all of them, `passes` has the sums of `sum_passes`."""
     deltas, tasks, estimate, gained = rewards.deltas, rewards.tasks, difference.estimate, rewards.pass_changes(passing)
     return {
         **difference.fields(),
@@ -82,29 +80,27 @@ def reward_statistics(
         "median_delta": float(np.median(deltas)) if len(deltas) else None,
         "passed_a_only": int((gained < 0).sum()),
         "passed_b_only": int((gained > 0).sum()),
-        **{name: sign_flip_p(column) for name, column in sums.items()},
+        "pass_p": sign_flip_p(passes),
         **_rank_correlations(rewards.a, rewards.b, tasks),
     }
 
 
 def _rank_correlations(a: Floats, b: Floats, tasks: Ints) -> dict[str, Any]:
-    """Return the correlations of all responses, which mix differences between tasks with those within them, and the
-    mean of tau-b over the tasks in which neither side is constant."""
-    from scipy import stats
+    """Return the mean of tau-b over the tasks in which neither side is constant, and the number of these tasks.
 
-    a, b = round_for_ranks(a), round_for_ranks(b)
+    Over all responses it would also reward a ranking of easy tasks above hard ones.
+    """
+    a, b = _round_for_ranks(a), _round_for_ranks(b)
     order = np.argsort(tasks, kind="stable")
     ends = np.cumsum(np.bincount(tasks))[:-1]
     pairs = zip(np.split(a[order], ends), np.split(b[order], ends), strict=True)
     within = [_kendall(x, y) for x, y in pairs if _can_rank(x, y)]
-    spearman = float(stats.spearmanr(a, b).statistic) if _can_rank(a, b) else None
-    return {
-        # scipy returns 0.9999999999999999 for equal orders, for which `spearman==1` would be false.
-        "spearman": None if spearman is None else round(spearman, 12),
-        "kendall": _kendall(a, b) if _can_rank(a, b) else None,
-        "kendall_within": round(fmean(within), 12) if within else None,
-        "kendall_tasks": len(within),
-    }
+    return {"kendall_within": round(fmean(within), 12) if within else None, "kendall_tasks": len(within)}
+
+
+def _round_for_ranks(values: Floats) -> Floats:
+    """Return values with 12 decimals, so that rounding errors are ties; beyond 1e200 they would overflow, and tie."""
+    return values.clip(-_LARGEST_RANKED, _LARGEST_RANKED).round(_RANKED_DECIMALS)
 
 
 def _can_rank(a: Floats, b: Floats) -> bool:

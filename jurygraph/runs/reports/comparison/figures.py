@@ -34,12 +34,9 @@ class ComparisonStatistics(FrozenModel):
     mean_delta_p: Unit | None = Field(description="sign-flip test of whole tasks that it is 0: p")
     detectable_difference: Number | None = Field(description="least true mean found with a power of 80 %")
     median_delta: Number | None = Field(description="median of B - A")
-    signed_rank_p: Unit | None = Field(description="signed ranks: B - A is symmetric about 0: p")
     passed_a_only: Count = Field(description="responses that pass in A and not in B")
     passed_b_only: Count = Field(description="responses that pass in B and not in A")
     pass_p: Unit | None = Field(description="sign-flip test that both are as frequent: p")
-    spearman: Number | None = Field(description="correlation, tasks pooled: Spearman's rho")
-    kendall: Number | None = Field(description="correlation, tasks pooled: Kendall's tau-b")
     kendall_within: Number | None = Field(description="mean of Kendall's tau-b within a task")
     kendall_tasks: Count = Field(description="... tasks that have one")
     judged_both: Count = Field(description="verdicts given in both runs, samples averaged")
@@ -132,7 +129,7 @@ class RewardChange(FrozenModel):
 
 
 class MarginTest(FrozenModel):
-    """A non-inferiority or equivalence condition, such as `no_worse_than=0.02`, and whether it holds.
+    """A non-inferiority condition, such as `no_worse_than=0.02`, and whether it holds.
 
     The condition holds where the 95 % interval of the mean difference is within the margin. `p` is of the hypothesis
     that the true difference is outside the margin: it is below .025 where the condition holds, and None where the

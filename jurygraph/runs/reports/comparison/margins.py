@@ -1,4 +1,4 @@
-"""Non-inferiority and equivalence as conditions of `--gate`: `no_worse_than=0.02`, `equivalent_within=0.02`."""
+"""Non-inferiority as a condition of `--gate`: `no_worse_than=0.02`."""
 
 import re
 from collections.abc import Sequence
@@ -6,24 +6,20 @@ from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate
-from jurygraph.inference.equivalence import equivalence_p, no_worse_p
+from jurygraph.inference.equivalence import no_worse_p
 from jurygraph.messages import did_you_mean, shorten
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest
 from jurygraph.runs.reports.comparison.notes import no_interval_problem
 from jurygraph.runs.reports.gate import NUMBER, Threshold, parse_threshold, split_conditions
 
-_TESTS = {"no_worse_than": no_worse_p, "equivalent_within": equivalence_p}
+NO_WORSE = "no_worse_than"
 _MARGIN = re.compile(rf"\s*(\w+)\s*=\s*({NUMBER})\s*", re.ASCII)
 _EXAMPLE = '"mean_delta>-0.01", "mean_delta_low>=-0.02, flips<=3" or "no_worse_than=0.02"'
 
 
 class Margin(NamedTuple):
-    """The largest difference that does not matter, in units of the reward, above 0.
+    """The largest loss that does not matter, in units of the reward, above 0: B is worse than A by less."""
 
-    `no_worse_than`: B is worse than A by less. `equivalent_within`: the runs differ by less in either direction.
-    """
-
-    name: str
     size: float
 
 
@@ -47,8 +43,8 @@ def _parse_margin(part: str, gate: str) -> Margin | None:
     """Return the margin of a condition; None if it is a threshold on a statistic."""
     name = next(iter(re.findall(r"\w+", part)), "")
     match = _MARGIN.fullmatch(part)
-    if name not in _TESTS:
-        hint = did_you_mean(name, _TESTS) if match else None
+    if name != NO_WORSE:
+        hint = did_you_mean(name, [NO_WORSE]) if match else None
         if hint and name not in ComparisonStatistics.model_fields:
             raise InputError(f"gate {shorten(gate)!r}: unknown condition {shorten(name)!r}; {hint}")
         return None
@@ -58,18 +54,18 @@ def _parse_margin(part: str, gate: str) -> Margin | None:
     size = float(match[2])
     if not 0.0 < size < float("inf"):
         raise InputError(f"gate {shorten(gate)!r}: the margin of {name} must be above 0 and finite, got {match[2]}")
-    return Margin(name, size)
+    return Margin(size)
 
 
 def check_margins(margins: Sequence[Margin], estimate: Estimate | None) -> tuple[MarginTest, ...]:
-    """Return for each margin whether the 95 % interval of the mean difference lies within it."""
+    """Return for each margin whether the 95 % interval of the mean difference lies above its negative."""
     return tuple(_test_margin(margin, estimate) for margin in margins)
 
 
 def _test_margin(margin: Margin, estimate: Estimate | None) -> MarginTest:
-    problem = no_interval_problem(estimate)
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return MarginTest(name=margin.name, margin=margin.size, holds=False, p=None, problem=problem)
-    holds = estimate.low > -margin.size and (margin.name == "no_worse_than" or estimate.high < margin.size)
-    p = _TESTS[margin.name](estimate, margin.size)
-    return MarginTest(name=margin.name, margin=margin.size, holds=holds, p=p, problem=None)
+    if estimate is None or estimate.low is None:
+        problem = no_interval_problem(estimate)
+        return MarginTest(name=NO_WORSE, margin=margin.size, holds=False, p=None, problem=problem)
+    holds = estimate.low > -margin.size
+    p = no_worse_p(estimate, margin.size)
+    return MarginTest(name=NO_WORSE, margin=margin.size, holds=holds, p=p, problem=None)

@@ -9,7 +9,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.multiplicity import holm
 from jurygraph.inference.sign_flips import flippable_sums
 from jurygraph.runs.reports.comparison.constructors import pair_constructors
-from jurygraph.runs.reports.comparison.differences import paired_difference, reward_statistics, sums_of_tests
+from jurygraph.runs.reports.comparison.differences import paired_difference, reward_statistics, sum_passes
 from jurygraph.runs.reports.comparison.figures import AgentDelta, Comparison, RewardChange
 from jurygraph.runs.reports.comparison.margins import Margin, check_margins
 from jurygraph.runs.reports.comparison.notes import (
@@ -47,15 +47,15 @@ def compare(
 
     - Intervals of mean differences are of 95 %, by the task jackknife (CR3) and t with one degree of freedom less than
       there are tasks.
-    - Tests flip the signs of whole tasks (`sign_flip_p`): of the sums of differences, of signed ranks, and of gained
-      minus lost passes. Over agents and over questions, Holm's adjusted p-values are next to the raw ones.
-    - Ranks are taken of rewards and differences rounded to 12 decimals, so that rounding errors do not break ties.
+    - Tests flip the signs of whole tasks (`sign_flip_p`): of the sums of differences, and of gained minus lost passes.
+      Over agents and over questions, Holm's adjusted p-values are next to the raw ones.
+    - Ranks are taken of rewards rounded to 12 decimals, so that rounding errors do not break ties.
 
     Args:
         a: the traces of the first run.
         b: the traces of the second run; every difference is B - A.
         passing: a response passes with a reward of at least this, but for rounding errors (1e-12). Any finite number.
-        margins: non-inferiority and equivalence conditions to test.
+        margins: non-inferiority conditions to test.
 
     Raises:
         InputError: nothing can be paired, a response occurs twice in a run or belongs to another task in the other run,
@@ -79,15 +79,16 @@ def compare_responses(
     tasks = number_tasks(sides[0], ids)
     rewards = pair_rewards(*sides, ids, tasks)
     overall = paired_difference(rewards.a, rewards.b, rewards.tasks)
-    sums, counts = sums_of_tests(rewards, passing), count_responses(*sides, ids)
-    changed = {"mean_delta_p": overall.changed_tasks} | {name: len(flippable_sums(sums[name])) for name in sums}
+    counts = count_responses(*sides, ids)
+    passes = sum_passes(rewards, passing)
+    changed = {"mean_delta_p": overall.changed_tasks, "pass_p": len(flippable_sums(passes))}
     agents = list(_by_agent(rewards, {sides[0].responses[name].agent for name in ids}))
     verdicts_a, verdicts_b = (side.verdicts(ids) for side in sides)
     verdicts = PairedVerdicts(verdicts_a, verdicts_b, list(slots), ids, tasks)
     questions = verdicts.by_question()
     return Comparison(
         **counts,
-        **reward_statistics(rewards, overall, sums, passing),
+        **reward_statistics(rewards, overall, passes, passing),
         judged_both=len(verdicts.keys),
         flips=int(verdicts.flipped.sum()),
         flip_rate=float(verdicts.flipped.mean()) if len(verdicts.keys) else None,

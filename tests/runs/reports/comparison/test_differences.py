@@ -59,10 +59,8 @@ def test_a_run_compared_with_itself_has_no_differences(pairs: list[tuple[float, 
     found = compare(same, same)
     assert (found.mean_delta, found.median_delta, found.flips) == (0, 0, 0)
     assert (found.mean_delta_low, found.mean_delta_high) == ((0, 0) if len(pairs) >= 6 else (None, None))
-    assert (found.mean_delta_p, found.signed_rank_p, found.pass_p) == (None, None, None)
+    assert (found.mean_delta_p, found.pass_p) == (None, None)
     assert (found.changes, found.flipped_verdicts) == ((), ())
-    varied = len({a for a, _ in pairs}) > 1
-    assert (found.spearman, found.kendall) == ((1, 1) if varied else (None, None))
 
 
 @unhurried
@@ -71,7 +69,7 @@ def test_swapping_the_runs_swaps_every_sign(pairs: list[tuple[float, float]], pe
     there, back = compare_rewards(pairs, per_task), compare_rewards([(b, a) for a, b in pairs], per_task)
     assert (back.mean_delta, back.median_delta) == (-there.mean_delta, -there.median_delta)
     assert (back.passed_a_only, back.passed_b_only) == (there.passed_b_only, there.passed_a_only)
-    for name in ("mean_delta_p", "signed_rank_p", "pass_p", "effective_size", "detectable_difference"):
+    for name in ("mean_delta_p", "pass_p", "effective_size", "detectable_difference"):
         assert getattr(back, name) == pytest.approx(getattr(there, name))
     if there.mean_delta_low is not None:
         limits = -there.mean_delta_high, -there.mean_delta_low
@@ -133,8 +131,7 @@ def test_without_a_common_reward_there_are_no_reward_statistics():
     absent = {name for name in ComparisonStatistics.model_fields if getattr(found, name) is None}
     assert absent == {
         "effective_size", "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "mean_delta_error",
-        "mean_delta_p", "detectable_difference", "median_delta", "signed_rank_p", "pass_p", "spearman", "kendall",
-        "kendall_within", "flip_rate",
+        "mean_delta_p", "detectable_difference", "median_delta", "pass_p", "kendall_within", "flip_rate",
     }  # fmt: skip
     assert (found.n, found.tasks, found.paired, found.changes) == (0, 0, 2, ())
 
@@ -145,7 +142,7 @@ def test_without_a_common_reward_there_are_no_reward_statistics():
 def test_four_changes_among_fifty_one_tasks_have_the_exact_p():
     """Four gains of four: 2 of 16 combinations of signs, however many tasks do not differ."""
     found = compare_rewards([(0.4, 0.6)] * 4 + [(0.4, 0.4)] * 47)
-    assert (found.mean_delta_p, found.signed_rank_p, found.pass_p) == (0.125, 0.125, 0.125)
+    assert (found.mean_delta_p, found.pass_p) == (0.125, 0.125)
 
 
 def test_a_task_that_gains_as_much_as_it_loses_does_not_differ():
@@ -160,55 +157,16 @@ def test_rewards_that_differ_by_rounding_errors_are_equal():
     for passing in (0.3, 0.1 + 0.2):
         found = compare_rewards(pairs, passing=passing)
         assert (found.mean_delta, found.changed_tasks, found.passed_a_only, found.changes) == (0.0, 0, 0, ())
-        assert found.mean_delta_p is found.signed_rank_p is found.pass_p is None
+        assert found.mean_delta_p is found.pass_p is None
 
 
 def test_huge_rewards_are_compared_as_far_as_their_sums_are_finite():
     small, huge = (compare_deltas([scale * i for i in range(8)], per_task=2) for scale in (1.0, 1e299))
     assert huge.mean_delta == pytest.approx(1e299 * small.mean_delta)
     assert huge.effective_size == pytest.approx(small.effective_size)
-    assert (huge.mean_delta_p, huge.signed_rank_p) == (small.mean_delta_p, small.signed_rank_p)
+    assert huge.mean_delta_p == small.mean_delta_p
     with pytest.raises(InputError, match=r"the reward of response 'r001' in run B is beyond 1e\+300, too large"):
         compare_deltas([0.0, -1.1e300])
-
-
-def test_signed_ranks_match_a_manual_calculation():
-    """Six different gains: two extreme ones of 64 sign combinations."""
-    assert compare_deltas(i / 10 for i in range(1, 7)).signed_rank_p == 2 / 64
-
-
-def test_signed_ranks_rank_zeros_and_then_leave_them_out():
-    """Zeros take ranks 1 to 3, the loss has rank 6 of 4 to 7: {}, 4, 5 and 6 are no greater, 4 of 16, twice.
-
-    With the zeros left out first, the loss would have rank 3 of 1 to 4: {}, 1, 2, 3 and 1 + 2, 5 of 16, twice.
-    """
-    assert compare_deltas((0.0, 0.0, 0.0, 0.1, 0.2, -0.3, 0.4)).signed_rank_p == pytest.approx(0.5)
-
-
-def test_differences_within_rounding_errors_are_ties():
-    assert 0.3 - 0.2 != 0.2 - 0.1
-    uneven = compare_rewards([(0.2, 0.3), (0.1, 0.2), (0.5, 0.25)])
-    even = compare_rewards([(0.0, 0.1), (0.0, 0.1), (0.5, 0.25)])
-    assert uneven.signed_rank_p == even.signed_rank_p
-    assert (
-        compare_rewards([(0.1 + 0.2, 1.0), (0.3, 2.0), (0.4, 3.0)]).kendall
-        == compare_rewards([(0.3, 1.0), (0.3, 2.0), (0.4, 3.0)]).kendall
-    )
-
-
-@unhurried
-@given(st.lists(tenths, min_size=2, max_size=7).filter(any))
-def test_with_one_response_a_task_signed_ranks_equal_scipys_permutation_test(deltas: list[float]):
-    theirs = stats.wilcoxon(deltas, zero_method="pratt", method=stats.PermutationMethod()).pvalue
-    assert compare_deltas(deltas).signed_rank_p == pytest.approx(theirs)
-
-
-@unhurried
-@given(st.lists(st.integers(1, 99), min_size=1, max_size=60, unique=True), st.integers(0, 2**60 - 1))
-def test_with_one_response_a_task_signed_ranks_equal_scipys_exact_test(sizes: list[int], signs: int):
-    deltas = [(-1) ** (signs >> i & 1) * size / 100 for i, size in enumerate(sizes)]
-    theirs = stats.wilcoxon(deltas, method="exact").pvalue
-    assert compare_deltas(deltas).signed_rank_p == pytest.approx(theirs)
 
 
 @unhurried
@@ -252,14 +210,13 @@ def test_two_equal_runs_differ_significantly_in_one_case_of_twenty():
     def figure(name: str) -> Callable[[Floats], float | None]:
         def p(deltas: Floats) -> float | None:
             tasks = np.repeat(np.arange(len(deltas)), deltas.shape[1])
-            sums = {"mean": deltas.ravel(), "ranks": stats.rankdata(np.abs(deltas)) * np.sign(deltas.ravel())}
-            sums["passes"] = np.sign(deltas.ravel())
+            sums = {"mean": deltas.ravel(), "passes": np.sign(deltas.ravel())}
             return paired_difference(np.zeros(deltas.size), sums[name], tasks).p
 
         return p
 
     assert rejected_share(lambda deltas: stats.wilcoxon(deltas.ravel()).pvalue, samples) > 0.3
-    for name in ("mean", "ranks", "passes"):
+    for name in ("mean", "passes"):
         assert rejected_share(figure(name), samples) < 0.09
 
 
@@ -281,31 +238,20 @@ def test_sums_are_of_the_tasks_that_have_values():
 # Correlations
 
 
-def test_rank_correlations_match_a_manual_calculation():
-    """Two neighbours swapped, twice: rho = 1 - 6 * 4 / (4 * 15), tau = (4 - 2) / 6."""
-    found = compare_rewards([(0.1, 0.2), (0.2, 0.1), (0.3, 0.4), (0.4, 0.3)])
-    assert (found.spearman, found.kendall) == (pytest.approx(0.6), pytest.approx(1 / 3))
+def test_the_rank_correlation_within_a_task_matches_a_manual_calculation():
+    """Two neighbours swapped, twice: tau = (4 - 2) / 6. 0.1 + 0.2 and 0.3 tie."""
+    found = compare_rewards([(0.1, 0.2), (0.2, 0.1), (0.3, 0.4), (0.4, 0.3)], per_task=4)
+    assert found.kendall_within == pytest.approx(1 / 3)
+    uneven, even = ([(first, 1.0), (0.3, 2.0), (0.4, 3.0)] for first in (0.1 + 0.2, 0.3))
+    assert compare_rewards(uneven, per_task=3).kendall_within == compare_rewards(even, per_task=3).kendall_within
 
 
-@unhurried
-@given(pairs_of_numbers)
-def test_rank_correlations_equal_scipys(pairs: list[tuple[float, float]]):
-    a, b = np.array(pairs).T
-    found = compare_rewards(pairs)
-    if np.ptp(a) == 0 or np.ptp(b) == 0:
-        assert (found.spearman, found.kendall) == (None, None)
-    else:
-        assert found.spearman == pytest.approx(stats.spearmanr(a, b).statistic)
-        assert found.kendall == pytest.approx(stats.kendalltau(a, b).statistic)
-
-
-def test_easy_and_hard_tasks_correlate_although_no_ranking_within_a_task_does():
+def test_easy_and_hard_tasks_are_no_ranking_within_a_task():
     rng = np.random.default_rng(3)
     level = np.repeat(rng.normal(size=40), 8)
     a, b = level + 0.4 * rng.normal(size=320), level + 0.4 * rng.normal(size=320)
     found = compare_rewards(list(zip(a.tolist(), b.tolist(), strict=True)), per_task=8)
     each = [stats.kendalltau(x, y).statistic for x, y in zip(a.reshape(-1, 8), b.reshape(-1, 8), strict=True)]
-    assert found.kendall > 0.55
     assert abs(found.kendall_within) < 0.05
     assert (found.kendall_within, found.kendall_tasks) == (pytest.approx(np.mean(each)), 40)
 

@@ -1,6 +1,10 @@
-"""The content of a picture of a rubric graph, independent of its format: criteria, edges, their labels and scores."""
+"""Rubric graphs as Mermaid flowcharts, alone or with the scores of a response.
 
-from collections.abc import Mapping
+Texts are untrusted: they are quoted, with all Mermaid syntax encoded.
+"""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +17,22 @@ from jurygraph.decision.table import OK, STOPPED, has_score, lacks_score
 from jurygraph.errors import InputError
 from jurygraph.runs.integrity.recomputation import group_table
 from jurygraph.runs.run import Run
+from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, Task, Trace
+
+_LINE_LENGTH, _MAX_LINES = 24, 4
+"""Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
+_ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
+_SAFE = frozenset(" ,.-()")
+_REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + "\u2060" for letter in "¶$:\\"}})
+"""Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
+between "$$", "fa:fa-car", and a backslash before "n" as a line break. A word joiner separates them."""
+_CLASSES = (
+    ("penalty", "stroke:#8a1c2b", "k4"),
+    ("suppressed", "fill:#fff0c2,stroke-width:4px", "k6"),
+    ("missing", "stroke-dasharray:5 5", "k7"),
+)
+"""Property of nodes that have a class, its style, and the sample in the legend."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,99 +111,56 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention.
-
-    If it `closes_cycle`, its child is above its parent.
-    """
+    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention."""
 
     parent: int
     child: int
     edge: Edge
     label: str
-    closes_cycle: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
-    """The content of a picture of a rubric, or of the `scores` of one response on it.
-
-    Nodes and links are in the rubric's order; in `order`, parents precede children, but for links that close a cycle.
-    """
+class RubricDrawing:
+    """The content of a drawing of a rubric, or of the `scores` of one response on it, in the rubric's order."""
 
     title: str
     nodes: tuple[Node, ...]
     links: tuple[Link, ...]
-    order: tuple[int, ...]
     scores: Scores | None
 
-    @property
-    def summary(self) -> str:
-        """Return a summary of one or two sentences."""
-        closing = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
-        text = f"{len(self.nodes)} criteria and {len(self.links)} edges; parents stand above what needs them"
-        text += f", but for {', '.join(closing)}." if closing else "."
-        if self.scores is None:
-            return text
-        suppressed = ", ".join(node.criterion.id for node in self.nodes if node.suppressed) or "none"
-        return f"{text} Suppressed: {suppressed}."
 
-
-def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Picture:
-    """Return the picture of a task's rubric, with the `scores` of a response if they are given.
+def arrange_rubric(task: str, rubric: Rubric, scores: Scores | None = None) -> RubricDrawing:
+    """Return the drawing of a task's rubric, with the `scores` of a response if they are given.
 
     With scores, edges may form a cycle, as in a run that does not use them; without, this raises `GraphCycleError`.
     """
     names = [criterion.id for criterion in rubric.criteria]
     place = {name: index for index, name in enumerate(names)}
-    ends = [(place[edge.parent], place[edge.child]) for edge in rubric.edges]
-    closing = set() if scores is None else _closing_edges(len(names), ends)
-    parents, children = ([pair[end] for pair in ends if pair not in closing] for end in (0, 1))
-    order = gear.compile(len(names), parents, children, names).order
+    parents = [place[edge.parent] for edge in rubric.edges]
+    children = [place[edge.child] for edge in rubric.edges]
     title = f"Rubric of task {task}"
-    if scores is not None:
+    if scores is None:
+        gear.compile(len(names), parents, children, names)  # refuses a cycle
+    else:
         strength = f", κ = {_format_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
         failed = "; its reward failed" if scores.failed else ""
         title += f", response {scores.response} ({scores.aggregation}{strength}{failed})"
     annotated_roles = {} if rubric.annotation is None else rubric.annotation.roles
-    return Picture(
+    return RubricDrawing(
         title=title,
         nodes=tuple(
             Node(c, c.role or annotated_roles.get(c.id), None if scores is None else scores.criteria[c.id])
             for c in rubric.criteria
         ),
         links=tuple(
-            Link(*pair, edge, _label(edge, scores), closes_cycle=pair in closing)
-            for pair, edge in zip(ends, rubric.edges, strict=True)
+            Link(parent, child, edge, _edge_label(edge, scores))
+            for parent, child, edge in zip(parents, children, rubric.edges, strict=True)
         ),
-        order=order,
         scores=scores,
     )
 
 
-def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:
-    """Return the edges that close a cycle in a depth-first search that begins with the first node."""
-    children: list[list[int]] = [[] for _ in range(n)]
-    for parent, child in ends:
-        children[parent].append(child)
-    remaining = [iter(sorted(nodes)) for nodes in children]
-    is_visited, is_on_path = [False] * n, [False] * n
-    closing: set[tuple[int, int]] = set()
-    for start in range(n):
-        path = [] if is_visited[start] else [start]
-        while path:
-            node = path[-1]
-            is_visited[node] = is_on_path[node] = True
-            following = next(remaining[node], None)
-            if following is None:
-                is_on_path[path.pop()] = False
-            elif is_on_path[following]:
-                closing.add((node, following))
-            elif not is_visited[following]:
-                path.append(following)
-    return closing
-
-
-def _label(edge: Edge, scores: Scores | None) -> str:
+def _edge_label(edge: Edge, scores: Scores | None) -> str:
     if scores is None:
         retention: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
         return f"{edge.kind} {_format_share(float(gear.retention([edge.kind], base=retention)[0]))}"
@@ -270,3 +246,60 @@ def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
     if lacks_score(outcome).any():
         return "partly judged" if has_score(outcome).any() else "unjudged"
     return "" if has_score(outcome).any() else "not asked"
+
+
+def to_mermaid(drawing: RubricDrawing) -> str:
+    """Return the flowchart. Nodes are named n1, n2, … in the rubric's order; the same drawing gives the same text."""
+    return "\n".join(["flowchart TD", *_graph(drawing), *_legend(drawing), *_classes(drawing), ""])
+
+
+def _graph(drawing: RubricDrawing) -> Iterator[str]:
+    yield f'  subgraph rubric["{_label(_wrap(drawing.title, 3 * _LINE_LENGTH, 2))}"]'
+    yield "    direction TB"
+    for number, node in enumerate(drawing.nodes, start=1):
+        name = f"<b>{_label(_wrap(node.criterion.id, _LINE_LENGTH, 2))}</b>"
+        text = _label([node.role_and_weight, *_wrap(node.criterion.text, _LINE_LENGTH, _MAX_LINES)])
+        results = (f"<b>{_encode(line)}</b>" for line in node.results)
+        yield f"    n{number}{_box(node.penalty, '<br/>'.join([name, text, *results]))}"
+    for link in drawing.links:
+        yield f'    n{link.parent + 1} {_ARROWS[link.edge.kind]}|"{_encode(link.label)}"| n{link.child + 1}'
+    yield "  end"
+
+
+def _wrap(text: str, length: int, most: int) -> list[str]:
+    """Return the text in at most `most` lines; "…" replaces the rest, and escapes replace what is invisible."""
+    return textwrap.wrap(escape_hidden(" ".join(text.split())), length, max_lines=most, placeholder="…") or [""]
+
+
+def _label(lines: Iterable[str]) -> str:
+    return "<br/>".join(map(_encode, lines))
+
+
+def _encode(text: str) -> str:
+    """Return the text with all characters except letters, digits and safe punctuation replaced by their codes."""
+    text = text.translate(_REPLACEMENTS)
+    return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)
+
+
+def _box(penalty: bool, label: str) -> str:
+    return f'{{{{"{label}"}}}}' if penalty else f'["{label}"]'
+
+
+def _legend(drawing: RubricDrawing) -> Iterator[str]:
+    yield '  subgraph legend["How to read it"]'
+    yield "    direction TB"
+    yield from (f"    k{number}{_box(False, 'criterion')}" for number in (1, 2, 3))
+    yield f"    k4{_box(True, 'penalty')}"
+    yield from (f'    k{at} {arrow}|"{kind}"| k{at + 1}' for at, (kind, arrow) in enumerate(_ARROWS.items(), start=1))
+    if drawing.scores is not None:
+        yield f"    k5{_box(False, 'p as judged → q left of it')}"
+        yield f"    k6{_box(False, '▼ suppressed, q below p')}"
+        yield f"    k7{_box(False, '? not or not wholly judged')}"
+    yield "  end"
+
+
+def _classes(drawing: RubricDrawing) -> Iterator[str]:
+    for name, style, sample in _CLASSES if drawing.scores is not None else _CLASSES[:1]:
+        marked = [f"n{number}" for number, node in enumerate(drawing.nodes, start=1) if getattr(node, name)]
+        yield f"  classDef {name} {style}"
+        yield f"  class {','.join([sample, *marked])} {name}"

@@ -1,19 +1,17 @@
-"""Texts in a picture."""
+"""Texts in a drawing."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
 from jurygraph.errors import GraphCycleError
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
-from jurygraph.studies.pictures.picture import Node, Score, Scores, build_picture
-from tests.steps import growth
-from tests.studies.pictures.rubrics import rubric_of
+from jurygraph.studies.rubric_drawing import Node, Score, Scores, arrange_rubric
+from tests.studies.rubric_drawing.rubrics import rubric_of
 
 
 def labels(rubric: Rubric, scores: Scores | None = None) -> list[str]:
-    return [link.label for link in build_picture("t", rubric, scores).links]
+    return [link.label for link in arrange_rubric("t", rubric, scores).links]
 
 
 def scores(aggregation: str, retention: float = 0.3) -> Scores:
@@ -42,8 +40,8 @@ def test_an_edge_label_with_a_run_has_the_effect_in_that_run() -> None:
 
 
 def test_the_title_has_the_aggregation_of_the_run() -> None:
-    assert build_picture("t", rubric_of(2, []), scores("gear")).title == "Rubric of task t, response r (gear, κ = 2)"
-    assert build_picture("t", rubric_of(2, []), scores("flat")).title == "Rubric of task t, response r (flat)"
+    assert arrange_rubric("t", rubric_of(2, []), scores("gear")).title == "Rubric of task t, response r (gear, κ = 2)"
+    assert arrange_rubric("t", rubric_of(2, []), scores("flat")).title == "Rubric of task t, response r (flat)"
 
 
 @pytest.mark.parametrize(
@@ -72,45 +70,24 @@ def test_an_annotated_role_is_used_if_the_criterion_has_none() -> None:
     own_role = Criterion(id="a", text="x", weight=1.0, role="additional")
     no_role = Criterion(id="b", text="x", weight=1.0)
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
-    picture = build_picture("t", Rubric(criteria=(own_role, no_role), annotation=note))
-    assert [node.role for node in picture.nodes] == ["additional", "core"]
-
-
-def test_the_summary_lists_suppressed_criteria() -> None:
-    picture = build_picture("t", rubric_of(2, [(0, 1)]), scores("gear"))
-    assert picture.summary.endswith("Suppressed: c0, c1.")
+    drawing = arrange_rubric("t", Rubric(criteria=(own_role, no_role), annotation=note))
+    assert [node.role for node in drawing.nodes] == ["additional", "core"]
 
 
 def test_the_title_mentions_a_failed_reward() -> None:
     failed = replace(scores("flat"), failed=True)
     assert (
-        build_picture("t", rubric_of(2, []), failed).title == "Rubric of task t, response r (flat; its reward failed)"
+        arrange_rubric("t", rubric_of(2, []), failed).title == "Rubric of task t, response r (flat; its reward failed)"
     )
 
 
 def test_cycles_are_drawn_for_a_run_that_does_not_use_edges() -> None:
+    pairs = [(0, 1), (1, 0), (2, 0), (1, 2)]
     found = Scores("r", "flat", 1.0, dict.fromkeys(("c0", "c1", "c2"), Score(1, 1)), {})
-    picture = build_picture("t", rubric_of(3, [(0, 1), (1, 0), (2, 0), (1, 2)]), found)
-    rank = {node: at for at, node in enumerate(picture.order)}
-    assert sorted(picture.order) == [0, 1, 2]
-    assert [link.closes_cycle for link in picture.links] == [
-        rank[link.parent] > rank[link.child] for link in picture.links
-    ]
-    assert 1 <= sum(link.closes_cycle for link in picture.links) <= 2
-    for link in picture.links:
-        assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.closes_cycle
-
-
-def test_time_for_many_cycles_grows_less_than_quadratically() -> None:
-    def draw(criteria: int) -> Callable[[], object]:
-        pairs = [pair for i in range(criteria - 1) for pair in ((i, i + 1), (i + 1, i))]
-        found = Scores("r", "flat", 1.0, {f"c{i}": Score(1, 1) for i in range(criteria)}, {})
-        rubric = rubric_of(criteria, pairs)
-        return lambda: build_picture("t", rubric, found)
-
-    assert growth(draw, 30) < 6
+    drawing = arrange_rubric("t", rubric_of(3, pairs), found)
+    assert [(link.parent, link.child) for link in drawing.links] == pairs
 
 
 def test_cycles_are_refused_without_a_response() -> None:
     with pytest.raises(GraphCycleError, match="c0"):
-        build_picture("t", rubric_of(3, [(0, 1), (1, 2), (2, 0)]))
+        arrange_rubric("t", rubric_of(3, [(0, 1), (1, 2), (2, 0)]))

@@ -1,11 +1,11 @@
-"""Random rubrics and pictures, with hostile texts."""
+"""Random rubrics and drawings, with hostile texts."""
 
 from typing import Any
 
 from hypothesis import strategies as st
 
 from jurygraph.schema import Criterion, Edge, Rubric
-from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
+from jurygraph.studies.rubric_drawing import RubricDrawing, Score, Scores, arrange_rubric
 
 KINDS = ("weak", "strong", "activation")
 HOSTILE = (
@@ -40,17 +40,8 @@ def graphs(draw: st.DrawFn, most: int = 24) -> tuple[int, list[tuple[int, int]]]
 
 
 @st.composite
-def tall_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
-    """A chain of nodes, and edges most of which pass many of them."""
-    n = draw(st.integers(30, 60))
-    starts = draw(st.lists(st.integers(0, n - 2), min_size=n, max_size=2 * n))
-    others = [(start, draw(st.integers(start + 1, n - 1))) for start in starts]
-    return n, sorted({*((node, node + 1) for node in range(n - 1)), *others})
-
-
-@st.composite
-def pictures(draw: st.DrawFn) -> Picture:
-    """A picture with or without a response."""
+def drawings(draw: st.DrawFn) -> RubricDrawing:
+    """A drawing with or without a response."""
     n, pairs = draw(graphs(most=6))
     ids = draw(st.lists(texts.filter(bool), min_size=n, max_size=n, unique=True))
     weights = draw(st.lists(st.sampled_from((1.0, -2.0, 0.5)), min_size=n, max_size=n))
@@ -66,4 +57,4 @@ def pictures(draw: st.DrawFn) -> Picture:
             found[name] = Score(local, local * share, missing, draw(texts), judged=not missing)
         retention = {(edge.parent, edge.child): draw(units) for edge in edges}
         scores = Scores(draw(texts), "gear", 1.0, found, retention)
-    return build_picture(draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores)
+    return arrange_rubric(draw(texts), Rubric(criteria=tuple(criteria), edges=tuple(edges)), scores)

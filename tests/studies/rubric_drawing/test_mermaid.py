@@ -5,12 +5,11 @@ import re
 
 from hypothesis import given, settings
 
+from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import Rubric
-from jurygraph.studies.pictures.mermaid import mermaid
-from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
-from jurygraph.studies.pictures.text_width import escape_invisible
+from jurygraph.studies.rubric_drawing import RubricDrawing, Score, Scores, arrange_rubric, to_mermaid
 from tests.examples import at_most
-from tests.studies.pictures.rubrics import HOSTILE, pictures, rubric_of
+from tests.studies.rubric_drawing.rubrics import HOSTILE, drawings, rubric_of
 
 LABEL = r"(?:[\w ,.()\-]|<br/>|</?b>|#\d+;|→|▼|\?)*"
 NAMES = r"[nk]\d+(?:,[nk]\d+)*"
@@ -28,37 +27,39 @@ LINES = (
 
 
 @settings(max_examples=at_most(60))
-@given(pictures())
-def test_every_line_has_a_known_form_for_any_text(picture: Picture) -> None:
-    for line in mermaid(picture).splitlines():
+@given(drawings())
+def test_every_line_has_a_known_form_for_any_text(drawing: RubricDrawing) -> None:
+    for line in to_mermaid(drawing).splitlines():
         assert any(re.fullmatch(one, line) for one in LINES), line
 
 
 @settings(max_examples=at_most(40))
-@given(pictures())
-def test_every_criterion_and_edge_occurs_once(picture: Picture) -> None:
-    text = mermaid(picture)
-    assert text == mermaid(picture)
+@given(drawings())
+def test_every_criterion_and_edge_occurs_once(drawing: RubricDrawing) -> None:
+    text = to_mermaid(drawing)
+    assert text == to_mermaid(drawing)
     nodes = re.findall(r"^    n(\d+)[\[{]", text, re.MULTILINE)
-    assert nodes == [str(number) for number in range(1, len(picture.nodes) + 1)]
+    assert nodes == [str(number) for number in range(1, len(drawing.nodes) + 1)]
     edges = re.findall(r"^    n(\d+) .*\| n(\d+)$", text, re.MULTILINE)
-    assert edges == [(str(link.parent + 1), str(link.child + 1)) for link in picture.links]
+    assert edges == [(str(link.parent + 1), str(link.child + 1)) for link in drawing.links]
 
 
 def test_a_label_decodes_to_the_original_text() -> None:
     rubric = rubric_of(1, [])
     for hostile in HOSTILE:
         criterion = rubric.criteria[0].model_copy(update={"text": hostile[:40]})
-        text = mermaid(build_picture("t", rubric.model_copy(update={"criteria": (criterion,)})))
+        text = to_mermaid(arrange_rubric("t", rubric.model_copy(update={"criteria": (criterion,)})))
         label = next(line for line in text.splitlines() if line.startswith("    n1"))
         label = label.removeprefix('    n1["<b>c0</b><br/>weight #43;1<br/>').removesuffix('"]')
         shown = html.unescape(label.replace("<br/>", "").replace("#", "&#")).replace("\u2060", "")
-        assert shown.replace(" ", "") == escape_invisible(hostile[:40]).replace("ﬂ", "fl").replace(" ", "")
+        assert shown.replace(" ", "") == escape_hidden(" ".join(hostile[:40].split())).replace("ﬂ", "fl").replace(
+            " ", ""
+        )
 
 
 def test_a_backslash_before_n_does_not_break_the_line() -> None:
     criterion = rubric_of(1, []).criteria[0].model_copy(update={"text": r"x \neq 0"})
-    text = mermaid(build_picture("t", Rubric(criteria=(criterion,))))
+    text = to_mermaid(arrange_rubric("t", Rubric(criteria=(criterion,))))
     assert "x #92;#8288;neq 0" in text  # Mermaid breaks a line at "\n" even where the backslash is encoded
 
 
@@ -67,7 +68,7 @@ def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_bord
     penalty = rubric.criteria[0].model_copy(update={"weight": -1.0})
     found = {"c0": Score(1, 1), "c1": Score(1, 0.5), "c2": Score(0, 0, "unjudged")}
     rubric = rubric.model_copy(update={"criteria": (penalty, *rubric.criteria[1:])})
-    text = mermaid(build_picture("t", rubric, Scores("r", "gear", 1.0, found, {})))
+    text = to_mermaid(arrange_rubric("t", rubric, Scores("r", "gear", 1.0, found, {})))
     assert '    n1{{"' in text
     assert '    n2["' in text
     for marked in ("class k4,n1 penalty", "class k6,n2 suppressed", "class k7,n3 missing"):
@@ -79,4 +80,4 @@ def test_penalties_suppressed_and_unjudged_criteria_are_marked_by_shape_and_bord
 def test_each_kind_of_edge_has_its_own_arrow() -> None:
     arrows = {"weak": "-.->", "strong": "==>", "activation": "--o"}
     for kind, arrow in arrows.items():
-        assert f'    n1 {arrow}|"{kind} ' in mermaid(build_picture("t", rubric_of(2, [(0, 1)], kind)))
+        assert f'    n1 {arrow}|"{kind} ' in to_mermaid(arrange_rubric("t", rubric_of(2, [(0, 1)], kind)))

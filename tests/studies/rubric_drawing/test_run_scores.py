@@ -6,9 +6,9 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.pictures.picture import scores_of
+from jurygraph.studies.rubric_drawing import scores_of
 from tests.runs.sample_runs import SIMPLE_CONFIG, score, write_tasks
-from tests.studies.pictures.scripted import RUBRIC, config, score_run
+from tests.studies.rubric_drawing.scripted import RUBRIC, config, score_run
 
 LETTERS = {
     "good": {"facts": 1.0, "advice": 0.9, "thanks": 1.0, "wrong": 0.0},

@@ -39,7 +39,7 @@ class Scripted(Evaluator):
 
 
 def config(samples: int = 1, **fields: Any) -> dict[str, Any]:
-    judge = {"use": "tests.studies.pictures.scripted:Scripted", "name": "scripted", "samples": samples}
+    judge = {"use": "tests.studies.rubric_drawing.scripted:Scripted", "name": "scripted", "samples": samples}
     return {"evaluators": [judge], "failure": {"min_coverage": 0.1}, **fields}
 
 

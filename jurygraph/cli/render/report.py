@@ -1,0 +1,85 @@
+"""Output of a study: its report as text, JSON or Markdown, and its plot."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jurygraph.cli.output_files import refuse_unwritable, write_output_with
+from jurygraph.cli.render.progress import progress
+from jurygraph.cli.render.text import (
+    command_line,
+    escape_line,
+    format_table,
+    omission_line,
+    print_message,
+    print_report,
+    print_result,
+    print_result_lines,
+)
+from jurygraph.errors import InputError
+from jurygraph.runs.run import Run
+from jurygraph.studies.plots import draw_plots, require_drawable
+from jurygraph.studies.report import Plot, Report, ReportTable
+
+
+@dataclass(frozen=True)
+class ReportOutput:
+    """The forms in which a report is wanted. Raises `InputError`, before any work, if one of them is impossible."""
+
+    json: bool = False
+    markdown: bool = False
+    plot: Path | None = None
+    sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.json and self.markdown:
+            raise InputError("--json and --markdown: one result has one form; remove one of them")
+        if self.plot is not None:
+            require_drawable(self.plot)
+            refuse_unwritable(str(self.plot), *self.sources)
+
+    def write(self, report: Report, extra: Mapping[str, Any] | None = None, lines: Iterable[str] = ()) -> None:
+        """Print the report and its notes, and write its plot if there is something to draw.
+
+        `extra` are further fields of the JSON, and `lines` what a person reads instead, below the report.
+        """
+        if self.json:
+            print_report(True, report.to_json() | dict(extra or {}), ())
+        elif self.markdown:
+            print_result(report.to_markdown(command_line.get()).removesuffix("\n"))
+        else:
+            print_result_lines([*report_lines(report.sections), *lines])
+        for note in report.notes if not self.markdown else ():
+            print_message(note)
+        self.draw(report.plots)
+
+    def draw(self, plots: Iterable[Plot]) -> None:
+        """Write the plot if one is wanted and there is something to draw."""
+        panels = tuple(plots)
+        if self.plot is not None and panels:
+            suffix = self.plot.suffix
+            write_output_with(str(self.plot), lambda draft: draw_plots(panels, draft, suffix))
+
+
+def report_lines(sections: Iterable[str | ReportTable]) -> Iterator[str]:
+    """Return the lines of a report for a terminal, with an empty line around each table."""
+    previous: str | ReportTable | None = None
+    for section in sections:
+        is_table = isinstance(section, ReportTable)
+        if previous is not None and (is_table or isinstance(previous, ReportTable)):
+            yield ""
+        if isinstance(section, ReportTable):
+            yield from format_table(section.header, section.cells(), section.left)
+            yield from omission_line(len(section.rows), section.most)
+        else:
+            yield escape_line(section)
+        previous = section
+
+
+@contextmanager
+def open_run(folder: Path) -> Iterator[tuple[Run, Callable[[int], None]]]:
+    """Yield a run that a study reads, and a function to report the number of tasks that were read."""
+    with closing(Run.open(folder)) as run, progress("reading", run.tasks_scored, "tasks") as advance:
+        yield run, advance

@@ -1,1 +1,0 @@
-"""Pictures of rubric graphs: their content, their layout, and the formats in which they are drawn."""

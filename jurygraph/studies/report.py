@@ -1,0 +1,168 @@
+"""The report of a study: its figures, and the tables, notes and plots that show them to any reader.
+
+A study is a function that returns a `Report`. Its fields are the figures, which `--json` prints; what a person reads is
+derived from them, so that no two outputs can differ.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Self
+
+from jurygraph.display import format_interval, format_number
+from jurygraph.safety.text_folding import escape_hidden
+from jurygraph.schema import FrozenModel
+
+_MARKDOWN_SIGNS = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]<>|#"})
+
+
+class IntervalCell(NamedTuple):
+    """A cell with an estimate and the ends of its interval; None if there is none."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+Row = Sequence[object]
+"""The cells of a row: numbers, texts, `IntervalCell`s, and None for what is unknown."""
+
+
+@dataclass(frozen=True)
+class ReportTable:
+    """A table of a report.
+
+    Attributes:
+        header: a name for each column, with its unit where it has one; the first names what the rows are.
+        rows: a cell for each column.
+        left: number of columns of text, which come first.
+        digits: decimals of floats.
+        most: number of rows that a person is shown; None for all.
+    """
+
+    header: Sequence[str]
+    rows: Sequence[Row]
+    left: int = 1
+    digits: int = 4
+    most: int | None = None
+
+    def cells(self) -> list[list[str]]:
+        """Return the rows that a person is shown, as text."""
+        return [[format_cell(cell, self.digits) for cell in row] for row in self.rows[: self.most]]
+
+    @property
+    def omitted(self) -> int:
+        """Return the number of rows that a person is not shown."""
+        return len(self.rows) - len(self.rows[: self.most])
+
+
+@dataclass(frozen=True)
+class PlotSeries:
+    """A line, or a set of points or bars: `y` over `x`, with the ends of intervals if there are any.
+
+    None is a gap. A histogram has values `y` alone.
+    """
+
+    label: str
+    y: Sequence[float | None]
+    x: Sequence[float | str] = ()
+    low: Sequence[float | None] = ()
+    high: Sequence[float | None] = ()
+
+    @classmethod
+    def with_intervals(cls, label: str, by_name: Mapping[str, IntervalCell]) -> Self:
+        """Return a series of estimates with intervals, over their names."""
+        cells = by_name.values()
+        low, high = [one.low for one in cells], [one.high for one in cells]
+        return cls(label, [one.value for one in cells], list(by_name), low, high)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A panel of the plot of a report: series of one kind on the same axes, with vertical `marks` by their label."""
+
+    title: str
+    kind: Literal["line", "points", "bars", "histogram"]
+    series: Sequence[PlotSeries]
+    x_label: str = ""
+    y_label: str = ""
+    marks: Sequence[tuple[float, str]] = ()
+    has_log_scale: bool = False
+    """Whether x has a logarithmic scale; y of a histogram."""
+
+
+class Report(FrozenModel):
+    """Base of the reports of studies. A subclass yields its sections, notes and plots from its figures."""
+
+    def _sections(self) -> Iterable[str | ReportTable]:
+        """Return lines and tables in the order in which they are read."""
+        return ()
+
+    def _notes(self) -> Iterable[str]:
+        """Return what was omitted, and limits of the figures."""
+        return ()
+
+    def _plots(self) -> Iterable[Plot]:
+        """Return the panels of the plot."""
+        return ()
+
+    @property
+    def sections(self) -> tuple[str | ReportTable, ...]:
+        """The lines and tables, in the order in which they are read; no table is empty."""
+        return tuple(one for one in self._sections() if isinstance(one, str) or one.rows)
+
+    @property
+    def tables(self) -> tuple[ReportTable, ...]:
+        """The tables."""
+        return tuple(one for one in self.sections if isinstance(one, ReportTable))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The omissions, and limits of the figures."""
+        return tuple(self._notes())
+
+    @property
+    def plots(self) -> tuple[Plot, ...]:
+        """The panels of the plot; none if there is nothing to draw."""
+        return tuple(self._plots())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return all figures as a JSON value."""
+        return self.model_dump(mode="json")
+
+    def to_markdown(self, command: str = "") -> str:
+        """Return sections and notes as Markdown, below the command that made them. Texts cannot add markup."""
+        blocks = [f"`{escape_hidden(command).replace('`', ' ')}`"] if command else []
+        for section in self.sections:
+            blocks.append(_escape(section) if isinstance(section, str) else "\n".join(_table_lines(section)))
+        if self.notes:
+            blocks.append("\n".join(f"- {_escape(note)}" for note in self.notes))
+        return "\n\n".join(blocks) + "\n"
+
+
+def format_cell(cell: object, digits: int = 4) -> str:
+    """Return a cell as text: floats with `digits` decimals, and a dash for None."""
+    if isinstance(cell, IntervalCell):
+        return format_interval(*cell, digits)
+    return format_number(cell, digits) if cell is None or isinstance(cell, float) else str(cell)
+
+
+def omission_notes(left_out: Mapping[str, int], prefix: str = "") -> Iterator[str]:
+    """Yield a note for each reason why something was omitted, with its count."""
+    return (f"{prefix}omitted, {reason}: {count}" for reason, count in left_out.items())
+
+
+def _table_lines(table: ReportTable) -> Iterator[str]:
+    yield _table_row(table.header)
+    yield _table_row("---" if place < table.left else "---:" for place in range(len(table.header)))
+    for row in table.cells():
+        yield _table_row(map(_escape, row))
+    if table.omitted:
+        yield f"\n... and {table.omitted} more (--json)"
+
+
+def _table_row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escape(text: str) -> str:
+    return escape_hidden(text).translate(_MARKDOWN_SIGNS)

@@ -1,0 +1,109 @@
+"""The one renderer of reports: text, JSON, Markdown and the plot."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jurygraph.cli.render.report import ReportOutput, report_lines
+from jurygraph.errors import InputError
+from jurygraph.studies.plots import METADATA_BY_SUFFIX, draw_plots
+from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
+
+NAMES = PlotSeries.with_intervals("rate", {"a $x$": IntervalCell(0.5, 0.4, 0.7), "b": IntervalCell(None, None, None)})
+PLOTS = (
+    Plot("bars $5 or $6", "bars", [NAMES]),
+    Plot("points", "points", [NAMES, PlotSeries("other", [0.1, None], ["a $x$", "b"])]),
+    Plot("lines", "line", [PlotSeries("one", [0.1, None], [1, 10])], marks=[(2.0, "mark")], has_log_scale=True),
+    Plot("values", "histogram", [PlotSeries("items", [0.1, 0.2, 0.2])], has_log_scale=True),
+)
+
+
+class MadeReport(Report):
+    """A report with every kind of section."""
+
+    rates: dict[str, float | None]
+
+    def _sections(self) -> Iterator[str | ReportTable]:
+        yield "one *line* of <b>text</b>\x1b[31m"
+        rows = [[name, IntervalCell(rate, 0.0, 1.0 if rate else None), 3] for name, rate in self.rates.items()]
+        yield ReportTable(("name", "rate (95 %)", "tasks"), rows, most=2)
+        yield ReportTable(("nothing", "here"), [])
+        yield "the end"
+
+    def _notes(self) -> Iterator[str]:
+        yield "omitted, for a reason: 3"
+
+    def _plots(self) -> Iterator[Plot]:
+        yield from PLOTS
+
+
+MADE = MadeReport(rates={"a|b": 0.25, "c": None, "d": 1.0})
+
+
+def test_text_has_an_empty_line_around_each_table_and_no_control_characters() -> None:
+    assert list(report_lines(MADE.sections)) == [
+        "one *line* of <b>text</b>\\u001b[31m",
+        "",
+        "name                rate (95 %)  tasks",
+        "────  ─────────────────────────  ─────",
+        "a|b   0.2500 (0.0000 to 1.0000)      3",
+        "c                             -      3",
+        "... and 1 more (--json)",
+        "",
+        "the end",
+    ]
+
+
+def test_markdown_has_the_command_the_tables_and_the_notes_and_texts_add_no_markup() -> None:
+    assert MADE.to_markdown("jurygraph study made 'a `run`'").splitlines() == [
+        "`jurygraph study made 'a  run '`",
+        "",
+        r"one \*line\* of \<b\>text\</b\>\\u001b\[31m",
+        "",
+        "| name | rate (95 %) | tasks |",
+        "| --- | ---: | ---: |",
+        r"| a\|b | 0.2500 (0.0000 to 1.0000) | 3 |",
+        "| c | - | 3 |",
+        "",
+        "... and 1 more (--json)",
+        "",
+        "the end",
+        "",
+        "- omitted, for a reason: 3",
+    ]
+
+
+def test_json_has_the_figures_alone_and_empty_tables_are_left_out() -> None:
+    assert MADE.to_json() == {"rates": {"a|b": 0.25, "c": None, "d": 1.0}}
+    assert [table.header[0] for table in MADE.tables] == ["name"]
+
+
+@pytest.mark.landing
+@pytest.mark.parametrize("suffix", METADATA_BY_SUFFIX)
+def test_the_same_plots_give_the_same_file(tmp_path: Path, suffix: str) -> None:
+    for name in ("one", "two"):
+        draw_plots(PLOTS, tmp_path / name, suffix)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_a_plot_has_its_titles_and_labels_and_dollar_signs_are_not_mathematics(tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        draw_plots(PLOTS, tmp_path / "a.svg", ".svg")
+    drawn = (tmp_path / "a.svg").read_text()
+    for text in ("bars $5 or $6", "points", "lines", "values", "a $x$", "other", "mark"):
+        assert f">{text}<" in drawn
+    assert "mathdefault" not in drawn
+
+
+def test_impossible_forms_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="--json and --markdown: one result has one form"):
+        ReportOutput(json=True, markdown=True)
+    with pytest.raises(InputError, match=r"a\.gif: pictures end in \.svg, \.png, \.pdf"):
+        ReportOutput(plot=tmp_path / "a.gif")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
+        ReportOutput(plot=tmp_path / "a.svg")
