@@ -1,6 +1,7 @@
 """From a name in the config to an evaluator, deriver or combiner: by name, dotted path, entry point."""
 
 import importlib
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -143,18 +144,25 @@ def test_a_custom_name_is_used_in_question_ids() -> None:
     assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
 
 
+VERSION = re.compile(r"\d( |$)")
+"""A version that its author writes down, and not one of the source."""
+
+
 @all_rows("name", BUILTIN_EVALUATORS)
 def test_every_builtin_evaluator_can_be_loaded(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
     needed |= {"similarity": {"embedder": "litellm:openai/tiny"}, "ranker": {"ranker": "litellm:cohere/tiny"}}
     made = evaluator(name, params=needed.get(name, {}))
-    assert (made.name, isinstance(made, Evaluator)) == (name, True)
+    assert (made.name, isinstance(made, Evaluator), made.bounds_its_time) == (name, True, True)
+    assert VERSION.match(made.version)
 
 
 @all_rows("name", BUILTIN_COMBINERS)
 def test_every_builtin_combiner_can_be_loaded(name: str) -> None:
-    assert load_combiner(name).name == name
+    made = load_combiner(name)
+    assert made.name == name
+    assert VERSION.match(made.version)
 
 
 def test_builtin_evaluators_precede_registered_ones() -> None:
