@@ -34,7 +34,7 @@ COMMANDS = {
     "close": CommandEntry("audit", "Close a run, so that nothing more is scored into it."),
     "erase": CommandEntry("audit", "Erase texts for good."),
     "export": CommandEntry("show", "Export a run in another format."),
-    "graph": CommandEntry("draw", "Draw a state machine, or the rubric graph of a task."),
+    "graph": CommandEntry("draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."),
     "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config or trace."),
     "preset": CommandEntry("preset", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),

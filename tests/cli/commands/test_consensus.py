@@ -1,7 +1,6 @@
 """`jurygraph consensus`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -221,13 +220,6 @@ def test_long_tables_are_shortened_and_missing_stability_has_a_reason(votes: Pat
 def test_a_plot_can_be_drawn(votes: Path, run: Command) -> None:
     assert run("consensus", votes, *MODEL, "--plot", "a.png").code == 0
     assert (votes.parent / "a.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_an_impossible_plot_is_refused_first(votes: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ended = run("consensus", votes, "--plot", "a.svg")
-    assert (ended.code, ended.out) == (2, "")
-    assert "pip install 'jurygraph[plot]'" in ended.err
 
 
 # Invalid input

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Command, folder_contents
+from tests.cli.conftest import Command
 from tests.judges.pairwise.comparisons import failing_judge
 from tests.models.server import run_server
 from tests.sources.importers.published import write_rows
@@ -97,13 +97,6 @@ def test_json_has_every_row_and_the_rules(scored_rewards: Path, run: Command):
     ]
     assert (safety["accuracy"], safety["coverage"], reasoning["accuracy"]) == (None, 0.0, 1.0)
     assert found["failed"] == [{"task": "3", "category": "Safety", "reason": "the other response has no reward"}]
-
-
-def test_the_plot_is_the_only_file_written(scored_rewards: Path, run: Command, tmp_path: Path):
-    before = folder_contents(scored_rewards)
-    assert run("study", "preference", scored_rewards, "--plot", tmp_path / "accuracy.png").code == 0
-    assert folder_contents(scored_rewards) == before
-    assert (tmp_path / "accuracy.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_a_run_without_preferences_is_refused(scored_folder: Path, run: Command):

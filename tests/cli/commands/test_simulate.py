@@ -57,9 +57,3 @@ def test_an_unknown_part_is_refused(run: Command):
     assert (ended.code, ended.out) == (2, "")
     assert "unknown part 'lables'; did you mean labels?" in ended.err
     assert "name some of labels, gaps, adversarial" in run("study", "simulate", "zzz").err
-
-
-def test_an_impossible_plot_is_refused_first(run: Command, tmp_path: Path):
-    ended = run("study", "simulate", "--plot", tmp_path / "shift.bmp")
-    assert (ended.code, ended.out) == (2, "")
-    assert "pictures end in .svg, .png, .pdf" in ended.err

@@ -1,7 +1,6 @@
 """`jurygraph study`."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -124,16 +123,13 @@ def test_the_plot_is_the_only_file_written(run_with_edges: Path, run: Command, t
     assert (tmp_path / "credit.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_an_impossible_plot_is_refused_first(
-    run_with_edges: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    ended = run("study", "credit", run_with_edges, "--plot", tmp_path / "credit.bmp")
+@pytest.mark.parametrize("command", ["credit", "preference", "disagreement"])
+def test_help_has_an_example_and_an_impossible_plot_is_refused_first(run: Command, tmp_path: Path, command: str):
+    steps = ("--every", 1) if command == "disagreement" else ()
+    ended = run("study", command, tmp_path / "nowhere", *steps, "--plot", tmp_path / "a.bmp")
     assert (ended.code, ended.out) == (2, "")
-    assert "credit.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    ended = run("study", "credit", run_with_edges, "--plot", tmp_path / "credit.svg")
-    assert (ended.code, ended.out) == (2, "")
-    assert "pip install 'jurygraph[plot]'" in ended.err
+    assert "a.bmp: pictures end in .svg, .png, .pdf; name one of these" in ended.err
+    assert f"jurygraph study {command} " in run("study", command, "--help").out
 
 
 def test_a_run_rescored_with_kappa_zero_has_a_message(run_with_edges: Path, run: Command):
@@ -148,8 +144,3 @@ def test_a_run_without_a_rubric_is_refused(scored_folder: Path, run: Command):
     assert (ended.code, ended.out) == (2, "")
     assert "none of its 4 responses has a reward from a rubric with edges" in ended.err
     assert "tasks without a rubric that counts by its criteria: 2" in ended.err
-
-
-def test_help_has_an_example(run: Command):
-    assert "jurygraph study credit run" in run("study", "credit", "--help").out
-    assert "credit" in run("study", "--help").out

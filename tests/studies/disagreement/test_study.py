@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from jurygraph.errors import InputError
-from jurygraph.studies.disagreement import report
+from jurygraph.studies.disagreement import DisagreementReports, report
 from tests.examples import at_most
 from tests.studies.disagreement.made import make_samples
 
@@ -266,3 +266,15 @@ def test_table_4_does_not_follow_from_the_weights_of_table_3() -> None:
     for reward, accuracy, form, steps in ((0.472, 0.505, 0.474, 0.728), (0.088, 0.024, 0.472, 0.280)):
         least = 1.0 * accuracy + 0.5 * form + 0.5 * steps - 0.2
         assert least > reward + 0.1
+
+
+def test_the_plot_has_a_panel_for_each_series_and_a_line_for_each_run() -> None:
+    rows = [[1.0, 0.0], [0.2, 0.2], [0.5, 0.0], [0.3, 0.3]]
+    runs = [report(make_samples(rows, steps=[1, 2, 3, 4], run=name), percentile=50) for name in ("macrm", "other")]
+    plots = DisagreementReports(runs=tuple(runs)).plots
+    assert [plot.title for plot in plots] == ["mean reward", "mean D_pair", "conflict rate"]
+    assert [(line.label, line.x) for line in plots[1].series] == [
+        (name, [1.0, 2.0, 3.0, 4.0]) for name in ("macrm", "other")
+    ]
+    assert plots[1].series[0].y == [1.0, 0.0, 0.5, 0.0]
+    assert DisagreementReports(runs=(report(make_samples(rows)),)).plots == ()

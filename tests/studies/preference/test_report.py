@@ -138,3 +138,11 @@ def test_the_interval_is_wilsons_with_the_effective_number_of_tasks(tmp_path: Pa
     for end in (found.low, found.high):  # the ends of Wilson's interval solve the equation of the score test
         assert abs(CHAT - end) == pytest.approx(1.959963984540054 * math.sqrt(end * (1.0 - end) / size))
     assert found.low < CHAT < found.high
+
+
+def test_the_plot_has_a_bar_with_its_interval_for_each_category(tmp_path: Path) -> None:
+    found = report(compared(tmp_path, REWARDBENCH))
+    (bars,) = found.plots[0].series
+    assert list(bars.x) == ["Chat", "Chat Hard", "Safety", "Reasoning", "all"]
+    assert bars.y[0] == found.benchmarks[0].categories[0].accuracy
+    assert bars.low[0] == found.benchmarks[0].categories[0].low
