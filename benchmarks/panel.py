@@ -21,7 +21,7 @@ from unittest.mock import patch
 from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, run_judging_server
 from jurygraph import Jury
-from jurygraph.agents.data_analyzer import Settings
+from jurygraph.agents.data_analyzer import AnalyzerSettings
 from jurygraph.runs.reports.estimate import CallLoad, Forecast
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.scoring_session import ScoringSession
@@ -130,7 +130,7 @@ def _resident() -> float:
 
 def _watched(run: Path, tasks: int) -> float:
     """Run the Data Analyzer over the run, as `watch` does."""
-    start, watching = process_time(), Watch(Settings(), keep=False)
+    start, watching = process_time(), Watch(AnalyzerSettings(), keep=False)
     for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
         watching.feed(step)
     assert watching.report().steps == tasks // A_STEP, "every step was watched"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.simulation.streams import unchanged_steps
-from jurygraph.agents.data_analyzer import Settings
+from jurygraph.agents.data_analyzer import AnalyzerSettings
 from jurygraph.agents.data_analyzer.detectors import Detectors, limits
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.series import disagreement, frame, measure_series, series_of
@@ -40,7 +40,7 @@ class RunLengths(NamedTuple):
 
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
-    settings = Settings()
+    settings = AnalyzerSettings()
     first = unchanged_steps(seed, settings.calibration)
     series = series_of(first, settings.opposed, settings.penalties)
     pairs = disagreement([first.components[name] for name in settings.opposed])

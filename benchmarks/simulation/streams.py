@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer import Step
+from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.arrays import Bools, Floats
 
 WEIGHTS = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
@@ -44,10 +44,10 @@ class Rows:
     lengths: Floats
     failed: Bools
 
-    def step(self, batch: Batch, weights: dict[str, float]) -> Step:
+    def step(self, batch: Batch, weights: dict[str, float]) -> TrainingStep:
         """Return the rows with their rewards: the weighted sum of the components, NaN if the reward failed."""
         rewards = sum((weight * self.columns[name] for name, weight in weights.items()), np.zeros_like(self.lengths))
-        return Step(np.where(self.failed, np.nan, rewards), self.columns, self.lengths, batch.groups)
+        return TrainingStep(np.where(self.failed, np.nan, rewards), self.columns, self.lengths, batch.groups)
 
 
 def draw_rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Rows:
@@ -69,7 +69,7 @@ def draw_rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Row
     )
 
 
-def unchanged_steps(seed: int, steps: int, batch: Batch = BATCH) -> Step:
+def unchanged_steps(seed: int, steps: int, batch: Batch = BATCH) -> TrainingStep:
     """Return steps without change, [steps, n], as one array."""
     return draw_rows(np.random.Generator(np.random.PCG64(seed)), steps, batch).step(batch, WEIGHTS)
 
@@ -98,7 +98,7 @@ HACKABLE_WEIGHTS = {"accuracy": 0.5, "format": 1.0, "steps": 0.5, "repetition": 
 """Weights that reward a wrong answer in the right format more than most honest answers."""
 
 
-def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
+def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[TrainingStep]:
     """Yield steps with a planted hack, one by one."""
     rng = np.random.Generator(np.random.PCG64(seed))
     for number in range(1, steps + 1):
@@ -114,7 +114,7 @@ def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
             np.where(is_hack, np.rint(honest.lengths * hack.length_factor(number)), honest.lengths),
             honest.failed,
         ).step(BATCH, HACKABLE_WEIGHTS)
-        yield Step(
+        yield TrainingStep(
             step.rewards[0],
             {name: column[0] for name, column in step.components.items()},
             None if step.lengths is None else step.lengths[0],

@@ -46,7 +46,7 @@ R = TypeVar("R", bound=FrozenModel)
 T = TypeVar("T")
 
 
-class ConstraintReply(FrozenModel):
+class StatedConstraint(FrozenModel):
     """A constraint as a model states it."""
 
     quote: Annotated[str, Field(max_length=1000)]
@@ -58,7 +58,7 @@ class ConstraintReply(FrozenModel):
 class ConstraintsReply(FrozenModel):
     """All that a model states of a profile."""
 
-    constraints: tuple[ConstraintReply, ...] = Field(max_length=_MAX_LISTED)
+    constraints: tuple[StatedConstraint, ...] = Field(max_length=_MAX_LISTED)
 
 
 class TensionReply(FrozenModel):

@@ -38,7 +38,7 @@ from jurygraph.decision.table import (
     SCORED,
     Scenario,
     ScoreArrays,
-    Table,
+    VerdictTable,
     build_table,
     dropped_questions,
     has_score,
@@ -156,12 +156,12 @@ def compute_rewards_batch(
     rows, width = scores.outcome.shape
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
-    result = _aggregate_group(decision, Table(rows, columns, sampled_questions(questions)), combiners)
+    result = _aggregate_group(decision, VerdictTable(rows, columns, sampled_questions(questions)), combiners)
     return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> GroupResult:
+def _aggregate_group(decision: Decision, table: VerdictTable, combiners: Combiners) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped = dropped_questions(decision, table)
     counted = table.with_outcome(dropped, ABSENT) if dropped else table
@@ -200,7 +200,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     )
 
 
-def _is_complete(decision: Decision, table: Table) -> bool:
+def _is_complete(decision: Decision, table: VerdictTable) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
     return all(
         has_judgement.all() or ((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
@@ -209,7 +209,7 @@ def _is_complete(decision: Decision, table: Table) -> bool:
     )
 
 
-def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
+def _outcomes(decision: Decision, table: VerdictTable) -> Iterator[NDArray[np.int8]]:
     """Return the outcomes of all requested verdicts, then those of inputs that may discard some, as they use them."""
     yield from (columns.outcome for columns in table.columns.values())
     for spec_input in (item for spec in decision.specs for item in spec.inputs.values() if _is_selective(item)):
@@ -221,7 +221,9 @@ def _is_selective(spec_input: ComponentInput) -> bool:
     return spec_input.min_confidence > 0.0 or spec_input.reduce == "majority"
 
 
-def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:
+def _components(
+    decision: Decision, table: VerdictTable, combiners: Combiners, scenario: Scenario
+) -> dict[str, Component]:
     """Return each component with the counts of discarded verdicts, and with the spread over samples.
 
     Raises PlanError naming the combiner if it raises, or does not return one finite number for each response.
@@ -262,7 +264,7 @@ def _applicable_parts(parts: Mapping[str, Floats], matrices: Matrices) -> dict[s
 
 
 def _without_unjudged_diagnostics(
-    decision: Decision, table: Table, components: Mapping[str, Component]
+    decision: Decision, table: VerdictTable, components: Mapping[str, Component]
 ) -> dict[str, Component]:
     """Remove a component's diagnostics for responses without a judged verdict that counts.
 
@@ -287,14 +289,14 @@ SPREAD = "spread over samples"
 """The largest difference between two samples' scores on one question of the component."""
 
 
-def _score_matrices(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
+def _score_matrices(spec: ComponentSpec, table: VerdictTable, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
     return {
         name: table.score_matrix(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()
     }
 
 
 def _spans(
-    decision: Decision, table: Table, combiners: Combiners, components: Mapping[str, Component], missing: Bools
+    decision: Decision, table: VerdictTable, combiners: Combiners, components: Mapping[str, Component], missing: Bools
 ) -> dict[str, Interval]:
     """Return the least and greatest value a component can have: its own if nothing it depends on is missing."""
     spans = {}
@@ -311,21 +313,21 @@ def _spans(
     return spans
 
 
-def _coverage(decision: Decision, table: Table) -> Floats:
+def _coverage(decision: Decision, table: VerdictTable) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
     shares, applies = zip(*(_judged_share(spec, table) for spec in decision.specs), strict=True)
     weights = np.where(np.stack(applies, axis=1), [abs(spec.weight) for spec in decision.specs], 0.0)
     return weighted_mean(np.stack(shares, axis=1), weights)[0]
 
 
-def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
+def _judged_share(spec: ComponentSpec, table: VerdictTable) -> tuple[Floats, Bools]:
     columns = zip(*(table.settled_weight(spec_input) for spec_input in spec.inputs.values()), strict=True)
     settled, requested = (np.stack(column, axis=1) for column in columns)
     weights = np.where(requested > 0, [spec_input.input_weight for spec_input in spec.inputs.values()], 0.0)
     return weighted_mean(settled / np.where(requested > 0, requested, 1.0), weights)
 
 
-def _is_failed_by_rule(decision: Decision, table: Table) -> Bools:
+def _is_failed_by_rule(decision: Decision, table: VerdictTable) -> Bools:
     """Return where the rule itself fails the reward, [R].
 
     `conservative`: at a penalty that was not judged, if the response is not the cause. `strict`: also at any failure,

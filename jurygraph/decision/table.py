@@ -68,7 +68,7 @@ class ScoreArrays(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class VerdictTable:
     """Verdicts as arrays by question; the rows are the responses, of a group in canonical order.
 
     The columns of the `sampled` questions are the samples of one judgement.
@@ -142,7 +142,7 @@ class Table:
             spread = np.fmax(spread, np.where(has_two, highest - lowest, np.nan))
         return spread if names else None
 
-    def with_outcome(self, questions: Iterable[str], outcome: int) -> "Table":
+    def with_outcome(self, questions: Iterable[str], outcome: int) -> "VerdictTable":
         """Return the table with every requested cell of these questions set to one outcome."""
         columns = dict(self.columns)
         for name in questions:
@@ -172,7 +172,9 @@ class Table:
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
-def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]) -> Table:
+def build_table(
+    questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
+) -> VerdictTable:
     """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
     row = {name: i for i, name in enumerate(responses)}
     by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
@@ -183,7 +185,7 @@ def build_table(questions: Sequence[Question], responses: Sequence[str], verdict
         for material in sorted({q.material for q in questions})
     }
     columns = {q.id: _build_columns(q, row, by_question[q.id], shown[q.material]) for q in questions}
-    return Table(len(row), columns, sampled_questions(questions))
+    return VerdictTable(len(row), columns, sampled_questions(questions))
 
 
 def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
@@ -361,7 +363,7 @@ def _fold_columns(
     return folded[:, None], is_met[:, None], complete[:, None], has_applicable[:, None]
 
 
-def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
+def dropped_questions(decision: Decision, table: VerdictTable) -> frozenset[str]:
     """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
     if decision.group_rule != "drop-criterion":
         return frozenset()

@@ -8,7 +8,7 @@ from jurygraph.agents.registry import load_combiner
 from jurygraph.decision.combiner import Combiner, Combiners
 from jurygraph.display import Displayed, format_value, html_table
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.explanation.points import Line, Points, count_points
+from jurygraph.explanation.points import Points, PointsLine, count_points
 from jurygraph.explanation.sentences import reward_sentence, to_sentences, what_if_sentences
 from jurygraph.explanation.terms import ExplainedTrace
 from jurygraph.explanation.what_if import Change, Redecision
@@ -56,7 +56,7 @@ class Explanation(Displayed):
         return count_points(self.explained.terms, self._kappas())
 
     @property
-    def lines(self) -> tuple[Line, ...]:
+    def lines(self) -> tuple[PointsLine, ...]:
         """Return a line for every term that counts, those that lost most first; each has the lines of its parts."""
         return self.points.lines
 

@@ -26,7 +26,7 @@ _P_MET = "P(met)"
 _MAX_REASON, _MAX_QUOTE, _MOST_REASONS = 300, 120, 3
 
 
-class Line(FrozenModel):
+class PointsLine(FrozenModel):
     """A summand of a reward or of a component: points = weight × shares × value, once for each of `names`.
 
     A share is a weight and the total that it is divided by. `lost` are the points up to the best value: 1, or 0 for a
@@ -47,7 +47,7 @@ class Line(FrozenModel):
     met: bool | None = None
     note: str = ""
     reason: str = ""
-    parts: tuple["Line", ...] = ()
+    parts: tuple["PointsLine", ...] = ()
 
     @property
     def is_penalty(self) -> bool:
@@ -61,7 +61,7 @@ class Points(NamedTuple):
     `printed` are best and total as they are printed.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[PointsLine, ...]
     best: float
     total: float
     printed: tuple[float, float]
@@ -84,7 +84,7 @@ def count_points(terms: Iterable[ExplainedTerm], kappas: Mapping[str, float]) ->
     return Points(tuple(sorted(lines, key=_by_cost)), sum(best), sum(gained), printed)
 
 
-def _by_cost(line: Line) -> tuple[float, float, Sequence[str]]:
+def _by_cost(line: PointsLine) -> tuple[float, float, Sequence[str]]:
     points, lost = line.printed
     return -lost, -points, line.names
 
@@ -108,7 +108,7 @@ def _share_out(total: int, points: Sequence[float]) -> list[int]:
     return units
 
 
-def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: float | None) -> Line:
+def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: float | None) -> PointsLine:
     """Return the line of a term; `points` and `lost` are in units, as they are printed."""
     term, leaves, gained = one.term, one.leaves, one.term.contribution or 0.0
     only = leaves[0] if len(leaves) == 1 else None
@@ -118,7 +118,7 @@ def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: f
     notes += [note for note in [only and _leaf_note(only)] if note]
     if one.inference is not None:
         notes.append(one.inference if kappa is None else f"κ {format_plain(kappa)}, {one.inference}")
-    return Line(
+    return PointsLine(
         component=term.name,
         names=(term.name,),
         points=gained,
@@ -135,16 +135,16 @@ def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: f
     )
 
 
-def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: int) -> Iterator[Line]:
+def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: int) -> Iterator[PointsLine]:
     """Return a line for each part of a component; parts that are alike in everything but their names share one."""
     weight = one.term.weight
-    groups: dict[tuple[object, ...], list[Line]] = {}
+    groups: dict[tuple[object, ...], list[PointsLine]] = {}
     for leaf, name in zip(leaves, _leaf_names(leaves), strict=True):
         own = weight * leaf.share * leaf.value
         missed = max(weight * leaf.share, 0.0) - own
         is_judged = all(one.effect not in ("unjudged", "discarded") for one in leaf.verdicts)
         is_best = is_judged and missed < 1e-9  # alike, whatever their scales and reasons are
-        line = Line(
+        line = PointsLine(
             component=one.term.name,
             names=(name,),
             points=own,
@@ -164,7 +164,7 @@ def _part_lines(one: ExplainedTerm, leaves: Sequence[Leaf], points: int, lost: i
     yield from sorted((_merge(*row) for row in rows), key=_by_cost)
 
 
-def _merge(lines: Sequence[Line], points: int, lost: int) -> Line:
+def _merge(lines: Sequence[PointsLine], points: int, lost: int) -> PointsLine:
     """Return lines that are alike as one; `points` and `lost` are in units, as they are printed."""
     names = tuple(sorted(line.names[0] for line in lines))
     exact = {"points": fsum(line.points for line in lines), "lost": fsum(line.lost for line in lines)}

@@ -12,7 +12,7 @@ from jurygraph.explanation.notes import (
     panel_lines,
     vote_lines,
 )
-from jurygraph.explanation.points import Line, Points, describe_losses
+from jurygraph.explanation.points import Points, PointsLine, describe_losses
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict, Share
 from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_factor, format_plain, shorten
@@ -117,7 +117,7 @@ def _describe_value(one: ExplainedTerm) -> str:
     return f"{one.term.name} {format_plain(one.term.value) if one.is_judged else 'not judged'}"
 
 
-def _describe_line(line: Line) -> str:
+def _describe_line(line: PointsLine) -> str:
     """Describe a line so that its points follow from the numbers in it."""
     gained, lost = line.printed
     points = f"Lost {format_plain(lost)}"

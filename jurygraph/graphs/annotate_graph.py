@@ -11,7 +11,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from jurygraph.agents.graph_annotator.annotator import Annotator
+from jurygraph.agents.graph_annotator.annotator import GraphAnnotator
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.graph_annotator.graph import (
     Election,
@@ -93,11 +93,11 @@ def _settings(context: RunContext) -> AnnotationConfig:
     return context.config.annotation or AnnotationConfig()
 
 
-def _annotator(state: AnnotateState, context: RunContext) -> Annotator:
+def _annotator(state: AnnotateState, context: RunContext) -> GraphAnnotator:
     if context.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return Annotator(state["task"], _rubric(state), load_domain(_settings(context).domain), context.judge_client)
+    return GraphAnnotator(state["task"], _rubric(state), load_domain(_settings(context).domain), context.judge_client)
 
 
 @cache

@@ -13,7 +13,7 @@ from operator import ge, gt, le, lt
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
-from jurygraph.safety.gates import GateResult, stopping_gate
+from jurygraph.safety.gates import TextGateResult, stopping_gate
 from jurygraph.schema import (
     Call,
     Condition,
@@ -129,7 +129,7 @@ class _WorkCollector:
     reused_results: ReusedResults
     material: dict[str, dict[str, Material]]
     work: WaveWork = field(default_factory=WaveWork)
-    gated: dict[tuple[str, str, str | None], GateResult | None] = field(default_factory=dict)
+    gated: dict[tuple[str, str, str | None], TextGateResult | None] = field(default_factory=dict)
 
     def add(self, wave: int) -> None:
         """Add the work of one wave."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Required, TypedDict, TypeVar
 
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, KnownGraph
-from jurygraph.agents.graph_annotator.validation import CheckedRoles, Pair
+from jurygraph.agents.graph_annotator.validation import CheckedRoles, CriterionPair
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.display import Displayed
@@ -161,7 +161,7 @@ class AnnotateState(AnnotateInput, total=False):
     assigned_roles: CheckedRoles
     roles: dict[str, Role]
     candidates: int
-    requested_pairs: tuple[Pair, ...]
+    requested_pairs: tuple[CriterionPair, ...]
     batches: list[Batch]
     source: EdgeSource | None
     proposed: list[Edge]

@@ -65,7 +65,7 @@ class Panel(Mean):
 MAX_CASES = 1000  # most combinations of missing votes that are enumerated; beyond it, the worst level counts
 
 
-class Votes:
+class PanelVotes:
     """The score matrices of all judges joined column by column, [R,J]; each column holds one judge's votes.
 
     `cast` [R,J] marks effective votes. `missing` [R,J] marks votes that were requested but have no effective verdict,
@@ -297,7 +297,7 @@ def judge_name(key: str, reviewer: str | None) -> str:
 
 def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
     """Return the mean level under the posterior of one panel's votes, with that posterior as diagnostics."""
-    votes = Votes(matrices, params)
+    votes = PanelVotes(matrices, params)
     posterior = votes.posterior()
     has_vote = votes.cast.any(axis=1)
     value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))

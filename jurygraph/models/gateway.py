@@ -15,7 +15,7 @@ from jurygraph.models.budget import Budget, Price, Reservation, cost, highest_co
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_at, deadline_fault
-from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.limiter import Limiter, LimiterTurn
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
 from jurygraph.models.retries import RetryPolicy, call_with_retries
@@ -227,7 +227,7 @@ class Gateway:
         """Return whether texts contain a secret, in one search."""
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
 
-    async def _admitted(self, turn: Turn, permission: Awaitable[T]) -> T:
+    async def _admitted(self, turn: LimiterTurn, permission: Awaitable[T]) -> T:
         """Return a permission to send; where it is refused, the turn is charged no tokens."""
         try:
             return await permission
@@ -240,7 +240,7 @@ class Gateway:
         return await self.budget.reserve_when_free(highest_cost_of_request, until)
 
     async def _send(
-        self, request: Request, reservation: Reservation, turn: Turn, until: float | None
+        self, request: Request, reservation: Reservation, turn: LimiterTurn, until: float | None
     ) -> tuple[Reply, float | None]:
         """Make one attempt within the limits, whose highest cost is reserved; return the reply and its cost."""
         with reservation as reserved:

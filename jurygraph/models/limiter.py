@@ -35,19 +35,19 @@ class Limiter:
         self._tokens = _RateLimit(tokens_per_minute)
         self._held_until = self._logged_until = -math.inf
         self._granted = 0
-        self._running: set[Turn] = set()
-        self._waiting: deque[tuple[Turn, asyncio.Future[None]]] = deque()
+        self._running: set[LimiterTurn] = set()
+        self._waiting: deque[tuple[LimiterTurn, asyncio.Future[None]]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    def turn(self, tokens: int, until: float | None = None) -> "AbstractAsyncContextManager[Turn]":
+    def turn(self, tokens: int, until: float | None = None) -> "AbstractAsyncContextManager[LimiterTurn]":
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
-        return Turn(self, tokens, until)
+        return LimiterTurn(self, tokens, until)
 
-    def _request(self, turn: "Turn") -> "asyncio.Future[None]":
+    def _request(self, turn: "LimiterTurn") -> "asyncio.Future[None]":
         """Enqueue a turn; return a future that is done once it is granted, which may be at once."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # turns of an earlier loop ended with it
@@ -59,18 +59,18 @@ class Limiter:
         self._grant_turns()
         return granted
 
-    def _end(self, turn: "Turn") -> None:
+    def _end(self, turn: "LimiterTurn") -> None:
         """End a turn that was granted."""
         self._running.discard(turn)
         self._grant_turns()
 
-    def charge_tokens(self, turn: "Turn", tokens: int) -> None:
+    def charge_tokens(self, turn: "LimiterTurn", tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(_now(), tokens - turn.tokens)
         turn.tokens = tokens
         self._grant_turns()
 
-    def report_throttled(self, turn: "Turn", retry_after: float | None = None) -> None:
+    def report_throttled(self, turn: "LimiterTurn", retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
         If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
@@ -88,7 +88,7 @@ class Limiter:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def report_success(self, turn: "Turn") -> None:
+    def report_success(self, turn: "LimiterTurn") -> None:
         """Report a successful reply."""
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
@@ -114,7 +114,7 @@ class Limiter:
                 granted.set_result(None)
             self._waiting.popleft()
 
-    def _withdraw(self, turn: "Turn") -> None:
+    def _withdraw(self, turn: "LimiterTurn") -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
         if turn in self._running:
             self._running.remove(turn)
@@ -127,7 +127,7 @@ class Limiter:
         self._tokens.charge(now, tokens)
 
 
-class Turn:
+class LimiterTurn:
     """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
 
     __slots__ = ("_limiter", "_until", "number", "tokens")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import Table, to_text
+from jurygraph.runs.tables import ExportTable, to_text
 from jurygraph.safety.text_folding import UNSEEN
 from jurygraph.schema import Trace
 from jurygraph.sources.ratings import QUOTED_CHARACTERS, escape_formulas
@@ -30,7 +30,7 @@ def export_jsonl(run: Run) -> Iterator[bytes]:
         yield trace_to_json_line(trace) + b"\n"
 
 
-def table_to_csv(table: Table) -> Iterator[bytes]:
+def table_to_csv(table: ExportTable) -> Iterator[bytes]:
     """Yield the lines of a CSV file.
 
     A missing value is an empty cell, and a text with a line break, tab or semicolon is quoted. A text that a
@@ -42,7 +42,7 @@ def table_to_csv(table: Table) -> Iterator[bytes]:
         yield from (_csv_line(row.get(name) for name in columns) for row in rows)
 
 
-def write_parquet(table: Table, path: Path) -> None:
+def write_parquet(table: ExportTable, path: Path) -> None:
     """Write the rows of `table_to_csv` as a Parquet file. Raises `InputError` where pyarrow is not installed."""
     schema, batches = table.arrow_batches()
     import pyarrow.parquet as pq

@@ -30,7 +30,7 @@ from jurygraph.runs.store.packing import (
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.runs.tables import StoredVerdict, Table, TableName, import_library, own_verdicts, read_table
+from jurygraph.runs.tables import ExportTable, StoredVerdict, TableName, import_library, own_verdicts, read_table
 from jurygraph.schema import (
     Call,
     Config,
@@ -374,7 +374,7 @@ class Run(Displayed):
         texts: bool = False,
         report: ProgressCallback = lambda count: None,
         questions: bool = False,
-    ) -> Table:
+    ) -> ExportTable:
         """Read the table of the rewards, one row per response, or of the verdicts, one row each; to be closed.
 
         The columns are those of `jurygraph export`; `texts` adds `prompt` and `response`, and `questions` the mean

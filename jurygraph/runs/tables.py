@@ -54,7 +54,7 @@ class StoredVerdict(NamedTuple):
         return format_line("StoredVerdict", self.verdict._repr_parts())
 
 
-class Table:
+class ExportTable:
     """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
 
     def __init__(self, fixed: Mapping[str, Kind | None]) -> None:
@@ -105,13 +105,13 @@ def read_table(
     texts: bool,
     report: Callable[[int], None],
     questions: Sequence[str] = (),
-) -> Table:
+) -> ExportTable:
     """Return a table of scored responses; `components` are all names in order, the rest is as for `Run.read_table`."""
     numbers = {"component": components, "term": components, "question": questions}
     values: dict[str, Kind | None] = {f"{kind}.{one}": "double" for kind, names in numbers.items() for one in names}
     rewards = ("value", "status", "coverage", "low", "high", *values, *_COUNTS)
     names = (*IDENTITY, *(rewards if name == "rewards" else _VERDICT), *(("prompt", "response") if texts else ()))
-    table = Table({column: (_KINDS | values).get(column, "string") for column in names})
+    table = ExportTable({column: (_KINDS | values).get(column, "string") for column in names})
     with ExitStack() as on_error, require_temporary_space():
         on_error.callback(table.close)
         for trace, response, task in scored:

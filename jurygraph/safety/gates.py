@@ -19,7 +19,7 @@ from jurygraph.safety.text_folding import INVISIBLE, fold_text, letters_and_digi
 from jurygraph.schema.verdict import RESPONSE_GATES, ResponseGate
 
 
-class GateResult(NamedTuple):
+class TextGateResult(NamedTuple):
     """The gate that stops a response, and the reason, a sentence that quotes the passage."""
 
     gate: ResponseGate
@@ -28,7 +28,7 @@ class GateResult(NamedTuple):
 
 def stopping_gate(
     text: str, gates: Collection[ResponseGate], *, query: str = "", reference: str | None = None
-) -> GateResult | None:
+) -> TextGateResult | None:
     """Return the first of these gates, in the order of `RESPONSE_GATES`, that stops a response; None if none does.
 
     Depends on the texts alone, and takes time proportional to their length. Passages that the query or reference
@@ -44,7 +44,7 @@ def stopping_gate(
     }
     for gate in RESPONSE_GATES:
         if gate in gates and (reason := reasons[gate]()) is not None:
-            return GateResult(gate, reason)
+            return TextGateResult(gate, reason)
     return None
 
 

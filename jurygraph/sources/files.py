@@ -80,7 +80,7 @@ class ByteRange(NamedTuple):
     length: int
 
 
-class Line(NamedTuple):
+class TextLine(NamedTuple):
     """One line: its number, its text without a byte-order mark, and its place."""
 
     number: int
@@ -121,14 +121,14 @@ class TextFile:
         """Close the file."""
         self._file.close()
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[TextLine]:
         """Yield every line that is not blank, without its end. Raises `InputError` as `all_lines` does."""
         for line in self.all_lines():
             text = line.text.rstrip("\r\n")
             if text and not text.isspace():
                 yield line._replace(text=text)
 
-    def all_lines(self) -> Iterator[Line]:
+    def all_lines(self) -> Iterator[TextLine]:
         """Yield every line with its end.
 
         Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, if the blank lines exceed those with
@@ -149,7 +149,7 @@ class TextFile:
                 self._refuse(number, f"{problem}; take the blank lines out")
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
-            yield Line(number, text, ByteRange(offset + mark, len(content) - mark))
+            yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
             offset += len(content)
         self.refuse_changed()
 

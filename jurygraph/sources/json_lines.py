@@ -13,7 +13,7 @@ from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, describe_validation_error, describe_value, did_you_mean, quote, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.strict_json import decode_strictly, iter_parts
-from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile
+from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine
 
 N = TypeVar("N", bound=FrozenModel)
 T = TypeVar("T")
@@ -24,7 +24,7 @@ _MAX_KEPT, _BYTES_PER_ENTRY = 16 << 20, 1024
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
+def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N]]:
     """Yield every line of the file as a model. Raises `InputError` with file, line and field."""
     for line, entry in parse_lines(file, model):
         if isinstance(entry, Problem):
@@ -32,7 +32,7 @@ def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
         yield line, entry
 
 
-def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N | Problem]]:
+def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | Problem]]:
     """Yield every line of the file as a model, or the error in it."""
     return ((line, _parse_line(line.text, model)) for line in file.lines())
 

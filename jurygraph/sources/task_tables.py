@@ -20,7 +20,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, format_path, quote, validate
 from jurygraph.schema import FrozenModel, ResponseLine, Task, digest_of
 from jurygraph.schema.frozen_model import Id, require_unique
-from jurygraph.sources.files import FileDigest, Line, TextFile, file_state, require_temporary_space
+from jurygraph.sources.files import FileDigest, TextFile, TextLine, file_state, require_temporary_space
 from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
 from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
 
@@ -97,7 +97,7 @@ class _TableLines(TextFile):
         self._file.flush()
         self._state = file_state(self._file)
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[TextLine]:
         """Yield every line with the number of its row."""
         for line, number in zip(super().lines(), self._numbers, strict=True):
             yield line._replace(number=number)

@@ -16,7 +16,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Task, TaskDefaults, TaskLine
-from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
+from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine, require_temporary_space
 from jurygraph.sources.json_lines import KeptLines, TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
@@ -49,7 +49,7 @@ class TaskIndex:
         self._db.close()
 
     def add(
-        self, kind: Literal["task", "response"], number: int, name: str, line: Line, path: FieldPath
+        self, kind: Literal["task", "response"], number: int, name: str, line: TextLine, path: FieldPath
     ) -> Problem | None:
         """Add a task, or a response to the task of this number; return the problem if its id, at `path`, is taken."""
         try:
@@ -206,7 +206,7 @@ class TaskSource:
         if number < 0:
             raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_HINT}")
 
-    def _task_problems(self, index: TaskIndex, number: int, line: Line, task: TaskLine) -> Iterator[Problem | None]:
+    def _task_problems(self, index: TaskIndex, number: int, line: TextLine, task: TaskLine) -> Iterator[Problem | None]:
         """Add a task and its responses to the index, and yield its problems."""
         if self._responses is not None and task.responses:
             problem = "is set although --responses names a file with responses"

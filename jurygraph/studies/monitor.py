@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 from pydantic import Field, JsonValue
 
-from jurygraph.agents.data_analyzer import Alert, Analyzer, SeriesSummary, Settings, Step
+from jurygraph.agents.data_analyzer import Alert, Analyzer, AnalyzerSettings, SeriesSummary, TrainingStep
 from jurygraph.agents.data_analyzer.detectors import REFERENCES
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
@@ -84,13 +84,13 @@ class Watch:
     With `keep`, every step's values are kept for the plot of the report, so that memory grows with the number of steps.
     """
 
-    def __init__(self, settings: Settings | None = None, keep: bool = False) -> None:
+    def __init__(self, settings: AnalyzerSettings | None = None, keep: bool = False) -> None:
         self.analyzer = Analyzer(settings)
         self.alerts: list[Alert] = []
         self._keep = keep
         self._values: list[Floats] = []
 
-    def feed(self, step: Step) -> tuple[Alert, ...]:
+    def feed(self, step: TrainingStep) -> tuple[Alert, ...]:
         """Return the alerts of one more step. Raises `InputError` if it does not match the steps before."""
         alerts = self.analyzer.observe(step)
         self.alerts += alerts
@@ -215,7 +215,7 @@ def _label_values(group: Group, label: str) -> list[JsonValue]:
     return values[:1]
 
 
-def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
+def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[TrainingStep]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
     for tasks in cut:
@@ -223,7 +223,7 @@ def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
         rewards = [trace.reward for trace, _ in rows]
         if names is None:
             names = sorted({name for reward in rewards for name in reward.components})
-        yield Step(
+        yield TrainingStep(
             rewards=_to_floats(reward.value for reward in rewards),
             components={name: _to_floats(reward.components.get(name) for reward in rewards) for name in names},
             lengths=_to_floats(None if response is None else len(response.text) for _, response in rows),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury, Planner, Response, Task
-from jurygraph.agents.graph_annotator.validation import Pair, kinds_between
+from jurygraph.agents.graph_annotator.validation import CriterionPair, kinds_between
 from jurygraph.aggregation import gear
 from jurygraph.errors import ModelError, PlanError
 from jurygraph.schema import Rubric
@@ -92,7 +92,7 @@ def is_a_graph_of(rubric: Rubric, weights: dict[str, float]) -> bool:
     assert [one.id for one in rubric.criteria] == list(weights)
     assert {*roles} | {*record.unassigned} == {*weights}
     for edge in rubric.edges:
-        assert edge.kind in kinds_between(roles, Pair(edge.parent, edge.child))
+        assert edge.kind in kinds_between(roles, CriterionPair(edge.parent, edge.child))
         assert edge.model == "tiny.gguf"
     gear.compile(len(weights), *gear.edges(list(weights), [(e.parent, e.child, e.kind) for e in rubric.edges])[:2])
     assert len(rubric.edges) + len(record.unanswered) <= record.candidates

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from benchmarks.simulation.run_lengths import Pool, pool, run_lengths
 from benchmarks.simulation.streams import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
-from jurygraph.agents.data_analyzer import Analyzer, Settings, Step
+from jurygraph.agents.data_analyzer import Analyzer, AnalyzerSettings, TrainingStep
 
 pytestmark = pytest.mark.exhaustive
 
@@ -25,7 +25,7 @@ def test_a_pool_has_the_values_that_the_analyzer_measures() -> None:
         for number in range(count):
             columns = {name: column[number] for name, column in steps.components.items()}
             assert steps.lengths is not None
-            analyzer.observe(Step(steps.rewards[number], columns, steps.lengths[number], BATCH.groups))
+            analyzer.observe(TrainingStep(steps.rewards[number], columns, steps.lengths[number], BATCH.groups))
     assert [one.name for one in analyzer.series] == list(measured.names)
     assert_allclose(analyzer.values, measured.measure.value[9], rtol=1e-12)
 
@@ -39,11 +39,13 @@ def test_the_whole_analyzer_keeps_a_configured_run_length_of_100(pools: list[Poo
 def test_a_policy_that_is_nearly_always_right_raises_no_more_false_alarms() -> None:
     """Two or three of 64 answers are wrong, and lengths are very skewed: hardly a figure is normal."""
     rng = np.random.default_rng(4)
-    analyzer, groups = Analyzer(Settings(arl=1000.0)), np.repeat(np.arange(16), 4)
+    analyzer, groups = Analyzer(AnalyzerSettings(arl=1000.0)), np.repeat(np.arange(16), 4)
     alarms = 0
     for _ in range(1000):
         right = (rng.random(64) < 0.96).astype(float)
-        alarms += len(analyzer.observe(Step(right, {"accuracy": right}, np.exp(rng.normal(5, 0.8, 64)), groups)))
+        alarms += len(
+            analyzer.observe(TrainingStep(right, {"accuracy": right}, np.exp(rng.normal(5, 0.8, 64)), groups))
+        )
     assert alarms <= 3
 
 

@@ -182,7 +182,7 @@ def letters_folder(tmp_path: Path, letters_once: Path, monkeypatch: pytest.Monke
 @pytest.fixture
 def without_maths_worker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the check of `doctor` that starts a process, where a test is about another check."""
-    monkeypatch.setattr(doctor, "_check_maths_worker", lambda: doctor.Check("maths worker", None, "not checked"))
+    monkeypatch.setattr(doctor, "_check_maths_worker", lambda: doctor.SetupCheck("maths worker", None, "not checked"))
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from jurygraph.decision.table import (
     NOT_APPLICABLE,
     OK,
     STOPPED,
-    Table,
+    VerdictTable,
     build_table,
 )
 from jurygraph.schema import ComponentInput, Question, RecordedVerdict
@@ -65,7 +65,7 @@ def make_question(samples: int) -> Question:
     return Question(id="q", evaluator="e", version="1", subject="s", view="v", samples=samples)
 
 
-def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> Table:
+def make_table(rows: Sequence[Sequence[RecordedVerdict | None]]) -> VerdictTable:
     names = [f"r{number:04}" for number in range(len(rows))]
     verdicts = [
         RecordedVerdict(**{**vars(verdict), "question": "q", "about": name, "responses": (name,), "sample": sample})

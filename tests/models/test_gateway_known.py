@@ -14,7 +14,7 @@ from jurygraph.models.budget import Budget, Price
 from jurygraph.models.cache import Cache
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
-from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.limiter import Limiter, LimiterTurn
 from jurygraph.models.request import AnsweredCall, Reply, Request, Token
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
@@ -287,7 +287,7 @@ def test_wait_for_pending_waits_for_requests_under_way() -> None:
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     class Late(Limiter):
         @asynccontextmanager
-        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
             assert until is not None
             async with super().turn(tokens) as turn:
                 await asyncio.sleep(until - asyncio.get_running_loop().time() + 0.01)

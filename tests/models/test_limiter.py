@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.limiter import BURST, HOLD, Limiter, Turn
+from jurygraph.models.limiter import BURST, HOLD, Limiter, LimiterTurn
 from jurygraph.models.retries import MAX_WAIT
 from tests.virtual_time import SkippingLoop, now, run
 
@@ -257,7 +257,7 @@ class TestThrottling:
     def test_successes_from_before_the_halving_do_not_count(self) -> None:
         async def after() -> int:
             limiter = Limiter(8)
-            turns: list[Turn] = []
+            turns: list[LimiterTurn] = []
             async with limiter.turn(1) as one, limiter.turn(1) as other, limiter.turn(1) as third:
                 limiter.report_throttled(one, 0.0)
                 turns += [other, third] * 2

@@ -9,7 +9,7 @@ import pytest
 from jurygraph.models.budget import Budget
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits, request_size
-from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.limiter import Limiter, LimiterTurn
 from jurygraph.models.request import Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message, canonical_json
@@ -28,7 +28,7 @@ class Charges(Limiter):
         self.answered = 0
 
     @asynccontextmanager
-    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
         self.reserved.append(tokens)
         async with super().turn(tokens, until) as turn:
             try:
@@ -36,7 +36,7 @@ class Charges(Limiter):
             finally:
                 self.charged.append(turn.tokens)
 
-    def report_success(self, turn: Turn) -> None:
+    def report_success(self, turn: LimiterTurn) -> None:
         self.answered += 1
         super().report_success(turn)
 

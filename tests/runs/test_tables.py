@@ -19,7 +19,7 @@ import jurygraph as jg
 from jurygraph.runs import tables
 from jurygraph.runs.export import table_to_csv, trace_to_json_line
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import Table, to_text
+from jurygraph.runs.tables import ExportTable, to_text
 from jurygraph.sources.ratings import unescape_formulas
 from tests.runs.sample_runs import FULL_CONFIG, make_tasks, score, write_tasks
 
@@ -181,14 +181,14 @@ CELLS: st.SearchStrategy[Any] = st.one_of(
 ROWS = st.lists(st.dictionaries(st.sampled_from(["label.a", "label.b", "metadata.\n=c"]), CELLS), max_size=6)
 
 
-def filled_table(rows: list[Mapping[str, Any]]) -> Table:
-    table = Table({"task_id": "string"})
+def filled_table(rows: list[Mapping[str, Any]]) -> ExportTable:
+    table = ExportTable({"task_id": "string"})
     for number, row in enumerate(rows):
         table.add({"task_id": f"-{number}", **row})
     return table
 
 
-def to_arrow(table: Table) -> pa.Table:
+def to_arrow(table: ExportTable) -> pa.Table:
     schema, batches = table.arrow_batches()
     return pa.Table.from_batches(batches, schema)
 

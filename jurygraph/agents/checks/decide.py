@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jurygraph.agents.checks.items import Item, Open, Truth, lacking_columns, truth_without
-from jurygraph.agents.checks.spec import Check, Scalar, Term, Tests
+from jurygraph.agents.checks.items import ListedItem, Open, Truth, lacking_columns, truth_without
+from jurygraph.agents.checks.spec import Check, CheckTerm, Scalar, Tests
 from jurygraph.agents.facts.values import Amount, are_equal, equality_key, is_one_of, parse_amount, split_list, to_text
 from jurygraph.messages import shorten
 
@@ -24,24 +24,24 @@ class CheckResult(NamedTuple):
     holds: bool | None
     share: float
     reason: str
-    items: Sequence[Item] = ()
+    items: Sequence[ListedItem] = ()
 
 
 class Unknowns:
     """The unknown values that a measure depends on: the response cannot show them, or the tables do not have them."""
 
     def __init__(self) -> None:
-        self._unknown: list[tuple[Item, str]] = []
+        self._unknown: list[tuple[ListedItem, str]] = []
 
     def __bool__(self) -> bool:
         return bool(self._unknown)
 
-    def run_tests(self, tests: Tests, item: Item) -> Truth:
+    def run_tests(self, tests: Tests, item: ListedItem) -> Truth:
         """Return the truth of tests, and record the values that the item lacks."""
         lacking = lacking_columns(tests, item)
         return "no" if lacking is None else self.record(item, lacking)
 
-    def record(self, item: Item, lacking: Sequence[str]) -> Truth:
+    def record(self, item: ListedItem, lacking: Sequence[str]) -> Truth:
         """Record the columns that the item lacks; return the truth of what depends on them alone."""
         if lacking:
             self._unknown += ((item, column) for column in lacking)
@@ -67,7 +67,7 @@ def _join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str
     return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")
 
 
-Items = Mapping[str, Sequence[Item]]
+Items = Mapping[str, Sequence[ListedItem]]
 
 
 def decide_check(check: Check, items: Items) -> CheckResult:
@@ -85,7 +85,7 @@ Counted = Mapping[Truth, bool]
 """Says for each truth if what has it counts: "yes" does, "no" does not, and unknown ones do in some possible worlds."""
 
 
-def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
+def _decide_count(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown = Unknowns()
     truths = [(item, unknown.run_tests(check.where, item)) for item in items]
 
@@ -96,7 +96,7 @@ def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
     return _decide_bound(check, count, f"the number of {check.count}", unknown, at)
 
 
-def _decide_share(check: Check, items: Sequence[Item]) -> CheckResult:
+def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     if not items:
         return CheckResult(False, 0.0, f"the response names no {check.share}")
     unknown = Unknowns()
@@ -152,13 +152,13 @@ def _decide_sum(check: Check, items: Items) -> CheckResult:
 class _Addend(NamedTuple):
     """The contribution of an item to a sum, and the truth of counting it; `price` is None if it could be anything."""
 
-    item: Item
+    item: ListedItem
     truth: Truth
     price: Amount | None
     is_own: bool
 
 
-def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:
+def _price(term: CheckTerm, item: ListedItem) -> tuple[Amount | None, Sequence[str]]:
     """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
     price = _amount(term.column, item)
     times, places = _number(term.times or 1.0, item), _number(term.places, item)
@@ -174,13 +174,13 @@ def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:
     return Amount(number, price.currency), ()
 
 
-def _amount(column: str, item: Item) -> Amount | None:
+def _amount(column: str, item: ListedItem) -> Amount | None:
     """Return the amount in a column; None if there is none, or if it is negative."""
     result = parse_amount(item.value(column))
     return result if result is not None and result.number >= 0 else None
 
 
-def _number(operand: str | float, item: Item) -> float | None:
+def _number(operand: str | float, item: ListedItem) -> float | None:
     """Return a constant, or the number in a column; None if there is none, or if it is negative."""
     if not isinstance(operand, str):
         return float(operand)
@@ -198,7 +198,9 @@ _Interval = tuple[float, float]
 """The least and greatest value of a number."""
 
 
-def _decide_bound(check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[Item]) -> CheckResult:
+def _decide_bound(
+    check: Check, measure: Measure, label: str, unknown: Unknowns, at: Sequence[ListedItem]
+) -> CheckResult:
     """Decide a bound on a measure. Unshown values count as the worst case."""
     bound = low, high = check.bound
     if unknown:
@@ -262,12 +264,12 @@ _ANYTHING = object()
 class _Value(NamedTuple):
     """A value of an item, or `_ANYTHING`, and the truth of counting it."""
 
-    item: Item
+    item: ListedItem
     truth: Truth
     value: Any
 
 
-def _decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
+def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
     unknown, column = Unknowns(), check.column or ""
     values: list[_Value] = []
     for item in items:

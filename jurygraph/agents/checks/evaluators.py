@@ -11,7 +11,7 @@ from pydantic import JsonValue, ValidationError
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.decide import CheckResult, decide_check
-from jurygraph.agents.checks.items import Item
+from jurygraph.agents.checks.items import ListedItem
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
@@ -150,7 +150,7 @@ def _is_empty(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[Item]]:
+def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
     """Return the looked-up claims of each kind that a check names."""
     if not check.claimed_kinds:
         return {}
@@ -158,20 +158,20 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
     return {kind: _looked_up_items(IdentityKey(findings[kind]), facts) for kind in check.claimed_kinds}
 
 
-def _matches(path: str, data: JsonValue) -> Sequence[Item]:
+def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
     """Return the matches of a JSONPath, in the order of their paths."""
     nodes = notation.compile_jsonpath(path).find(data)
     return [
-        Item(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
+        ListedItem(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
         for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
     ]
 
 
 @lru_cache(maxsize=1024)
-def _looked_up_items(findings: IdentityKey[Sequence[Finding]], facts: IdentityKey[Facts]) -> Sequence[Item]:
+def _looked_up_items(findings: IdentityKey[Sequence[Finding]], facts: IdentityKey[Facts]) -> Sequence[ListedItem]:
     lists = {name: table.spec.lists for name, table in facts.value.tables.items()}
     return [
-        Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
+        ListedItem(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
         for finding in findings.value
     ]
 
@@ -198,13 +198,13 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
 
 
 @lru_cache(maxsize=1024)
-def _decide_claims(check: IdentityKey[Check], *items: IdentityKey[Sequence[Item]]) -> CheckResult:
+def _decide_claims(check: IdentityKey[Check], *items: IdentityKey[Sequence[ListedItem]]) -> CheckResult:
     """Decide a check of claims, by the items of each kind. Cached, since the responses of a group share claims."""
     kinds = zip(check.value.claimed_kinds, items, strict=True)
     return decide_check(check.value, {kind: its_items.value for kind, its_items in kinds})
 
 
-def _evidence(item: Item) -> Sequence[Evidence]:
+def _evidence(item: ListedItem) -> Sequence[Evidence]:
     if item.finding is not None:
         return claim_evidence(item.finding)
     return [Evidence(quote=to_text(dict(item.values))[:200], source=f"data {item.text}", verified=True)]

@@ -19,7 +19,7 @@ data. `untold`: the tables have no value, which is no fault of the response."""
 Truth = Literal["yes", "no"] | Open
 
 
-class Item(NamedTuple):
+class ListedItem(NamedTuple):
     """One thing that a response names: its values by column, and the finding that they come from, if any.
 
     Without a finding the values are the response's own data. `response_columns` are the columns of a finding that come
@@ -62,7 +62,7 @@ ITEM_ITSELF = ""
 """Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
-def lacking_columns(tests: Tests, item: Item) -> list[str] | None:
+def lacking_columns(tests: Tests, item: ListedItem) -> list[str] | None:
     """Return the columns without which it is unknown if an item exists and passes all tests.
 
     Return None if it fails regardless of them: a single failed test decides.
@@ -76,14 +76,14 @@ def lacking_columns(tests: Tests, item: Item) -> list[str] | None:
     return lacking
 
 
-def truth_without(columns: Sequence[str], item: Item) -> Truth:
+def truth_without(columns: Sequence[str], item: ListedItem) -> Truth:
     """Return the truth of what an item fulfils unless one of these columns, which it lacks, is in the way."""
     if not columns:
         return "yes"
     return "unshown" if any(item.reason_unknown(column) == "unshown" for column in columns) else "untold"
 
 
-def _columns_lacking_for(column: str, test: Test, item: Item) -> list[str] | None:
+def _columns_lacking_for(column: str, test: Test, item: ListedItem) -> list[str] | None:
     """Return the columns without which a test cannot be decided; None if the test fails regardless of them."""
     lacking: list[str] = []
     value = item.value(column)

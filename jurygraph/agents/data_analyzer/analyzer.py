@@ -19,7 +19,7 @@ from jurygraph.agents.data_analyzer.series import (
     measure_series,
     series_of,
 )
-from jurygraph.agents.data_analyzer.step import Step
+from jurygraph.agents.data_analyzer.step import TrainingStep
 from jurygraph.arrays import Floats
 from jurygraph.errors import InputError
 from jurygraph.schema import FrozenModel
@@ -45,7 +45,7 @@ class SeriesSummary(FrozenModel):
     autocorrelation: Number | None
 
 
-class Summary:
+class AnalyzerSummary:
     """Running statistics of S series."""
 
     def __init__(self, series: int) -> None:
@@ -105,7 +105,7 @@ MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
 
 
-class Settings(FrozenModel):
+class AnalyzerSettings(FrozenModel):
     """Settings of the analyzer.
 
     `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9. `calibration` is the
@@ -125,8 +125,8 @@ class Settings(FrozenModel):
 class Analyzer:
     """Watch one stream of steps. Its memory does not grow with their number."""
 
-    def __init__(self, settings: Settings | None = None) -> None:
-        self.settings = settings or Settings()
+    def __init__(self, settings: AnalyzerSettings | None = None) -> None:
+        self.settings = settings or AnalyzerSettings()
         self.steps = 0
         self.series: tuple[Series, ...] = ()
         self.values: Floats = np.empty(0)
@@ -136,7 +136,7 @@ class Analyzer:
         self._frame: Frame | None = None
         self._calibration: Calibration | None = None
 
-    def observe(self, step: Step) -> tuple[Alert, ...]:
+    def observe(self, step: TrainingStep) -> tuple[Alert, ...]:
         """Process a step and return its alerts, the combined diagnosis last.
 
         Raises `InputError` if its series differ from those of earlier steps, or if it is more than one step.
@@ -178,7 +178,7 @@ class Analyzer:
         """Return the limits of the tests. They depend on the number of series, so the first step must be known."""
         return detectors.limits(self.settings.arl, len(self.series))
 
-    def _begin(self, step: Step) -> None:
+    def _begin(self, step: TrainingStep) -> None:
         opposed = tuple(name for name in self.settings.opposed if name in step.components)
         self._opposed = opposed if len(opposed) > 1 else ()
         self.series = self._series_of(step)
@@ -186,13 +186,13 @@ class Analyzer:
         self._detectors = Detectors((len(self.series),), self.limits, self.settings.prewhiten)
         self._residuals = Residuals((len(self.series),))
         self._is_warned = np.zeros(len(self.series), dtype=np.bool_)
-        self._summary = Summary(len(self.series))
+        self._summary = AnalyzerSummary(len(self.series))
         self._recent = Recent(len(self.series))
         self._diagnosis = Diagnosis(self._recent_mean)
         if not self.settings.prewhiten:
             self._calibration = Calibration(self.settings.calibration, self._opposed)
 
-    def _series_of(self, step: Step) -> tuple[Series, ...]:
+    def _series_of(self, step: TrainingStep) -> tuple[Series, ...]:
         """Return the series of a step. With `prewhiten`, those measured against the first steps are left out: a level
         that swings moves rows over their limits, whose shares no forecast of a step describes."""
         series = series_of(step, self._opposed, self.settings.penalties)
@@ -203,7 +203,7 @@ class Analyzer:
     def _recent_mean(self, name: str) -> float:
         return float(self._recent.mean[self._places[name]]) if name in self._places else 0.0
 
-    def _require_same_series(self, step: Step) -> None:
+    def _require_same_series(self, step: TrainingStep) -> None:
         names = {series.name for series in self._series_of(step)}
         differing = sorted(names ^ self._places.keys())
         if differing:
@@ -212,7 +212,7 @@ class Analyzer:
                 f"{differing[0]!r}; give every step the same, with NaN where there is no number"
             )
 
-    def _leave_unit_scale(self, step: Step) -> None:
+    def _leave_unit_scale(self, step: TrainingStep) -> None:
         """Test components that leave [0, 1] on the plain scale from now on, against a new baseline."""
         leaving = np.array([has_left_unit(series, step) for series in self.series])
         if leaving.any():

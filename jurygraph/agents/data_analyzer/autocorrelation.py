@@ -24,7 +24,7 @@ _MARGIN = 0.5
 one delay; the former grow faster."""
 
 
-class Forecast(NamedTuple):
+class SeriesForecast(NamedTuple):
     """The regression of a score on the one before: `slope`, residual `sd` and its degrees of `freedom`, each [...].
 
     `last` is the score before, NaN at the start.
@@ -99,7 +99,7 @@ class LagOne:
         estimate = np.clip(corrected, -MAX_AUTOCORRELATION, MAX_AUTOCORRELATION)
         return np.where(pairs >= np.maximum(MIN_PAIRS, 4.0 * blocks), estimate, np.nan)
 
-    def forecast(self) -> Forecast:
+    def forecast(self) -> SeriesForecast:
         """Return the regressions for the next score: without an estimate the slope is 0."""
         estimate = np.nan_to_num(self.estimate())
         error = np.sqrt((1.0 - estimate * estimate) / np.maximum(self.pairs, 1.0))
@@ -108,7 +108,7 @@ class LagOne:
         (before, product), (_, squares) = stretch.products
         freedom = np.maximum(stretch.pairs - stretch.blocks - 1.0, 1.0)
         residual = np.maximum(squares - 2.0 * slope * product + slope * slope * before, 0.0)
-        return Forecast(self._last, slope, np.sqrt(residual / freedom), freedom)
+        return SeriesForecast(self._last, slope, np.sqrt(residual / freedom), freedom)
 
     def _weigh_block(self) -> Floats:
         """Return of the present block: pairs, 1, and pairs × autocorrelation, [3, ..., S]; 0 if it varies by rounding

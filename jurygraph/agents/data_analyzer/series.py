@@ -12,7 +12,7 @@ from scipy import stats
 
 from jurygraph.agents.data_analyzer import scales
 from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD, Measure
-from jurygraph.agents.data_analyzer.step import Groups, Step
+from jurygraph.agents.data_analyzer.step import Groups, TrainingStep
 from jurygraph.aggregation import fusion
 from jurygraph.arrays import Bools, Floats, Ints
 
@@ -120,7 +120,7 @@ class Calibration:
         self._rewards: list[Floats] = []
         self._pairs: list[Floats] = []
 
-    def add(self, step: Step) -> Frame | None:
+    def add(self, step: TrainingStep) -> Frame | None:
         """Add a step; return the frame after the last one, None before."""
         self._rewards.append(step.rewards[: self._max_rows].copy())
         if self._opposed:
@@ -165,7 +165,7 @@ class Series(NamedTuple):
         return self.name.startswith(COMPONENT)
 
 
-def series_of(step: Step, opposed: Collection[str], penalties: Collection[str]) -> tuple[Series, ...]:
+def series_of(step: TrainingStep, opposed: Collection[str], penalties: Collection[str]) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step."""
     lengths, repetition, groups = (column is not None for column in (step.lengths, step.repetition, step.groups))
     components = (
@@ -192,19 +192,21 @@ def _scale(column: Floats) -> str:
     return "plain" if ((column < 0.0) | (column > 1.0)).any() else "share"
 
 
-def has_left_unit(series: Series, step: Step) -> bool:
+def has_left_unit(series: Series, step: TrainingStep) -> bool:
     """Return true if a component that was tested as a share no longer can be."""
     is_share = series.is_component and series.scale == "share"
     return is_share and _scale(step.components[series.name.removeprefix(COMPONENT)]) != "share"
 
 
-def measure_series(step: Step, series: Collection[Series], opposed: Collection[str], frame: Frame | None) -> Measure:
+def measure_series(
+    step: TrainingStep, series: Collection[Series], opposed: Collection[str], frame: Frame | None
+) -> Measure:
     """Return every series of a step, [..., S] in their order; NaN if it has no value, as before the frame is frozen."""
     measures = [_measure(statistic, step, opposed, frame) for statistic in series]
     return Measure(*(np.stack(column, axis=-1) for column in zip(*measures, strict=True)))
 
 
-def _measure(series: Series, step: Step, opposed: Collection[str], frame: Frame | None) -> Measure:
+def _measure(series: Series, step: TrainingStep, opposed: Collection[str], frame: Frame | None) -> Measure:
     if series.name == "length_reward":
         assert step.lengths is not None  # or the series would not exist
         r = length_correlation(step.lengths, step.rewards, step.groups)
@@ -219,7 +221,7 @@ def _measure(series: Series, step: Step, opposed: Collection[str], frame: Frame 
     return (scales.logarithm if series.scale == "logarithm" else scales.plain_scale)(mean, spread, sd, rows)
 
 
-def _measure_population(step: Step, frame: Frame | None) -> Measure:
+def _measure_population(step: TrainingStep, frame: Frame | None) -> Measure:
     if frame is None or not frame.edges.size:
         return Measure(*np.full((4, *step.rewards.shape[:-1]), np.nan))
     rows = (~np.isnan(step.rewards)).sum(axis=-1)
@@ -227,7 +229,7 @@ def _measure_population(step: Step, frame: Frame | None) -> Measure:
     return scales.fifth_root(index, len(frame.expected), np.where(rows > 0, rows, np.nan))
 
 
-def _column(series: Series, step: Step, opposed: Collection[str], frame: Frame | None) -> Floats | None:
+def _column(series: Series, step: TrainingStep, opposed: Collection[str], frame: Frame | None) -> Floats | None:
     """Return the numbers whose mean is the value of a series; of a share, they are 0 or 1."""
     if series.is_component:
         return step.components[series.name.removeprefix(COMPONENT)]

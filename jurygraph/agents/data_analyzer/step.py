@@ -20,7 +20,7 @@ class Groups(NamedTuple):
     sizes: Ints
 
 
-class Step:
+class TrainingStep:
     """The rows of a training step, one per response.
 
     Args:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph.agents.data_optimizer import measures
-from jurygraph.agents.data_optimizer.measures import Group, is_silent, words
+from jurygraph.agents.data_optimizer.measures import MeasuredGroup, is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.arrays import Floats
 from jurygraph.errors import ConfigError
@@ -138,7 +138,7 @@ class Diversity(Evaluator):
             for score, known_share in zip(scores, group.known_share, strict=True)
         ]
 
-    async def _embedding_verdicts(self, group: Group, texts: Sequence[str]) -> list[Answer]:
+    async def _embedding_verdicts(self, group: MeasuredGroup, texts: Sequence[str]) -> list[Answer]:
         assert self._embedder is not None
         places = [place for place, known_share in enumerate(group.known_share) if known_share > 0.0]
         embeddings = await self._embedder.embed([texts[place] for place in places])
@@ -150,9 +150,9 @@ class Diversity(Evaluator):
 
 
 @lru_cache(maxsize=2)
-def _build_group(texts: tuple[str, ...], query: str, reference: str) -> Group:
+def _build_group(texts: tuple[str, ...], query: str, reference: str) -> MeasuredGroup:
     """Return the group. Cached, since the same group is read for each part of its diversity."""
-    return Group(texts, (query, reference))
+    return MeasuredGroup(texts, (query, reference))
 
 
 def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known_share: float) -> Verdict:

@@ -146,7 +146,7 @@ Counts = list[tuple[int, int]]
 """For each n of `_SIZES`, how many distinct n-grams of a response occur in another, and how many it has."""
 
 
-class Group:
+class MeasuredGroup:
     """The responses of a group as sequences of known words: those that another response, the query or the reference
     uses too. Only words with a letter or a digit are read: signs between words are not new content.
 

@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from jurygraph.agents.facts.loader import load_facts
-from jurygraph.agents.facts.tables import Table
+from jurygraph.agents.facts.tables import FactTable
 from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
@@ -27,7 +27,7 @@ T = TypeVar("T")
 Kind = Literal["number", "step", "answer", "negation", "unit", "entity"]
 
 
-class Change(NamedTuple):
+class TextChange(NamedTuple):
     """One passage of a text, `text[start:end]`, and its replacement."""
 
     start: int
@@ -40,7 +40,7 @@ class Edit:
     """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: Kind
-    changes: tuple[Change, ...]
+    changes: tuple[TextChange, ...]
     reason: str
 
     def apply(self, text: str) -> str:
@@ -61,7 +61,7 @@ class Edit:
 
 def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
     """Return the edit that replaces one passage."""
-    return Edit(kind, (Change(start, end, after),), says)
+    return Edit(kind, (TextChange(start, end, after),), says)
 
 
 def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
@@ -141,7 +141,7 @@ def other_name_edits(text: str, view: TaskView) -> Iterator[Edit]:
         yield from _edits_from_table(text, table, table.first_rows(MOST_ROWS))
 
 
-def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[Edit]:
+def _edits_from_table(text: str, table: FactTable, rows: Sequence[Row]) -> Iterator[Edit]:
     column = table.spec.key[0]
     named = [row for row in rows if len(str(row.get(column) or "")) >= _MIN_NAME_LENGTH]
     absent = [row for row in named if str(row[column]) not in text]
@@ -205,7 +205,7 @@ _SPELLED |= {"triple": Fraction(3), "thrice": Fraction(3), "third": Fraction(3),
 _SHIFTS = (1, 2, 3, 10)
 
 
-def right_steps(text: str) -> list[arithmetic.Step]:
+def right_steps(text: str) -> list[arithmetic.CalculationStep]:
     """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
     return [
         step
@@ -246,21 +246,21 @@ def wrong_result_edits(text: str) -> Iterator[Edit]:
         numeral, by = _LAST_NUMERAL.search(step.quote), _SHIFTS[place % len(_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
         original, replacement = numeral[1], _shift(numeral[1], by)
-        changes = [Change(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
+        changes = [TextChange(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
         repeated = _REPEATED.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
-            changes.append(Change(*repeated.span(1), _shift(repeated[1], by)))
+            changes.append(TextChange(*repeated.span(1), _shift(repeated[1], by)))
         says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {original}, not {replacement}"
         if _becomes_wrong(text, step, changes):
             yield Edit("number", tuple(changes), says)
 
 
-def _becomes_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
+def _becomes_wrong(text: str, step: arithmetic.CalculationStep, changes: Sequence[TextChange]) -> bool:
     """Return true if the calculation is wrong after the changes, read within its line."""
     line_start, line_end = _line_range(text, step.start, step.start)
     offset = max(line_start, step.start - CONTEXT_CHARACTERS)
     line = text[offset : min(line_end, step.end + CONTEXT_CHARACTERS)]
-    moved = tuple(Change(start - offset, end - offset, after) for start, end, after in changes)
+    moved = tuple(TextChange(start - offset, end - offset, after) for start, end, after in changes)
     steps = arithmetic.steps(Edit("number", moved, "").apply(line))
     return any(changed.start == step.start - offset and not changed.is_right for changed in steps)
 

@@ -145,8 +145,8 @@ async def _is_worse(inputs: DeriverInput, edit: Edit) -> bool:
     texts = (edited, inputs.response.text) if is_first else (inputs.response.text, edited)
     responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
     variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
-    request = inputs.client.request(load_prompt(COMPARE), Comparison, {**variables, "responses": responses})
-    result = await inputs.client.judge(request, Comparison)
+    request = inputs.client.request(load_prompt(COMPARE), ContrastComparison, {**variables, "responses": responses})
+    result = await inputs.client.judge(request, ContrastComparison)
     return result.value.worse == ("A" if is_first else "B")
 
 
@@ -184,6 +184,6 @@ def _proposals(kinds: tuple[Kind, ...]) -> type[FrozenModel]:
     return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
 
 
-class Comparison(FrozenModel):
+class ContrastComparison(FrozenModel):
     reason: _Sentence
     worse: Literal["A", "B", "neither"]

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec, FactsSpec, TableSpec
-from jurygraph.agents.facts.tables import FileTable, InlineTable, Table, ToolTable
+from jurygraph.agents.facts.tables import FactTable, FileTable, InlineTable, ToolTable
 from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import TaskView, digest_of
@@ -26,7 +26,7 @@ class Facts(NamedTuple):
     that depends on the facts.
     """
 
-    tables: Mapping[str, Table]
+    tables: Mapping[str, FactTable]
     claims: Mapping[str, ClaimsSpec]
     marks: Mapping[str, Any]
 
@@ -101,8 +101,8 @@ def _open_facts(view: TaskView) -> Facts:
     return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
 
 
-def _open_table(name: str, spec: TableSpec) -> Table:
-    table: Table
+def _open_table(name: str, spec: TableSpec) -> FactTable:
+    table: FactTable
     if spec.tool is not None:
         table = ToolTable(name, spec)
     elif spec.file is not None:
@@ -118,7 +118,7 @@ def _open_table(name: str, spec: TableSpec) -> Table:
     return table
 
 
-def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: Table) -> None:
+def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable) -> None:
     """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
     name, *_ = table.spec.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, TypedDict
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec
-from jurygraph.agents.facts.tables import Key, Table
+from jurygraph.agents.facts.tables import FactTable, Key
 from jurygraph.agents.facts.values import nearest_name, normalise, split_list, to_text, value_sort_key, values_agree
 from jurygraph.messages import shorten
 
@@ -127,7 +127,7 @@ def describe_finding(finding: Finding) -> str:
     return f"{text} {descriptions[finding['found']]}"
 
 
-async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> list[Finding]:
+async def look_up(kind: ClaimsSpec, tables: Mapping[str, FactTable], data: Any) -> list[Finding]:
     """Look up all claims of one kind. After 200 unknown names, similar ones are no longer searched."""
     findings: list[Finding] = []
     misses = 0
@@ -138,7 +138,7 @@ async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> l
     return findings if kind.merged is None else _merge(claims, findings, kind.merged)
 
 
-async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) -> Finding:
+async def _look_up_claim(claim: Claim, tables: Mapping[str, FactTable], hint: bool) -> Finding:
     if claim.form is None:
         return _build_finding(claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values))
     table = tables[claim.form.table]
@@ -173,7 +173,7 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
 
 
 def _missing_finding(
-    claim: Claim, values: dict[str, Any], own: list[str], table: Table, key: Key, hint: bool
+    claim: Claim, values: dict[str, Any], own: list[str], table: FactTable, key: Key, hint: bool
 ) -> Finding:
     places = sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""}) if key[0] else []
     names = [name for name in table.names_near(key) if name != key[0]] if hint and not places else []

@@ -23,14 +23,14 @@ _PREFIX_LENGTH = 2
 _LAST_CHARACTER = "\U0010ffff"
 
 
-class Row(NamedTuple):
+class FactRow(NamedTuple):
     """A row of a table: its number, from 1, and its values by column."""
 
     number: int
     values: Values
 
 
-class Table(ABC):
+class FactTable(ABC):
     """Base class of tables: rows by normalised keys, of which the name is the first part, then place or time."""
 
     digest: str | None = None
@@ -48,7 +48,7 @@ class Table(ABC):
         return True
 
     @abstractmethod
-    async def find(self, key: Key) -> Sequence[Row]:
+    async def find(self, key: Key) -> Sequence[FactRow]:
         """Return the rows of a key, the preferred one first."""
 
     def places(self, name: str) -> Collection[Key]:
@@ -70,16 +70,16 @@ class Table(ABC):
         """Return a row's key, normalised."""
         return tuple(normalise(values.get(column)) for column in self.spec.key)
 
-    def sort_rows(self, rows: Iterable[Row]) -> list[Row]:
+    def sort_rows(self, rows: Iterable[FactRow]) -> list[FactRow]:
         """Return rows that share a key, the preferred one first, independent of their order in the source."""
         order = self.spec.order
 
-        def sort_key(row: Row) -> tuple[Any, ...]:
+        def sort_key(row: FactRow) -> tuple[Any, ...]:
             return value_sort_key(None if order is None else row.values.get(order)), self.row_content(row)
 
         return sorted(rows, key=sort_key)
 
-    def row_content(self, row: Row) -> bytes:
+    def row_content(self, row: FactRow) -> bytes:
         """Return a row's content without its order, as canonical JSON; numbers as text, as in CSV, count as numbers."""
         known = ((column, value) for column, value in row.values.items() if not is_missing(value))
         values = {column: to_text(number_or_value(value)) for column, value in known}
@@ -87,25 +87,25 @@ class Table(ABC):
         return canonical_json(values)
 
 
-class InlineTable(Table):
+class InlineTable(FactTable):
     """Rows in the task itself."""
 
     def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
-        self._by_key: dict[Key, list[Row]] = {}
+        self._by_key: dict[Key, list[FactRow]] = {}
         self._places: dict[str, set[Key]] = {}
         self._names: dict[Key, set[str]] = {}
         self.columns = frozenset(column for row in spec.rows or () for column in row) or None
         for number, values in enumerate(spec.rows or (), start=1):
             first, *rest = key = self.key_of(values)
-            self._by_key.setdefault(key, []).append(Row(number, values))
+            self._by_key.setdefault(key, []).append(FactRow(number, values))
             self._places.setdefault(first, set()).add(tuple(rest))
             self._names.setdefault(tuple(rest), set()).add(first)
         for key, rows in self._by_key.items():
             self._by_key[key] = self.sort_rows(rows)
         _require_unique(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
 
-    async def find(self, key: Key) -> Sequence[Row]:
+    async def find(self, key: Key) -> Sequence[FactRow]:
         return self._by_key.get(key, ())
 
     def first_rows(self, most: int) -> Sequence[Values]:
@@ -121,7 +121,7 @@ class InlineTable(Table):
         return [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
 
 
-class FileTable(Table):
+class FileTable(FactTable):
     """Rows of a file, in a temporary SQLite index that ends with the process: memory holds none of them.
 
     Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
@@ -163,9 +163,9 @@ class FileTable(Table):
     def is_fresh(self) -> bool:
         return self._state is not None and self._state == _state(self._path)
 
-    async def find(self, key: Key) -> Sequence[Row]:
+    async def find(self, key: Key) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
-        rows = [Row(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
+        rows = [FactRow(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
         return rows if len(rows) < 2 else self.sort_rows(rows)
 
     def first_rows(self, most: int) -> Sequence[Values]:
@@ -204,7 +204,7 @@ def _state(path: Path) -> tuple[int, ...] | None:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
-class ToolTable(Table):
+class ToolTable(FactTable):
     """Rows from a langchain-core tool: its input is the key's columns, its result a row, rows or None.
 
     Rows without exactly the key are discarded: a search for similar ones does not count as found, and neither does an
@@ -215,7 +215,7 @@ class ToolTable(Table):
         super().__init__(name, spec)
         self._tool = tool
 
-    async def find(self, key: Key) -> Sequence[Row]:
+    async def find(self, key: Key) -> Sequence[FactRow]:
         assert self._tool is not None, "who looks up here was given the config's tools"
         result = await self._tool.ainvoke(dict(zip(self.spec.key, key, strict=True)))
         rows = [] if result is None else [result] if isinstance(result, Mapping) else result
@@ -224,11 +224,11 @@ class ToolTable(Table):
             odd = next(row for row in rows if not isinstance(row, Mapping)) if is_list else rows
             found = f"{'a list with ' if is_list else ''}{type(odd).__name__}"
             raise TypeError(f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such")
-        numbered = (Row(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
+        numbered = (FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
         return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)
 
 
-def _require_unique(table: Table, key: Key | None) -> None:
+def _require_unique(table: FactTable, key: Key | None) -> None:
     if table.spec.unique and key is not None:
         twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.spec.key, key, strict=True))
         raise PlanError(

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jurygraph.agents.graph_annotator import validation
 from jurygraph.agents.graph_annotator.domains import Domain, field_metadata
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource
-from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, EdgesReply, Pair, RolesReply
+from jurygraph.agents.graph_annotator.validation import (
+    CheckedEdges,
+    CheckedRoles,
+    CriterionPair,
+    EdgesReply,
+    RolesReply,
+)
 from jurygraph.agents.judging.ask import ask_model
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ModelError
@@ -33,7 +39,7 @@ Reply = TypeVar("Reply", RolesReply, EdgesReply)
 Checked = TypeVar("Checked", CheckedRoles, CheckedEdges)
 
 
-class Annotator:
+class GraphAnnotator:
     """Ask a model about the rubric of one task."""
 
     def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
@@ -51,7 +57,9 @@ class Annotator:
             tuple(why for part in parts for why in part.unknown_names),
         )
 
-    async def edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], batch: int, votes: int) -> list[Batch]:
+    async def edges(
+        self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], batch: int, votes: int
+    ) -> list[Batch]:
         """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
         The order of a request's pairs says nothing of their ids, so that a model that favours the first favours no
@@ -88,7 +96,7 @@ class Annotator:
             "the roles of its criteria",
         )
 
-    async def _ask_edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
+    async def _ask_edges(self, pairs: Sequence[CriterionPair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
         """Ask about pairs. The request shows only these and their criteria, so other changes do not affect it."""
         criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
         shown = ({"id": each.id, "role": roles[each.id], **_criterion_fields(each)} for each in criteria)

@@ -10,7 +10,13 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair, candidate_pairs, sort_pairs
+from jurygraph.agents.graph_annotator.validation import (
+    CheckedEdges,
+    CriterionPair,
+    EdgeReply,
+    candidate_pairs,
+    sort_pairs,
+)
 from jurygraph.aggregation import gear
 from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, Task, UnansweredPair, digest_of
 from jurygraph.schema.rubric import Role
@@ -32,7 +38,7 @@ class KnownGraph:
     projected_out_edges: tuple[Edge, ...]
     record: Annotation | None
 
-    def open_pairs(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
+    def open_pairs(self, candidates: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
         unanswered = set(map(_ends, self.record.unanswered if self.record else ()))
         by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
@@ -45,7 +51,7 @@ class KnownGraph:
             and frozenset(pair) not in by_hand
         )
 
-    def still_rejected(self, requested: Iterable[Pair]) -> Iterator[RejectedEdge]:
+    def still_rejected(self, requested: Iterable[CriterionPair]) -> Iterator[RejectedEdge]:
         """Yield the earlier rejections that still hold: pairs in `requested` get new ones."""
         requested_pairs = set(requested)
         requested_undirected = {frozenset(pair) for pair in requested_pairs}
@@ -99,8 +105,8 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     return roles, frozenset(settled)
 
 
-def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> Pair:
-    return Pair(edge.parent, edge.child)
+def _ends(edge: Edge | RejectedEdge | UnansweredPair) -> CriterionPair:
+    return CriterionPair(edge.parent, edge.child)
 
 
 def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
@@ -111,7 +117,7 @@ def criterion_digest(task: Task, criterion: Criterion, role: Role) -> str:
 class Batch(NamedTuple):
     """Pairs of one request, and the answers of each sample."""
 
-    pairs: Sequence[Pair]
+    pairs: Sequence[CriterionPair]
     samples: Sequence[CheckedEdges]
 
 
@@ -244,7 +250,7 @@ def freeze_graph(
     task: Task,
     rubric: Rubric,
     known: KnownGraph,
-    requested: Iterable[Pair],
+    requested: Iterable[CriterionPair],
     edges: Sequence[Edge],
     record: Annotation,
 ) -> Rubric:

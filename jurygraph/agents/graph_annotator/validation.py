@@ -87,7 +87,7 @@ LICENSED: Mapping[tuple[Role, Role], tuple[Kind, ...]] = {
 """The possible kinds of edges from a criterion of one role to one of another; other combinations have none."""
 
 
-class Pair(NamedTuple):
+class CriterionPair(NamedTuple):
     """Two criteria, by their ids, of which the parent may license the child."""
 
     parent: str
@@ -97,19 +97,21 @@ class Pair(NamedTuple):
         return f"{self.parent} -> {self.child}"
 
 
-def kinds_between(roles: Mapping[str, Role], pair: Pair) -> tuple[Kind, ...]:
+def kinds_between(roles: Mapping[str, Role], pair: CriterionPair) -> tuple[Kind, ...]:
     """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()
     return LICENSED.get((roles[pair.parent], roles[pair.child]), ())
 
 
-def candidate_pairs(roles: Mapping[str, Role]) -> tuple[Pair, ...]:
+def candidate_pairs(roles: Mapping[str, Role]) -> tuple[CriterionPair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
-    return sort_pairs(pair for parent in roles for child in roles if kinds_between(roles, pair := Pair(parent, child)))
+    return sort_pairs(
+        pair for parent in roles for child in roles if kinds_between(roles, pair := CriterionPair(parent, child))
+    )
 
 
-def sort_pairs(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+def sort_pairs(pairs: Iterable[CriterionPair]) -> tuple[CriterionPair, ...]:
     """Return the pairs in the order in which a model gets them, independent of their order here."""
     return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))
 
@@ -160,9 +162,9 @@ def _wrong_role(criterion: Criterion, roles: Sequence[Role]) -> str | None:
 class CheckedEdges:
     """The accepted answers; the rejected ones, with the reasons; and the pairs without an answer, with the reasons."""
 
-    answers: dict[Pair, EdgeReply] = field(default_factory=dict)
+    answers: dict[CriterionPair, EdgeReply] = field(default_factory=dict)
     rejected: tuple[tuple[EdgeReply, str], ...] = ()
-    unanswered: dict[Pair, str] = field(default_factory=dict)
+    unanswered: dict[CriterionPair, str] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[str]:
@@ -172,18 +174,18 @@ class CheckedEdges:
 
 
 def check_edges(
-    edges: Iterable[EdgeReply], requested: Sequence[Pair], roles: Mapping[str, Role], known: Iterable[str]
+    edges: Iterable[EdgeReply], requested: Sequence[CriterionPair], roles: Mapping[str, Role], known: Iterable[str]
 ) -> CheckedEdges:
     """Validate a reply about the pairs `requested`; `known` are the ids of all criteria.
 
     A pair with two different kinds gets none, and of two equal answers the more confident counts.
     """
-    answers: dict[Pair, EdgeReply] = {}
+    answers: dict[CriterionPair, EdgeReply] = {}
     rejected: list[tuple[EdgeReply, str]] = []
-    by_pair: dict[Pair, list[EdgeReply]] = defaultdict(list)
+    by_pair: dict[CriterionPair, list[EdgeReply]] = defaultdict(list)
     ids = frozenset(known)
     for edge in sorted(edges, key=lambda edge: (edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason)):
-        pair = Pair(edge.parent, edge.child)
+        pair = CriterionPair(edge.parent, edge.child)
         why = _wrong_edge(edge.relation, pair, requested, roles, ids)
         if why is None:
             by_pair[pair].append(edge)
@@ -196,13 +198,17 @@ def check_edges(
         else:
             answers[pair] = pair_edges[0]
             rejected += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
-    rejected_pairs = {Pair(edge.parent, edge.child) for edge, _ in rejected}
+    rejected_pairs = {CriterionPair(edge.parent, edge.child) for edge, _ in rejected}
     unanswered = {pair: "was not answered" for pair in requested if pair not in answers and pair not in rejected_pairs}
     return CheckedEdges(answers, tuple(rejected), unanswered)
 
 
 def _wrong_edge(
-    relation: Relation, pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]
+    relation: Relation,
+    pair: CriterionPair,
+    requested: Sequence[CriterionPair],
+    roles: Mapping[str, Role],
+    ids: frozenset[str],
 ) -> str | None:
     """Return why an answer is not about a requested pair, or not of a kind between its roles; None if it is valid."""
     kinds = kinds_between(roles, pair)
@@ -216,7 +222,7 @@ def _wrong_edge(
     if pair.parent == pair.child:
         return "it joins a criterion to itself"
     if not kinds:
-        if Pair(pair.child, pair.parent) in requested:
+        if CriterionPair(pair.child, pair.parent) in requested:
             return "it is the wrong way round: the pair that was asked about has the other direction"
         roles_of_pair = [roles.get(name, "criterion without role") for name in pair]
         return f"a criterion of role {roles_of_pair[0]} licenses none of role {roles_of_pair[1]}"

@@ -139,7 +139,7 @@ _CHANGES_LEFT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class CalculationStep:
     """One written equality: `quote` is `text[start:end]`, and `expression` its left side as written.
 
     `claimed` is the value of the right side, `value` the exact value of the left one; None if that divides by zero.
@@ -171,7 +171,7 @@ class _Side(NamedTuple):
         return any(token.text in texts for token in self.tokens)
 
 
-def steps(text: str) -> tuple[Step, ...]:
+def steps(text: str) -> tuple[CalculationStep, ...]:
     """Return every equality in `text` that reads as pure arithmetic, in order of appearance.
 
     A claim holds if it is the exact value (up to a relative 1e-9 if six decimals are written: floating-point noise);
@@ -182,7 +182,7 @@ def steps(text: str) -> tuple[Step, ...]:
     compared with the whole of the next and with its first number. An annotation and the plain equation around it are
     one step.
     """
-    all_steps: list[Step] = []
+    all_steps: list[CalculationStep] = []
     start, remaining = 0, STEP_LIMIT
     for line in text.split("\n"):  # no equality spans a line end
         if "=" in line and remaining > 0:
@@ -194,7 +194,7 @@ def steps(text: str) -> tuple[Step, ...]:
     return tuple(all_steps)
 
 
-def _read_line(line: str, most: int) -> tuple[int, tuple[Step, ...]]:
+def _read_line(line: str, most: int) -> tuple[int, tuple[CalculationStep, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
     annotations = [match.span(1) for match in _ANNOTATION.finditer(line)]
     signs = [equals.start() for equals in islice(_EQUALS.finditer(line), most)]
@@ -206,7 +206,7 @@ _read_line_cached = lru_cache(maxsize=4096)(_read_line)
 """Cached, since several evaluators read the same line, and all variants of a response but one share it."""
 
 
-def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
+def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> CalculationStep | None:
     low, high, complete = _side_limits(text, equals, annotations)
     try:
         right = _read_right(text, equals + 1, high)  # first: before an annotation it ends at once
@@ -217,7 +217,7 @@ def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> St
     start, middle, end = left.tokens[0].start, left.tokens[-1].end, right.tokens[-1].end
     if text[end : end + 4].lstrip(" $").startswith("<<"):
         return None  # the annotation that follows is the step
-    return Step(text[start:end], start, end, text[start:middle], claimed, exact, how)
+    return CalculationStep(text[start:end], start, end, text[start:middle], claimed, exact, how)
 
 
 def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:

@@ -11,7 +11,7 @@ from math import cos, pi
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.comparison import compare_numbers
-from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
+from jurygraph.agents.maths.pool import AnswerComparison, AnswerTooLong, EquivalencePool
 from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
@@ -71,16 +71,16 @@ class Accuracy(Evaluator):
             return Verdict.fail("worker-died", str(error), cause="response")
         return _build_verdict(comparison, answer, reference)
 
-    async def _compare(self, answer: str, reference: str, unit: str) -> Comparison:
+    async def _compare(self, answer: str, reference: str, unit: str) -> AnswerComparison:
         if max(len(answer), len(reference)) <= _NUMBER_LIMIT:
             known = compare_numbers(answer, reference, unit)
             if known is not None:
-                return Comparison(*known)
+                return AnswerComparison(*known)
         future = self._pool.compare(answer, reference, unit)
         return future.result() if future.done() else await asyncio.wrap_future(future)
 
 
-def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verdict:
+def _build_verdict(comparison: AnswerComparison, answer: Span, reference: str) -> Verdict:
     if comparison.status == "unparsed-reference":
         return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
     if comparison.status == "error":

@@ -15,7 +15,7 @@ class AnswerTooLong(JurygraphError):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class AnswerComparison:
     """The result of one comparison, and as its `detail` the deciding rule.
 
     `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not read as one
@@ -27,23 +27,23 @@ class Comparison:
     detail: str = ""
 
 
-def _read_comparison(reply: Reply) -> Comparison:
+def _read_comparison(reply: Reply) -> AnswerComparison:
     if "error" in reply:
-        return Comparison("error", reply["error"])
+        return AnswerComparison("error", reply["error"])
     status, detail = reply["result"]
-    return Comparison(status, detail)
+    return AnswerComparison(status, detail)
 
 
 _COMPARISONS = Work("maths", "jurygraph.agents.maths.comparison:prepare", _read_comparison, batch=64, cached=4096)
 
 
-class EquivalencePool(WorkerPool[Comparison]):
+class EquivalencePool(WorkerPool[AnswerComparison]):
     """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds."""
 
     def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
         super().__init__(_COMPARISONS, workers, time_limit)
 
-    def compare(self, answer: str, reference: str, unit: str = "") -> "Future[Comparison]":
+    def compare(self, answer: str, reference: str, unit: str = "") -> "Future[AnswerComparison]":
         """Compare `answer` with `reference`; `unit` is that that the question asks for, or empty.
 
         The two are not interchangeable, since math-verify is not symmetric.
@@ -53,6 +53,6 @@ class EquivalencePool(WorkerPool[Comparison]):
         if max(len(answer), len(reference)) <= TEXT_LIMIT:
             return self.submit({"answer": answer, "reference": reference, "unit": unit})
         self.open()
-        future: Future[Comparison] = Future()
+        future: Future[AnswerComparison] = Future()
         future.set_exception(AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters"))
         return future

@@ -130,7 +130,7 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
     return errors
 
 
-def _false_equalities(text: str) -> Iterator[arithmetic.Step]:
+def _false_equalities(text: str) -> Iterator[arithmetic.CalculationStep]:
     yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
     without_annotations = _ANNOTATED.sub(lambda match: " " * len(match[0]), text)  # keeps all other offsets
     for reading in (without_annotations, _with_continuations(text)):

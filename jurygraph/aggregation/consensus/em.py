@@ -22,7 +22,7 @@ class Model(NamedTuple):
     confusion: Floats
 
 
-class Settings(NamedTuple):
+class FitSettings(NamedTuple):
     """Settings of the EM steps and of their start.
 
     Attributes:
@@ -64,10 +64,10 @@ class _Expected(NamedTuple):
     objective: float
 
 
-class Problem:
+class FitProblem:
     """EM on patterns by given settings. `known` [P] is the class of a gold pattern, -1 for any other."""
 
-    def __init__(self, rows: Patterns, classes: int, settings: Settings, known: Ints) -> None:
+    def __init__(self, rows: Patterns, classes: int, settings: FitSettings, known: Ints) -> None:
         self._rows, self._classes, self._settings = rows, classes, settings
         self._gold = np.flatnonzero(known >= 0)
         self._truth = known[self._gold]
@@ -180,7 +180,7 @@ def likeliest_classes(rows: Patterns, k: int, known: Ints) -> Floats:
     return np.asarray(np.arange(k)[:, None] == winner, dtype=np.float64)
 
 
-def near_identity(rows: Patterns, voted: Floats, known: Ints, settings: Settings) -> Model:
+def near_identity(rows: Patterns, voted: Floats, known: Ints, settings: FitSettings) -> Model:
     """Return μ by the settings, and near-identity confusions with gold labels added.
 
     The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite

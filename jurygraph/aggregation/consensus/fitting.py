@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Settings, likeliest_classes, near_identity
+from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Fitted, Model, likeliest_classes, near_identity
 from jurygraph.aggregation.consensus.result import Consensus, Credited
 from jurygraph.aggregation.consensus.votes import Key, Patterns, Votes, encode, known_classes, patterns
 from jurygraph.arrays import Bools, Floats, Ints
@@ -23,8 +23,8 @@ of scores at depths of 8 to 58, and from 100 on the model is as good or better (
 """
 _SHOWN = 5
 
-_PAPER = Settings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
-PRESETS: Mapping[Preset, Settings] = MappingProxyType(
+_PAPER = FitSettings(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
+PRESETS: Mapping[Preset, FitSettings] = MappingProxyType(
     {
         "converged": _PAPER._replace(
             floor=float(np.finfo(np.float64).tiny), tol=1e-9, max_iter=10_000, accelerated=True
@@ -103,7 +103,7 @@ def dawid_skene(
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
-def settings_with(preset: Preset, **own: Any) -> Settings:
+def settings_with(preset: Preset, **own: Any) -> FitSettings:
     """Return a preset with the settings that are not None. PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
@@ -131,7 +131,7 @@ def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequen
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | None = None) -> Consensus:
+def estimate(votes: Votes, settings: FitSettings, known: Ints, start: Consensus | None = None) -> Consensus:
     """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
     rows = patterns(votes, known + 1)
@@ -155,7 +155,7 @@ def estimate(votes: Votes, settings: Settings, known: Ints, start: Consensus | N
     )
 
 
-def fit_patterns(votes: Votes, rows: Patterns, settings: Settings, truth: Ints, start: Consensus | None) -> Fitted:
+def fit_patterns(votes: Votes, rows: Patterns, settings: FitSettings, truth: Ints, start: Consensus | None) -> Fitted:
     """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
     if k < 2:
@@ -167,7 +167,7 @@ def fit_patterns(votes: Votes, rows: Patterns, settings: Settings, truth: Ints, 
     first = near_identity(rows, voted, known, settings)
     if start is not None:
         first = _warm_start(first, votes, start)
-    return Problem(rows, k, settings, known).run(first, voted)
+    return FitProblem(rows, k, settings, known).run(first, voted)
 
 
 def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
@@ -183,7 +183,7 @@ def _warm_start(first: Model, votes: Votes, earlier: Consensus) -> Model:
     return Model(earlier.prior, confusion.reshape(k, -1))
 
 
-class Panel(NamedTuple):
+class AnnotatorPanel(NamedTuple):
     """Size and connection of a panel of annotators.
 
     `parts` [A]: annotators connected by shared items, directly or through others, are in one part. The part with the
@@ -196,7 +196,7 @@ class Panel(NamedTuple):
     depth: float
 
 
-def panel(votes: Votes) -> Panel:
+def panel(votes: Votes) -> AnnotatorPanel:
     """Return the parts and the depth of a panel."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -213,7 +213,7 @@ def panel(votes: Votes) -> Panel:
     once = len(votes.item) - votes.repeated_rows
     labels_per_cell = once / (np.count_nonzero(has_label) * k * max(1, k - 1))
     depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.has_label) - 2.0)
-    return Panel(np.where(has_label, rank[part], -1), depth)
+    return AnnotatorPanel(np.where(has_label, rank[part], -1), depth)
 
 
 def too_small(votes: Votes) -> str | None:
@@ -259,7 +259,7 @@ def doubts(votes: Votes, confusion: Floats, failure: str | None) -> Iterator[str
             yield f"{called} more often: it may mean something else"
 
 
-def _describe_stop(fitted: Fitted, settings: Settings) -> str | None:
+def _describe_stop(fitted: Fitted, settings: FitSettings) -> str | None:
     """Return that a fit did not converge; None if it did."""
     if fitted.converged:
         return None

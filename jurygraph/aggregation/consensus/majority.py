@@ -85,7 +85,7 @@ def _break_ties(votes: Votes, is_leading: Bools, ties: Ties) -> Ints:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class VoteAgreement:
     """Agreement of the annotators: `unanimous` is the share of items of which all rows have the same label; `pairwise`
     the mean over items of the share of pairs of rows that agree (1 for an item with one row)."""
 
@@ -93,11 +93,11 @@ class Agreement:
     pairwise: float
 
 
-def agreement(votes: Votes) -> Agreement:
+def agreement(votes: Votes) -> VoteAgreement:
     """Return the agreement over the items that have a label."""
     counts = votes.counts[votes.has_label]
     size = counts.sum(axis=1)
     pairs = size * (size - 1) / 2
     agreeing = (counts * (counts - 1) / 2).sum(axis=1)
     share: Floats = np.where(pairs > 0, agreeing / np.where(pairs > 0, pairs, 1.0), 1.0)
-    return Agreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))
+    return VoteAgreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))

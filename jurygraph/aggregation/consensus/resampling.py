@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import Settings
+from jurygraph.aggregation.consensus.em import FitSettings
 from jurygraph.aggregation.consensus.fitting import Preset, fit_patterns, settings_with
 from jurygraph.aggregation.consensus.majority import Ties, vote
 from jurygraph.aggregation.consensus.result import (
@@ -143,7 +143,7 @@ def _score_draws(score: Callable[[_Draw], Floats], draws: Sequence[_Draw], jobs:
 def _score_draw(
     votes: Votes,
     grouping: Grouping,
-    settings: Settings,
+    settings: FitSettings,
     values: Floats,
     ties: Ties,
     known: Ints,

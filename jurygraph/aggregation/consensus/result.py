@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation.consensus.em import Settings
+from jurygraph.aggregation.consensus.em import FitSettings
 from jurygraph.aggregation.consensus.votes import Key, Votes, code_column, encode
 from jurygraph.arrays import Floats, Ints, as_finite, check_shape
 from jurygraph.errors import PlanError
@@ -136,7 +136,7 @@ class Consensus(Credited):
     log_likelihood: float
     converged: bool
     iterations: int
-    settings: Settings
+    settings: FitSettings
     gold: Ints
     warnings: tuple[str, ...]
 

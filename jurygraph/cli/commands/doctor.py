@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
 
-class Check(NamedTuple):
+class SetupCheck(NamedTuple):
     """The result of one check. `works` is None for an optional part that is missing."""
 
     name: str
@@ -64,34 +64,36 @@ _MODEL_KINDS = (
 )
 
 
-def _run_checks(config: Path | None) -> Iterator[Check]:
-    yield Check("python", True, platform.python_version())
-    yield Check("jurygraph", True, version("jurygraph"))
-    yield Check("models", True, _MODEL_KINDS)
+def _run_checks(config: Path | None) -> Iterator[SetupCheck]:
+    yield SetupCheck("python", True, platform.python_version())
+    yield SetupCheck("jurygraph", True, version("jurygraph"))
+    yield SetupCheck("models", True, _MODEL_KINDS)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
-    yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required")
+    yield SetupCheck(
+        "keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is required"
+    )
     yield from _check_extras()
     try:
         with tempfile.TemporaryFile(dir=Path.cwd()):
-            yield Check("write access", True, str(Path.cwd()))
+            yield SetupCheck("write access", True, str(Path.cwd()))
     except OSError as error:
-        yield Check("write access", False, f"{Path.cwd()}: {error.strerror}")
+        yield SetupCheck("write access", False, f"{Path.cwd()}: {error.strerror}")
     yield _check_maths_worker()
     if config is not None:
         yield from _check_config(config)
 
 
-def _check_extras() -> Iterator[Check]:
+def _check_extras() -> Iterator[SetupCheck]:
     this = distribution("jurygraph")
     for extra in this.metadata.get_all("Provides-Extra") or []:
         needed = [r for r in this.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
         names = [re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed]
         missing = [name for name in names if not any(Distribution.discover(name=name))]
         detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
-        yield Check("extra", None if missing else True, detail)
+        yield SetupCheck("extra", None if missing else True, detail)
 
 
-def _check_maths_worker() -> Check:
+def _check_maths_worker() -> SetupCheck:
     """Run one comparison in the worker process that compares answers."""
     from jurygraph.agents.maths.pool import EquivalencePool
 
@@ -99,13 +101,13 @@ def _check_maths_worker() -> Check:
         with closing(EquivalencePool()) as pool:
             status = pool.compare(r"\frac{2}{4}", "1/2").result().status
     except JurygraphError as error:
-        return Check("maths worker", False, str(error))
+        return SetupCheck("maths worker", False, str(error))
     if status == "equal":
-        return Check("maths worker", True, "compared 1/2 with 2/4")
-    return Check("maths worker", False, f"compared 1/2 with 2/4: {status}")
+        return SetupCheck("maths worker", True, "compared 1/2 with 2/4")
+    return SetupCheck("maths worker", False, f"compared 1/2 with 2/4: {status}")
 
 
-def _check_config(path: Path) -> Iterator[Check]:
+def _check_config(path: Path) -> Iterator[SetupCheck]:
     from jurygraph.planner import Planner  # imported lazily: only needed with a config
 
     try:
@@ -116,10 +118,10 @@ def _check_config(path: Path) -> Iterator[Check]:
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
             notes = jury_notes(jury)
     except (JurygraphError, OSError) as error:
-        yield Check("config", False, str(error))
+        yield SetupCheck("config", False, str(error))
         return
-    yield Check("config", True, f"{path.name}: {names}")
-    yield from (Check("history", None, note) for note in notes)
+    yield SetupCheck("config", True, f"{path.name}: {names}")
+    yield from (SetupCheck("history", None, note) for note in notes)
 
 
 def _example_task(jury: "Jury") -> Task:

@@ -14,7 +14,7 @@ from jurygraph.cli.render.text import escape_line, print_message, print_report
 from jurygraph.errors import InputError
 
 if TYPE_CHECKING:
-    from jurygraph.agents.data_analyzer import Step
+    from jurygraph.agents.data_analyzer import TrainingStep
     from jurygraph.studies.monitor import Wait, Watch
 
 _DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
@@ -81,12 +81,12 @@ def watch(
 
 def _create_watch(run: Path, arl: float, prewhiten: bool, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
-    from jurygraph.agents.data_analyzer import MAX_ARL, Settings
+    from jurygraph.agents.data_analyzer import MAX_ARL, AnalyzerSettings
     from jurygraph.studies.monitor import Watch, penalty_components
 
     if not arl <= MAX_ARL:
         raise InputError(f"--arl: expected a number of steps from 10 to {MAX_ARL:g}, got {arl:g}")
-    settings = Settings(arl=arl, prewhiten=prewhiten)
+    settings = AnalyzerSettings(arl=arl, prewhiten=prewhiten)
     try:
         run_penalties = penalty_components(run, wait)
     except KeyboardInterrupt:
@@ -95,7 +95,7 @@ def _create_watch(run: Path, arl: float, prewhiten: bool, wait: "Wait | None", k
     return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
 
 
-def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
+def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[TrainingStep]":
     """Return the run's steps; at the end, print how many of its responses were erased."""
     from jurygraph.studies.monitor import Group, analyzer_steps, read_groups, steps_by_label, steps_by_number
 
@@ -115,7 +115,7 @@ def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -
         print_message(f"{erased} {subject} erased; their rewards are used, their lengths and labels are gone")
 
 
-def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
+def _feed_steps(analysis: "Watch", steps: "Iterator[TrainingStep]", json: bool) -> bool:
     """Feed the steps and print their alerts and warnings; return False if the user interrupted."""
     warnings = 0
     try:

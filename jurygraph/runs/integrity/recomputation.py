@@ -18,7 +18,7 @@ from jurygraph.decision.table import (
     MET_THRESHOLD,
     OK,
     ScoreArrays,
-    Table,
+    VerdictTable,
     build_table,
     dropped_questions,
     ok_outcome,
@@ -35,7 +35,7 @@ _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 Combiners = Mapping[str, Combiner]
 
 
-def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> Table:
+def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> VerdictTable:
     """Return the table of a task's whole group: one row per response, sorted by id.
 
     Questions that the run's decision dropped for the group are marked as absent.

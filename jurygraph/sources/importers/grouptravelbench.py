@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
-from jurygraph.sources.importers.rows import Content, Key, Name, Note, Row, TaskRow, nonempty_fields
+from jurygraph.sources.importers.rows import Content, ImportedRow, Key, Name, Note, TaskRow, nonempty_fields
 
 UNREAD = "preferences in fields that are not read are left out"
 REPEATED = "preferences that are listed twice count once"
@@ -45,7 +45,7 @@ _Texts = tuple[_Text, ...] | None
 _Limit = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
-class Transport(Row):
+class Transport(ImportedRow):
     """Modes of travel between cities, in four tiers."""
 
     must: _Texts = None
@@ -54,21 +54,21 @@ class Transport(Row):
     reject: _Texts = None
 
 
-class Intensity(Row):
+class Intensity(ImportedRow):
     """Upper limits of a day; 0 is no limit."""
 
     max_poi_per_day: _Limit | None = None
     max_active_hours: _Limit | None = None
 
 
-class HotelPreference(Row):
+class HotelPreference(ImportedRow):
     """Kinds of hotels."""
 
     prefer: _Texts = None
     avoid: _Texts = None
 
 
-class GlobalConstraints(Row):
+class GlobalConstraints(ImportedRow):
     """Preferences about the whole trip."""
 
     avg_budget: _Limit | None = None
@@ -77,14 +77,14 @@ class GlobalConstraints(Row):
     hotel_preference: HotelPreference | None = None
 
 
-class CategoryPreference(Row):
+class CategoryPreference(ImportedRow):
     """Kinds of attractions."""
 
     positive: _Texts = None
     negative: _Texts = None
 
 
-class Attractions(Row):
+class Attractions(ImportedRow):
     """Attractions by name, and kinds of them."""
 
     must_visit: _Texts = None
@@ -92,7 +92,7 @@ class Attractions(Row):
     category_pref: CategoryPreference | None = None
 
 
-class Food(Row):
+class Food(ImportedRow):
     """Kinds of food, in four tiers."""
 
     must_eat: _Texts = None
@@ -101,21 +101,21 @@ class Food(Row):
     reject_eat: _Texts = None
 
 
-class City(Row):
+class City(ImportedRow):
     """Preferences about a city."""
 
     attractions: Attractions | None = None
     food: Food | None = None
 
 
-class Preference(Row):
+class Preference(ImportedRow):
     """Everything that a person wants."""
 
     global_constraints: GlobalConstraints | None = None
     city_specific_preferences: dict[_Text, City | None] | None = None
 
 
-class User(Row):
+class User(ImportedRow):
     """A person: a role in the group, preferences, and if the person gives way on request."""
 
     role: str
@@ -123,7 +123,7 @@ class User(Row):
     compromisable: bool | None = None
 
 
-class Opening(Row):
+class Opening(ImportedRow):
     """The statement with which a person opens the conversation."""
 
     role: Name
@@ -181,7 +181,7 @@ class GroupTrip(TaskRow):
 
 def _read_constraints(preference: Preference) -> tuple[list[dict[str, Any]], list[Note]]:
     """Return the fields of a person's constraints, and notes on what is not read, both by their paths."""
-    parts: dict[tuple[str, str], Row | None] = {("global_constraints", ""): preference.global_constraints}
+    parts: dict[tuple[str, str], ImportedRow | None] = {("global_constraints", ""): preference.global_constraints}
     for city, wishes in (preference.city_specific_preferences or {}).items():
         parts[f"city_specific_preferences.{city}", city] = wishes
     notes = [Note(UNREAD, name) for name in preference.other]
@@ -197,11 +197,11 @@ def _read_constraints(preference: Preference) -> tuple[list[dict[str, Any]], lis
     return list(constraints.values()), notes
 
 
-def _entries(row: Row | None, path: str = "") -> Iterator[tuple[str, str]]:
+def _entries(row: ImportedRow | None, path: str = "") -> Iterator[tuple[str, str]]:
     """Yield every entry of a list and every limit above 0, as the benchmark counts them, each after its field."""
     for name in () if row is None else type(row).model_fields:
         value = getattr(row, name)
-        if isinstance(value, Row):
+        if isinstance(value, ImportedRow):
             yield from _entries(value, f"{path}{name}.")
         elif isinstance(value, tuple):
             yield from ((f"{path}{name}", entry) for entry in value)
@@ -209,10 +209,10 @@ def _entries(row: Row | None, path: str = "") -> Iterator[tuple[str, str]]:
             yield f"{path}{name}", str(int(value) if value.is_integer() else value)
 
 
-def _unread(row: Row | None, path: str = "") -> Iterator[str]:
+def _unread(row: ImportedRow | None, path: str = "") -> Iterator[str]:
     """Yield the fields that are not read and not empty."""
     if row is not None:
         yield from (f"{path}{name}" for name in nonempty_fields(**row.other))
         for name in type(row).model_fields:
-            if isinstance(value := getattr(row, name), Row):
+            if isinstance(value := getattr(row, name), ImportedRow):
                 yield from _unread(value, f"{path}{name}.")

@@ -5,14 +5,14 @@ from typing import Literal
 from pydantic import Field, JsonValue, field_validator
 
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.importers.rows import Content, Key, Name, Note, TaskRow, Turn, nonempty_fields
+from jurygraph.sources.importers.rows import Content, ImportedTurn, Key, Name, Note, TaskRow, nonempty_fields
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"
 UNCOUNTED = "rows say another number of responses than they hold"
 UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
 
 
-class Comparison(TaskRow):
+class PreferenceRow(TaskRow):
     """RewardBench and RewardBench 2 (allenai/reward-bench): a prompt with chosen and rejected responses.
 
     RewardBench has one of each, whose models it names separately; RewardBench 2 has lists, and `models` has the models
@@ -22,7 +22,7 @@ class Comparison(TaskRow):
     KEY, EXPECTED = "id", "RewardBench's or RewardBench 2's rows"
 
     id: Key
-    prompt: str | tuple[Turn, ...]
+    prompt: str | tuple[ImportedTurn, ...]
     chosen: str | tuple[str, ...]
     rejected: str | tuple[str, ...]
     chosen_model: str | None = None
@@ -36,7 +36,7 @@ class Comparison(TaskRow):
 
     @field_validator("prompt")
     @classmethod
-    def _require_messages(cls, prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
+    def _require_messages(cls, prompt: str | tuple[ImportedTurn, ...]) -> str | tuple[ImportedTurn, ...]:
         if prompt == ():
             raise ValueError("is an empty list; give it one message at least")
         return prompt
@@ -80,7 +80,7 @@ def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
     return digest_of(text), preferred is rejected_first
 
 
-class Pair(TaskRow):
+class JudgeBenchRow(TaskRow):
     """JudgeBench (ScalerLab/JudgeBench): two responses of one model to a question, and a label for the right one."""
 
     KEY, EXPECTED = "pair_id", "JudgeBench's pairs"

@@ -14,25 +14,25 @@ from pydantic import Field
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.importers.rows import Key, Row
+from jurygraph.sources.importers.rows import ImportedRow, Key
 from jurygraph.sources.json_lines import read_lines
 
 
-class Answer(Row):
+class Answer(ImportedRow):
     """A worker's answer about a sentence."""
 
     worker_id: Key
     response: Literal["yes", "no"]
 
 
-class Sentence(Row):
+class Sentence(ImportedRow):
     """A sentence of a summary, and the answers about it."""
 
     sentence: str
     responses: tuple[Answer, ...]
 
 
-class Summary(Row):
+class QagsSummary(ImportedRow):
     """An article and its summary."""
 
     article: str
@@ -64,7 +64,7 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     for name, path in files.items():
         has_answers = False
         with closing(TextFile(path)) as file:
-            for number, (_, summary) in enumerate(read_lines(file, Summary), start=1):
+            for number, (_, summary) in enumerate(read_lines(file, QagsSummary), start=1):
                 for vote in _votes(f"{name}_{number}", name.upper(), summary):
                     has_answers = True
                     yield vote
@@ -73,7 +73,7 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
             raise InputError(f"{path}: holds no answers; {hint}")
 
 
-def _votes(group: str, agent: str, summary: Summary) -> Iterator[Vote]:
+def _votes(group: str, agent: str, summary: QagsSummary) -> Iterator[Vote]:
     for index, sentence in enumerate(summary.summary_sentences):
         for answer in sentence.responses:
             annotator, label = f"worker_{answer.worker_id}", float(answer.response == "yes")

@@ -33,7 +33,7 @@ Points = Annotated[Number, BeforeValidator(_text_to_number)]
 """A finite number; PLawBench writes it as text."""
 
 
-class Row(FrozenModel):
+class ImportedRow(FrozenModel):
     """A row of a published file, or a part of one.
 
     `other` has fields that are not read here, which the publisher may add.
@@ -47,7 +47,7 @@ class Row(FrozenModel):
         return dict(self.model_extra or {})
 
 
-class Turn(Row):
+class ImportedTurn(ImportedRow):
     """A message of a conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -76,7 +76,7 @@ Content = tuple[Mapping[str, Any] | None, Sequence[Note]]
 """The fields of a row's task line, or None if the row is left out, for the reason in the last note; and the notes."""
 
 
-class TaskRow(Row):
+class TaskRow(ImportedRow):
     """A row that becomes a task."""
 
     KEY: ClassVar[str | None]

@@ -9,7 +9,16 @@ from typing import Any
 from pydantic import Field
 
 from jurygraph.schema.frozen_model import digest_of
-from jurygraph.sources.importers.rows import Content, Key, Note, Points, Row, TaskRow, Turn, nonempty_fields
+from jurygraph.sources.importers.rows import (
+    Content,
+    ImportedRow,
+    ImportedTurn,
+    Key,
+    Note,
+    Points,
+    TaskRow,
+    nonempty_fields,
+)
 
 WORDLESS = "criteria without words are left out"
 WORTHLESS = "criteria of 0 points are left out"
@@ -41,7 +50,7 @@ def _with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], no
     return {**task, "metadata": metadata, "rubric": {"criteria": criteria}}, all_notes
 
 
-class ScoredItem(Row):
+class ScoredItem(ImportedRow):
     """A criterion for a response, or the required content of a section of it (named by `tags`), and its points."""
 
     criterion: str
@@ -60,7 +69,7 @@ class RubricItem(ScoredItem):
     tags: tuple[str, ...] | None = None
 
 
-class IdealCompletions(Row):
+class IdealCompletions(ImportedRow):
     """Physicians' completions, in one of three groups, and the models' completions that they were shown."""
 
     ideal_completion: str | None = None
@@ -68,13 +77,13 @@ class IdealCompletions(Row):
     ideal_completions_ref_completions: tuple[str | None, ...] | None = None
 
 
-class Example(TaskRow):
+class HealthBenchRow(TaskRow):
     """HealthBench (openai/simple-evals): a conversation that ends with the user, with a physician's rubric."""
 
     KEY, EXPECTED = "prompt_id", "HealthBench's examples"
 
     prompt_id: Key
-    prompt: tuple[Turn, ...] = Field(min_length=1)
+    prompt: tuple[ImportedTurn, ...] = Field(min_length=1)
     rubrics: tuple[RubricItem, ...]
     example_tags: tuple[str, ...] | None = None
     ideal_completions_data: IdealCompletions | None = None
@@ -109,7 +118,7 @@ class Example(TaskRow):
         return responses, notes
 
 
-class Entry(Row):
+class Entry(ImportedRow):
     """An entry of a checklist, and the meaning of each range of its scale."""
 
     name: str

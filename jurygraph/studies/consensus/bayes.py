@@ -12,7 +12,7 @@ from jurygraph.errors import InputError
 from jurygraph.inference.chains import MAX_R_HAT, MIN_ESS
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Count, Id, Number, Unit
-from jurygraph.studies.consensus.reports import FiniteOrNone, Item, VotesReport, format_range, rate_annotator
+from jurygraph.studies.consensus.reports import ConsensusItem, FiniteOrNone, VotesReport, format_range, rate_annotator
 from jurygraph.studies.consensus.study import Advance, Settings, count_rows, validate_settings
 from jurygraph.studies.consensus.votes import VoteColumns
 from jurygraph.studies.report import ReportTable
@@ -144,7 +144,7 @@ def report_posterior(ballots: VoteColumns, settings: PosteriorSettings, sampled:
         agreement=consensus.agreement(sampled.votes),
         agents={str(name): PosteriorAgent(**one._asdict()) for name, one in scores.items()},
         annotators={str(name): rate_annotator(one) for name, one in sampled.annotators().items()},
-        items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
+        items={str(name): ConsensusItem(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
         sampling=Sampling(
             chains=settings.chains,
             draws=settings.draws,

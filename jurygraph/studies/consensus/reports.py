@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
-from jurygraph.aggregation.consensus.majority import Agreement
+from jurygraph.aggregation.consensus.majority import VoteAgreement
 from jurygraph.aggregation.consensus.resampling import METHODS, Method
 from jurygraph.messages import shorten
 from jurygraph.schema import FrozenModel
@@ -75,7 +75,7 @@ def rate_annotator(quality: AnnotatorQuality, intervals: Sequence[tuple[float, f
     return Annotator(**rates, **dict(zip(names, intervals, strict=False)))
 
 
-class Item(FrozenModel):
+class ConsensusItem(FrozenModel):
     """The posterior probability of each class, [K], and the ambiguity: 1 minus the greatest."""
 
     posterior: tuple[Unit, ...]
@@ -92,7 +92,7 @@ class MethodStability(FrozenModel):
     subsets: Count
 
 
-class Counts(FrozenModel):
+class ConsensusCounts(FrozenModel):
     """Sizes of the data. `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items
     have only abstentions.
     """
@@ -149,10 +149,10 @@ class VotesReport(Report):
     classes: tuple[Label, ...]
     values: tuple[Number, ...]
     prior: tuple[Unit, ...]
-    counts: Counts
-    agreement: Agreement
+    counts: ConsensusCounts
+    agreement: VoteAgreement
     annotators: dict[Id, Annotator]
-    items: dict[LongId, Item] = Field(min_length=1)
+    items: dict[LongId, ConsensusItem] = Field(min_length=1)
     warnings: tuple[str, ...]
 
     def totals(self) -> Iterator[str]:

@@ -16,10 +16,10 @@ from jurygraph.errors import InputError
 from jurygraph.studies.consensus.reports import (
     Agent,
     AgentComparison,
+    ConsensusCounts,
+    ConsensusItem,
     ConsensusReport,
-    Counts,
     IntervalSource,
-    Item,
     KeyFindings,
     MethodStability,
     Preset,
@@ -280,7 +280,7 @@ def report(
             str(name): rate_annotator(quality, refits.annotators[name] if refits else ())
             for name, quality in model.annotators().items()
         },
-        items={str(name): Item(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
+        items={str(name): ConsensusItem(posterior=tuple(shares), ambiguity=one) for name, shares, one in items},
         stability=_stability_by_method(stability),
         stability_with_items=_stability_by_method(stability_with_items),
         rank_probabilities=stability_with_items
@@ -320,9 +320,9 @@ def _interval_source(reached: FittedConsensus, is_refitted: bool) -> IntervalSou
     return "resampled-prompts" if is_published else "prompts"
 
 
-def count_rows(ballots: VoteColumns, votes: Votes) -> Counts:
+def count_rows(ballots: VoteColumns, votes: Votes) -> ConsensusCounts:
     """Return the sizes of the data, from its columns and from what they were encoded to."""
-    return Counts(
+    return ConsensusCounts(
         rows=len(votes.item_of_row),
         repeated=votes.repeated_rows,
         abstained=votes.abstentions,

@@ -18,7 +18,7 @@ _MANY_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
 
 
-class Estimate(FrozenModel):
+class CreditEstimate(FrozenModel):
     """A mean over `cases`, which belong to `tasks`, and its 95 % interval over tasks (CR3).
 
     A case is an edge of an example; for a reward, an example. `value` is None without a case, the ends also where the
@@ -37,31 +37,31 @@ class Estimate(FrozenModel):
         return IntervalCell(self.value, self.low, self.high)
 
 
-class Diagnosis(FrozenModel):
+class CreditDiagnosis(FrozenModel):
     """Leakage (GEAR Eq. 15, over leakage cases) and preservation (Eq. 16, over satisfied cases)."""
 
-    leakage: Estimate
-    preservation: Estimate
+    leakage: CreditEstimate
+    preservation: CreditEstimate
 
 
-class Method(Diagnosis):
+class Method(CreditDiagnosis):
     """One aggregation rule: over all edges that count, by kind of edge, and the mean reward of the rubric.
 
     `change` is the mean change of the reward against flat aggregation.
     """
 
-    kinds: dict[Id, Diagnosis]
+    kinds: dict[Id, CreditDiagnosis]
     reward: Number
     change: Number
 
 
-class Difference(Diagnosis):
+class CreditDifference(CreditDiagnosis):
     """GEAR less another rule, on the same cases, and on the same examples for the `reward`."""
 
-    reward: Estimate
+    reward: CreditEstimate
 
 
-class Variant(FrozenModel):
+class GraphVariant(FrozenModel):
     """One ablation, without intervals. The cases are those of the annotated graph, whatever graph the scores use."""
 
     leakage: Number | None
@@ -77,13 +77,13 @@ class RandomGraphs(FrozenModel):
     smaller the rubrics, the less a random graph differs.
     """
 
-    mean: Variant
-    by_seed: dict[str, Variant] = Field(min_length=1)
+    mean: GraphVariant
+    by_seed: dict[str, GraphVariant] = Field(min_length=1)
     graphs: Count
     unchanged: Count
 
 
-class Untyped(Variant):
+class Untyped(GraphVariant):
     """The annotated graph with the same λ for all edges."""
 
     retention: Unit
@@ -94,7 +94,7 @@ class Ablations(FrozenModel):
 
     random: RandomGraphs | None
     untyped: Untyped
-    kappas: dict[str, Variant]
+    kappas: dict[str, GraphVariant]
 
 
 class Census(FrozenModel):
@@ -170,7 +170,7 @@ class CreditReport(Report):
     seed: Count
     census: Census
     methods: dict[Id, Method]
-    differences: dict[Id, Difference]
+    differences: dict[Id, CreditDifference]
     ablations: Ablations
     exact: Agreement
     losses: tuple[Loss, ...]
@@ -206,13 +206,13 @@ class CreditReport(Report):
         columns = [{**one.kinds, "all kinds": one} for one in self.methods.values()]
         rows: list[list[object]] = []
         for kind in columns[0]:
-            estimates: list[Estimate] = [getattr(column[kind], figure) for column in columns]
+            estimates: list[CreditEstimate] = [getattr(column[kind], figure) for column in columns]
             rows.append([kind, estimates[0].cases, estimates[0].tasks, *(one.value for one in estimates)])
         return ReportTable((f"{figure} by kind of edge", cases, "tasks", *self.methods), rows)
 
     def _ablation_sections(self) -> Iterator[str | ReportTable]:
         random, untyped = self.ablations.random, self.ablations.untyped
-        variants: dict[str, Variant] = {}
+        variants: dict[str, GraphVariant] = {}
         if random is not None:
             variants[f"random graphs, {len(random.by_seed)} seeds"] = random.mean
         variants[f"untyped, λ = {untyped.retention:.4g}"] = untyped

@@ -18,15 +18,15 @@ from jurygraph.studies.credit.report import (
     Ablations,
     Agreement,
     Census,
+    CreditDiagnosis,
+    CreditDifference,
+    CreditEstimate,
     CreditReport,
-    Diagnosis,
-    Difference,
-    Estimate,
+    GraphVariant,
     Loss,
     Method,
     RandomGraphs,
     Untyped,
-    Variant,
 )
 from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 
@@ -110,10 +110,10 @@ class CreditStudy:
             for name, one in scores.items()
         }
 
-    def _differences(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Difference]:
+    def _differences(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, CreditDifference]:
         gear_scores = scores["gear"]
         return {
-            name: Difference(
+            name: CreditDifference(
                 **dict(diagnose(cases, self._settings.kinds, gear_scores.children, one.children)),
                 reward=estimate_mean(gear_scores.rewards - one.rewards, self._tasks),
             )
@@ -124,9 +124,9 @@ class CreditStudy:
     def _ablations(self, cases: Cases, flat_rewards: Floats, report: Advance) -> Ablations:
         sheets, settings = self._sheets, self._settings
 
-        def variant(rule: Scoring) -> Variant:
+        def variant(rule: Scoring) -> GraphVariant:
             scores = score_sheets(sheets.sheets, rule, report)
-            return Variant(
+            return GraphVariant(
                 leakage=leakage(cases, scores.children, settings.kinds),
                 preservation=preservation(cases, scores.children, settings.kinds),
                 reward=fmean(scores.rewards),
@@ -143,14 +143,14 @@ class CreditStudy:
             kappas={f"{kappa:g}": variant(_soft_rule(kappa)) for kappa in KAPPAS},
         )
 
-    def _summarize_random(self, by_seed: Mapping[int, Variant]) -> RandomGraphs | None:
+    def _summarize_random(self, by_seed: Mapping[int, GraphVariant]) -> RandomGraphs | None:
         if not by_seed:
             return None
         graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
-        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in Variant.model_fields}
+        columns = {name: [getattr(one, name) for one in by_seed.values()] for name in GraphVariant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
         return RandomGraphs(
-            mean=Variant.model_validate(mean),
+            mean=GraphVariant.model_validate(mean),
             by_seed={str(seed): one for seed, one in by_seed.items()},
             graphs=len(graphs) * len(by_seed),
             unchanged=sum(is_unchanged(sheet, seed) for sheet in graphs for seed in by_seed),
@@ -162,7 +162,7 @@ def _soft_rule(kappa: float) -> Scoring:
     return lambda sheet: sheet.gated_scores(sheet.retention(kappa))
 
 
-def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> Diagnosis:
+def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Floats | None = None) -> CreditDiagnosis:
     """Return leakage and preservation over the edges of these kinds, or their differences from the scores `baseline`.
 
     Args:
@@ -175,22 +175,22 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
         leaked, preserved = leaked - cases.leaked_shares(baseline), preserved - cases.preserved_shares(baseline)
     violated, satisfied = cases.violated_mask(kinds), cases.satisfied_mask(kinds)
     least_leaked, least_preserved = (0.0, 0.0) if baseline is None else (-math.inf, -1.0)
-    return Diagnosis(
+    return CreditDiagnosis(
         leakage=estimate_mean(leaked[violated], cases.task[violated], least_leaked),
         preservation=estimate_mean(preserved[satisfied], cases.task[satisfied], least_preserved, 1.0),
     )
 
 
-def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> Estimate:
+def estimate_mean(values: Floats, tasks: Ints, least: float = -math.inf, most: float = math.inf) -> CreditEstimate:
     """Return the mean of values [n], with its interval over the tasks [n] to which they belong, within [least, most].
 
     The bounds are those of the true mean.
     """
     found = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
     if found is None:
-        return Estimate(value=None, low=None, high=None, cases=0, tasks=0)
+        return CreditEstimate(value=None, low=None, high=None, cases=0, tasks=0)
     low, high = (None if end is None else min(most, max(least, end)) for end in (found.low, found.high))
-    return Estimate(value=fmean(values), low=low, high=high, cases=len(values), tasks=found.clusters)
+    return CreditEstimate(value=fmean(values), low=low, high=high, cases=len(values), tasks=found.clusters)
 
 
 def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:

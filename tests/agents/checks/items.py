@@ -3,24 +3,26 @@
 from typing import Any
 
 from jurygraph.agents.checks.decide import CheckResult, decide_check
-from jurygraph.agents.checks.items import Item
+from jurygraph.agents.checks.items import ListedItem
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.lookup import Finding
 
 
-def own_item(text: str = "$[0]", /, **values: Any) -> Item:
+def own_item(text: str = "$[0]", /, **values: Any) -> ListedItem:
     """A record of the response's own data."""
-    return Item(text, values)
+    return ListedItem(text, values)
 
 
-def row_item(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any) -> Item:
+def row_item(
+    text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any
+) -> ListedItem:
     """A claim that the tables have a row for; `own` are its columns that come from the response."""
-    return Item(text, values, _finding(text, 1, values), lists or {}, own.split())
+    return ListedItem(text, values, _finding(text, 1, values), lists or {}, own.split())
 
 
-def invented_item(text: str = "Nowhere", /, own: str = "", **values: Any) -> Item:
+def invented_item(text: str = "Nowhere", /, own: str = "", **values: Any) -> ListedItem:
     """A claim that no table has, with what it says of itself."""
-    return Item(text, values, _finding(text, None, values), response_columns=own.split())
+    return ListedItem(text, values, _finding(text, None, values), response_columns=own.split())
 
 
 def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
@@ -40,7 +42,7 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
     )
 
 
-def decide(fields: dict[str, Any], *items: Item) -> CheckResult:
+def decide(fields: dict[str, Any], *items: ListedItem) -> CheckResult:
     """A check of items that all come from one source."""
     check = Check.model_validate(fields)
     return decide_check(check, {source: items for source, _ in check.items})

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.agents.checks.decide import CheckResult
-from jurygraph.agents.checks.items import Item
+from jurygraph.agents.checks.items import ListedItem
 from tests.agents.checks.items import decide, invented_item, own_item, row_item
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -19,7 +19,7 @@ PRICES = [{"of": "meals", "column": "price"}]
 CHEAP = {"price": {"at_most": 10}}
 
 
-def share_of(spec: dict[str, Any], *items: Item) -> float:
+def share_of(spec: dict[str, Any], *items: ListedItem) -> float:
     return decide(spec, *items).share
 
 
@@ -449,7 +449,7 @@ def cells(of: dict[str, list[Any]]) -> st.SearchStrategy[dict[str, Any]]:
 
 
 @st.composite
-def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own_item, row_item)) -> list[Item]:
+def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own_item, row_item)) -> list[ListedItem]:
     """Up to three items, of whose cells up to three are not known."""
     made = draw(st.lists(cells(KNOWN), max_size=3))
     for values, column in (
@@ -459,7 +459,7 @@ def items_with_gaps(draw: Any, kinds: Sequence[Any] = (own_item, row_item)) -> l
     return [draw(st.sampled_from(kinds))(f"${place}", **values) for place, values in enumerate(made)]
 
 
-def completions(items: Sequence[Item], grounded: Sequence[bool] = (True, False)) -> Iterator[list[Item]]:
+def completions(items: Sequence[ListedItem], grounded: Sequence[bool] = (True, False)) -> Iterator[list[ListedItem]]:
     """The items with every cell filled that is not known, of those that have a row, or have none."""
     gaps = [
         (place, column)
@@ -481,7 +481,9 @@ def credit(decided: CheckResult) -> float:
 @pytest.mark.landing
 @settings(max_examples=at_most(300), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps())
-def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(spec: dict[str, Any], items: list[Item]) -> None:
+def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(
+    spec: dict[str, Any], items: list[ListedItem]
+) -> None:
     found = {decide(spec, *whole).holds for whole in completions(items, [True])}
     assert decide(spec, *items).holds == (found.pop() if len(found) == 1 else None)
     assert None not in found
@@ -489,7 +491,7 @@ def test_a_check_is_decided_exactly_if_all_possible_table_values_agree(spec: dic
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps())
-def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], items: list[Item]) -> None:
+def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], items: list[ListedItem]) -> None:
     decided = decide(spec, *items)
     if decided.holds is not None:
         assert credit(decided) <= min(credit(decide(spec, *whole)) for whole in completions(items)) + 1e-12
@@ -497,7 +499,7 @@ def test_no_credit_exceeds_what_any_completion_would_get(spec: dict[str, Any], i
 
 @settings(max_examples=at_most(100), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps([own_item]))
-def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str, Any], items: list[Item]) -> None:
+def test_a_value_that_the_response_cannot_show_is_always_decided(spec: dict[str, Any], items: list[ListedItem]) -> None:
     assert decide(spec, *items).holds is not None
 
 
@@ -533,7 +535,7 @@ def holds_by_arithmetic(spec: dict[str, Any], made: list[dict[str, Any]]) -> boo
 @settings(max_examples=at_most(150), deadline=None)
 @given(spec=CHECKS, items=items_with_gaps(), data=st.data())
 def test_the_order_of_items_and_of_their_keys_changes_no_score(
-    spec: dict[str, Any], items: list[Item], data: st.DataObject
+    spec: dict[str, Any], items: list[ListedItem], data: st.DataObject
 ) -> None:
     turned = [item._replace(values=dict(reversed(item.values.items()))) for item in data.draw(st.permutations(items))]
     one, other = decide(spec, *items), decide(spec, *turned)

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.checks.decide import Unknowns
-from jurygraph.agents.checks.items import Item, lacking_columns, truth_without
+from jurygraph.agents.checks.items import ListedItem, lacking_columns, truth_without
 from jurygraph.agents.checks.spec import Test as ValueTest
 from tests.agents.checks.items import invented_item, own_item, row_item
 from tests.rows import all_rows
 
 
-def truth_of(item: Item, **tests: dict[str, Any]) -> str:
+def truth_of(item: ListedItem, **tests: dict[str, Any]) -> str:
     return Unknowns().run_tests({column: ValueTest.model_validate(test) for column, test in tests.items()}, item)
 
 
@@ -67,7 +67,7 @@ def test_a_missing_table_value_does_not_count_against_the_response(nothing: dict
 @pytest.mark.parametrize(
     "item", [own_item(), own_item(x=None), own_item(x=""), row_item(own="x"), row_item(own="x", x=None)]
 )
-def test_omitted_data_of_a_response_is_unshown(item: Item) -> None:
+def test_omitted_data_of_a_response_is_unshown(item: ListedItem) -> None:
     assert truth_of(item, x={"equals": 1}) == "unshown"
 
 
@@ -114,5 +114,5 @@ def test_missing_evidence_is_named() -> None:
         (invented_item("Nowhere"), "'Nowhere' is not there in meals"),
     ],
 )
-def test_unknown_values_are_described(item: Item, words: str) -> None:
+def test_unknown_values_are_described(item: ListedItem, words: str) -> None:
     assert item.describe_unknown("price") == words

@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.simulation.autocorrelated import autoregression
 from benchmarks.simulation.streams import Hack, hacked_steps
-from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, Settings, Step
+from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, AnalyzerSettings, TrainingStep
 from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_MEANS, MIN_JUDGED_PAIRS
 from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import flat_step, normal_steps
@@ -26,10 +26,10 @@ def series_names(analyzer: Analyzer) -> list[str]:
 
 def test_missing_series_are_not_watched() -> None:
     bare, full = Analyzer(), Analyzer()
-    bare.observe(Step([0.1, 0.2]))
+    bare.observe(TrainingStep([0.1, 0.2]))
     assert series_names(bare) == ["reward", "failed", "population"]
     parts = {"accuracy": [0.0, 1.0], "format": [1.0, 1.0]}
-    full.observe(Step([0.1, 0.2], parts, [5, 6], ["a", "a"], [0.0, 0.1]))
+    full.observe(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"], [0.0, 0.1]))
     assert series_names(full) == [
         "reward",
         "component.accuracy",
@@ -47,8 +47,8 @@ def test_missing_series_are_not_watched() -> None:
 
 def test_more_series_ask_for_higher_limits() -> None:
     bare, full = Analyzer(), Analyzer()
-    bare.observe(Step([0.1, 0.2]))
-    full.observe(Step([0.1, 0.2], {"format": [0.0, 1.0]}))
+    bare.observe(TrainingStep([0.1, 0.2]))
+    full.observe(TrainingStep([0.1, 0.2], {"format": [0.0, 1.0]}))
     assert full.limits.drift > bare.limits.drift
 
 
@@ -74,7 +74,7 @@ def test_a_shift_is_reported_once_with_place_size_and_direction(shift: float, di
 
 
 def test_one_bad_step_is_a_jump() -> None:
-    steps = [*normal_steps(2, 60), Step(np.random.default_rng(0).normal(1.5, 1.0, 64))]
+    steps = [*normal_steps(2, 60), TrainingStep(np.random.default_rng(0).normal(1.5, 1.0, 64))]
     alerts = [one for one in collect_alerts(Analyzer(), steps) if one.series == "reward"]
     assert [(one.kind, one.step, one.since, one.direction) for one in alerts] == [("jump", 61, 61, "up")]
     assert alerts[0].size > 8
@@ -94,27 +94,27 @@ def test_an_alert_comes_at_once_if_a_tenth_of_the_rows_break_a_form() -> None:
 
 def test_rewards_that_differ_only_by_rounding_raise_no_alert() -> None:
     sums = [0.1 + 0.2, 0.3]
-    assert collect_alerts(Analyzer(), [Step(np.full(8, sums[number % 3 == 0])) for number in range(200)]) == []
+    assert collect_alerts(Analyzer(), [TrainingStep(np.full(8, sums[number % 3 == 0])) for number in range(200)]) == []
 
 
 def test_failed_rewards_are_excluded_from_means_and_reported_if_many() -> None:
     rng = np.random.default_rng(3)
     rewards = rng.random((140, 64))
     rewards[100:, :16] = np.nan
-    alerts = collect_alerts(Analyzer(), map(Step, rewards))
+    alerts = collect_alerts(Analyzer(), map(TrainingStep, rewards))
     assert {(one.series, one.direction, one.adverse) for one in alerts} == {("failed", "up", True)}
 
 
 def test_a_step_in_which_all_rewards_failed_raises_one_alert() -> None:
-    alerts = collect_alerts(Analyzer(), [*normal_steps(4, 50), Step(np.full(64, np.nan)), *normal_steps(5, 20)])
+    alerts = collect_alerts(Analyzer(), [*normal_steps(4, 50), TrainingStep(np.full(64, np.nan)), *normal_steps(5, 20)])
     assert [one.series for one in alerts] == ["failed"]
 
 
 def test_groups_without_signal_are_reported() -> None:
     rng = np.random.default_rng(6)
     groups = np.repeat(np.arange(16), 4)
-    steps = [Step(rng.random(64), groups=groups) for _ in range(60)]
-    steps += [Step(np.where(groups < 8, 0.5, rng.random(64)), groups=groups) for _ in range(5)]
+    steps = [TrainingStep(rng.random(64), groups=groups) for _ in range(60)]
+    steps += [TrainingStep(np.where(groups < 8, 0.5, rng.random(64)), groups=groups) for _ in range(5)]
     assert ("saturation", True) in {(one.series, one.adverse) for one in collect_alerts(Analyzer(), steps)}
 
 
@@ -122,42 +122,45 @@ def test_a_penalty_that_rises_is_bad_and_another_component_is_not() -> None:
     rng = np.random.default_rng(7)
 
     def steps(level: float):
-        return [Step(rng.random(64), {"fluff": rng.beta(4 * level, 4 * (1 - level), 64)}) for _ in range(80)]
+        return [TrainingStep(rng.random(64), {"fluff": rng.beta(4 * level, 4 * (1 - level), 64)}) for _ in range(80)]
 
     for penalties, adverse in ((frozenset({"fluff"}), True), (frozenset[str](), False)):
-        alerts = collect_alerts(Analyzer(Settings(penalties=penalties)), [*steps(0.3), *steps(0.6)])
+        alerts = collect_alerts(Analyzer(AnalyzerSettings(penalties=penalties)), [*steps(0.3), *steps(0.6)])
         assert {one.adverse for one in alerts if one.series == "component.fluff"} == {adverse}
 
 
 def test_a_spread_of_rewards_with_a_constant_mean_shifts_the_population() -> None:
     rng = np.random.default_rng(8)
-    steps = [Step(rng.normal(0.0, 1.0 if number < 100 else 1.6, 256)) for number in range(115)]
+    steps = [TrainingStep(rng.normal(0.0, 1.0 if number < 100 else 1.6, 256)) for number in range(115)]
     assert [one.series for one in collect_alerts(Analyzer(), steps)] == ["population"]
 
 
 def test_nothing_is_tested_before_the_minimum_number_of_steps() -> None:
-    wild = [Step(np.full(8, float(10**number))) for number in range(MIN_STEPS - 1)]
+    wild = [TrainingStep(np.full(8, float(10**number))) for number in range(MIN_STEPS - 1)]
     assert collect_alerts(Analyzer(), wild) == []
 
 
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (Step([1.0], {"b": [1.0]}), "step 2: the steps before have the series 'component.a'"),
-        (Step([1.0], {"a": [1.0]}, [3.0]), "step 2: the steps before lack the series 'length'"),
-        (Step([[1.0]]), "give one step at a time"),
+        (TrainingStep([1.0], {"b": [1.0]}), "step 2: the steps before have the series 'component.a'"),
+        (TrainingStep([1.0], {"a": [1.0]}, [3.0]), "step 2: the steps before lack the series 'length'"),
+        (TrainingStep([[1.0]]), "give one step at a time"),
     ],
 )
-def test_a_step_with_other_series_is_refused(second: Step, message: str) -> None:
+def test_a_step_with_other_series_is_refused(second: TrainingStep, message: str) -> None:
     analyzer = Analyzer()
-    analyzer.observe(Step([1.0], {"a": [1.0]}))
+    analyzer.observe(TrainingStep([1.0], {"a": [1.0]}))
     with pytest.raises(InputError, match=message):
         analyzer.observe(second)
 
 
 def test_a_component_outside_the_unit_interval_is_tested_on_the_plain_scale() -> None:
     rng = np.random.default_rng(9)
-    steps = [Step(rng.random(64), {"net": rng.normal(-2.0 if number < 60 else -1.0, 1.0, 64)}) for number in range(70)]
+    steps = [
+        TrainingStep(rng.random(64), {"net": rng.normal(-2.0 if number < 60 else -1.0, 1.0, 64)})
+        for number in range(70)
+    ]
     assert "component.net" in {one.series for one in collect_alerts(Analyzer(), steps)}
 
 
@@ -165,13 +168,13 @@ def test_a_component_that_leaves_the_unit_interval_changes_to_the_plain_scale() 
     rng, analyzer = np.random.default_rng(11), Analyzer()
     columns = [np.full(64, np.nan)] * 3 + [rng.random(64) for _ in range(40)]
     columns += [rng.normal(2.0, 1.0, 64) for _ in range(60)] + [rng.normal(4.0, 1.0, 64) for _ in range(3)]
-    alerts = collect_alerts(analyzer, [Step(rng.random(64), {"net": column}) for column in columns])
+    alerts = collect_alerts(analyzer, [TrainingStep(rng.random(64), {"net": column}) for column in columns])
     assert [(one.step, one.direction) for one in alerts if one.series == "component.net"] == [(104, "up")]
     assert {one.name: one.scale for one in analyzer.series}["component.net"] == "plain"
 
 
 def test_a_huge_jump_reports_the_level_before_it() -> None:
-    steps = [*(Step(step.rewards + 7.0) for step in normal_steps(2, 60)), Step(np.full(64, 1e99))]
+    steps = [*(TrainingStep(step.rewards + 7.0) for step in normal_steps(2, 60)), TrainingStep(np.full(64, 1e99))]
     (alert,) = (one for one in collect_alerts(Analyzer(), steps) if one.series == "reward")
     assert alert.before == pytest.approx(7.0, abs=0.1)
     assert alert.after == pytest.approx(1e99)
@@ -181,7 +184,7 @@ def test_a_huge_jump_reports_the_level_before_it() -> None:
 @pytest.mark.parametrize("arl", [float("inf"), 1e300, float("nan"), 1.0])
 def test_an_average_run_length_out_of_bounds_is_refused(arl: float) -> None:
     with pytest.raises(InputError, match="arl"):
-        Settings(arl=arl)
+        AnalyzerSettings(arl=arl)
 
 
 def test_equal_streams_give_equal_alerts() -> None:
@@ -189,16 +192,16 @@ def test_equal_streams_give_equal_alerts() -> None:
     assert one == other != []
 
 
-def autocorrelated_steps(seed: int, count: int, rho: float, shift: float = 0.0, after: int = 0) -> list[Step]:
+def autocorrelated_steps(seed: int, count: int, rho: float, shift: float = 0.0, after: int = 0) -> list[TrainingStep]:
     """Return rewards whose means are an autoregression; after step `after` they are higher by `shift` of its sd."""
     rng, levels = np.random.default_rng(seed + 1000), autoregression(rho, 1, seed)
     moved = (0.2 * (float(next(levels)[0]) + shift * (number > after)) for number in range(1, count + 1))
-    return [Step(rng.normal(level, 0.01, 64)) for level in moved]
+    return [TrainingStep(rng.normal(level, 0.01, 64)) for level in moved]
 
 
 class TestAutocorrelatedRewards:
     def test_each_autocorrelated_series_is_warned_of_once_and_reported(self) -> None:
-        analyzer = Analyzer(Settings(arl=500))
+        analyzer = Analyzer(AnalyzerSettings(arl=500))
         collect_alerts(analyzer, autocorrelated_steps(5, 300, 0.7))
         (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
         assert re.fullmatch(
@@ -220,7 +223,7 @@ class TestAutocorrelatedRewards:
     @pytest.mark.landing
     def test_prewhitening_raises_no_alert_where_nothing_changes(self) -> None:
         steps = autocorrelated_steps(5, 400, 0.7)
-        plain, white = Analyzer(), Analyzer(Settings(prewhiten=True))
+        plain, white = Analyzer(), Analyzer(AnalyzerSettings(prewhiten=True))
         assert len(collect_alerts(plain, steps)) > 2
         assert collect_alerts(white, steps) == []
         assert white.warnings == ()
@@ -230,8 +233,8 @@ class TestAutocorrelatedRewards:
         """At a lag-1 autocorrelation of .3, with a long memory: 28 false alarms in 1,000 steps, where .1 is nominal."""
         rng, levels = np.random.default_rng(7), autoregression(0.95, 1, 7)
         means = (0.56 * float(next(levels)[0]) + 0.83 * rng.normal() for _ in range(600))
-        analyzer = Analyzer(Settings(arl=500, prewhiten=True))
-        collect_alerts(analyzer, [Step(rng.normal(mean, 0.01, 64)) for mean in means])
+        analyzer = Analyzer(AnalyzerSettings(arl=500, prewhiten=True))
+        collect_alerts(analyzer, [TrainingStep(rng.normal(mean, 0.01, 64)) for mean in means])
         (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
         assert re.fullmatch(
             r"step \d+: the mean reward depends on more than the step before \(autocorrelation 0\.\d\d of the "
@@ -245,7 +248,7 @@ class TestAutocorrelatedRewards:
         steps = autocorrelated_steps(3, 400, 0.6, shift=3.0, after=300)
         (alert,) = [
             one
-            for one in collect_alerts(Analyzer(Settings(prewhiten=True)), steps)
+            for one in collect_alerts(Analyzer(AnalyzerSettings(prewhiten=True)), steps)
             if (one.series, one.kind) == ("reward", "drift")
         ]
         assert 301 <= alert.step <= 340
@@ -256,8 +259,8 @@ class TestAutocorrelatedRewards:
         assert alert.size == pytest.approx(3.0, abs=1.0)
 
     def test_a_jump_is_reported_from_its_forecast(self) -> None:
-        steps = [*autocorrelated_steps(4, 200, 0.9), Step(np.full(64, 5.0))]
-        analyzer = Analyzer(Settings(prewhiten=True))
+        steps = [*autocorrelated_steps(4, 200, 0.9), TrainingStep(np.full(64, 5.0))]
+        analyzer = Analyzer(AnalyzerSettings(prewhiten=True))
         alerts = [one for one in collect_alerts(analyzer, steps) if one.series == "reward" and one.kind == "jump"]
         assert [one.step for one in alerts] == [201]
         assert alerts[0].before == pytest.approx(0.9 * steps[199].rewards.mean(), abs=0.1)
@@ -266,12 +269,14 @@ class TestAutocorrelatedRewards:
     @pytest.mark.landing
     def test_after_an_alarm_the_new_level_is_reported_once(self) -> None:
         steps = autocorrelated_steps(5, 600, 0.5, shift=4.0, after=200)
-        alerts = [one for one in collect_alerts(Analyzer(Settings(prewhiten=True)), steps) if one.series == "reward"]
+        alerts = [
+            one for one in collect_alerts(Analyzer(AnalyzerSettings(prewhiten=True)), steps) if one.series == "reward"
+        ]
         assert len(alerts) == 1
 
     def test_a_planted_hack_is_called_one_with_prewhitening_as_well(self) -> None:
         hack = Hack()
-        analyzer = Analyzer(Settings(prewhiten=True))
+        analyzer = Analyzer(AnalyzerSettings(prewhiten=True))
         alerts = collect_alerts(analyzer, hacked_steps(1, hack.first_step + 20, hack))
         assert [one.kind for one in alerts].count("hack") == 1
         assert all(one.step >= hack.first_step for one in alerts)
@@ -290,13 +295,13 @@ def memory_size(value: Any, seen: set[int]) -> int:
     return own + memory_size(vars(value), seen) if hasattr(value, "__dict__") else own
 
 
-def full_step(rng: np.random.Generator) -> Step:
+def full_step(rng: np.random.Generator) -> TrainingStep:
     parts = {"accuracy": rng.random(16) < 0.5, "format": rng.random(16), "steps": rng.random(16)}
-    return Step(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4), rng.random(16))
+    return TrainingStep(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4), rng.random(16))
 
 
 def memory_after(steps: tuple[int, ...]) -> list[int]:
-    analyzer, rng, sizes = Analyzer(Settings(arl=MAX_ARL)), np.random.default_rng(10), []
+    analyzer, rng, sizes = Analyzer(AnalyzerSettings(arl=MAX_ARL)), np.random.default_rng(10), []
     for number in range(1, steps[-1] + 1):
         analyzer.observe(full_step(rng))
         if number in steps:

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Step
+from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.agents.data_analyzer.series import MAX_ROWS, Calibration, frame
 
 
 def test_the_frame_is_complete_after_the_last_calibration_step() -> None:
     calibration = Calibration(3, ("a", "b"))
-    steps = [Step([0.1, 0.2], {"a": [0.0, 1.0], "b": [0.0, 0.5]})] * 3
+    steps = [TrainingStep([0.1, 0.2], {"a": [0.0, 1.0], "b": [0.0, 0.5]})] * 3
     assert [calibration.add(step) is None for step in steps] == [True, True, False]
 
 
@@ -43,5 +43,5 @@ def test_a_single_reward_or_none_gives_no_bins(rewards: np.ndarray) -> None:
 def test_calibration_keeps_a_bounded_number_of_rows() -> None:
     calibration = Calibration(4, ())
     for _ in range(3):
-        calibration.add(Step(np.zeros(MAX_ROWS)))
+        calibration.add(TrainingStep(np.zeros(MAX_ROWS)))
     assert sum(one.size for one in calibration._rewards) == 3 * MAX_ROWS // 4

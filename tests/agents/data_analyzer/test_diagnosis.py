@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Alert, Analyzer, Step
+from jurygraph.agents.data_analyzer import Alert, Analyzer, TrainingStep
 from jurygraph.agents.data_analyzer.diagnosis import MAX_STEPS_BETWEEN_RELATED, MAX_STEPS_BETWEEN_STARTS, Diagnosis
 
 
@@ -137,14 +137,14 @@ def test_both_signatures_together_are_reported_as_one_hack() -> None:
     assert tracker.hacks(12, [alert(12, "length", "up"), alert(12, "length_reward", "up")]) == []
 
 
-def honest_steps(seed: int, accuracy: Callable[[int], float], form: Callable[[int], float]) -> Iterator[Step]:
+def honest_steps(seed: int, accuracy: Callable[[int], float], form: Callable[[int], float]) -> Iterator[TrainingStep]:
     """160 steps of 32 prompts and 8 answers whose reward is accuracy and half of format; nobody games it."""
     random, groups = np.random.default_rng(seed), np.repeat(np.arange(32), 8)
     for step in range(1, 161):
         ease = np.repeat(random.beta(3 * accuracy(step), 3 * (1 - accuracy(step)), 32), 8)
         right, formed = (random.random(256) < ease) * 1.0, (random.random(256) < form(step)) * 1.0
         lengths = np.rint(np.exp(6 + 0.3 * random.standard_normal(256)))
-        yield Step(right + 0.5 * formed, {"accuracy": right, "format": formed}, lengths, groups)
+        yield TrainingStep(right + 0.5 * formed, {"accuracy": right, "format": formed}, lengths, groups)
 
 
 def constant_form(step: int) -> float:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
-from jurygraph.agents.data_analyzer import Step
+from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.agents.data_analyzer.series import (
     disagreement,
     extremes,
@@ -24,7 +24,7 @@ unit = st.sampled_from([0.0, 0.2, 0.5, 1.0, math.nan])
 
 
 def groups_of(ids: list[int]):
-    return Step(np.zeros(len(ids)), groups=ids).groups
+    return TrainingStep(np.zeros(len(ids)), groups=ids).groups
 
 
 @given(st.lists(unit, min_size=1, max_size=12))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Analyzer, Step
+from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
 from jurygraph.agents.data_analyzer.step import MAX_VALUE
 from jurygraph.errors import InputError
 from tests.rows import all_rows
@@ -30,11 +30,11 @@ from tests.rows import all_rows
 )
 def test_an_invalid_step_is_refused_by_name(columns: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Step(**columns)
+        TrainingStep(**columns)
 
 
 def test_rows_are_grouped_in_any_order() -> None:
-    step = Step([1.0, 2.0, 3.0, 4.0, 5.0], groups=["b", "a", "b", "c", "a"])
+    step = TrainingStep([1.0, 2.0, 3.0, 4.0, 5.0], groups=["b", "a", "b", "c", "a"])
     assert step.groups is not None
     order, starts, sizes = step.groups
     assert order.tolist() == [1, 4, 0, 2, 3]
@@ -43,7 +43,7 @@ def test_rows_are_grouped_in_any_order() -> None:
 
 
 def test_without_ids_there_are_no_groups() -> None:
-    assert Step([1.0]).groups is None
+    assert TrainingStep([1.0]).groups is None
 
 
 def test_the_largest_accepted_numbers_do_not_overflow() -> None:
@@ -51,6 +51,8 @@ def test_the_largest_accepted_numbers_do_not_overflow() -> None:
     for _ in range(30):
         signs = rng.choice([-1.0, 1.0], 64)
         analyzer.observe(
-            Step(MAX_VALUE * signs, {"a": MAX_VALUE * signs}, np.full(64, MAX_VALUE), np.repeat(np.arange(8), 8))
+            TrainingStep(
+                MAX_VALUE * signs, {"a": MAX_VALUE * signs}, np.full(64, MAX_VALUE), np.repeat(np.arange(8), 8)
+            )
         )
     assert all(row.sd is None or np.isfinite(row.sd) for row in analyzer.summary())

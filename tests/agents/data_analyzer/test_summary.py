@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_analyzer.analyzer import Summary
+from jurygraph.agents.data_analyzer.analyzer import AnalyzerSummary
 
 values = st.one_of(st.floats(-1e3, 1e3), st.just(float("nan")))
 
 
 @given(st.lists(values, min_size=1, max_size=30))
 def test_the_running_table_equals_that_of_all_values(drawn: list[float]) -> None:
-    summary = Summary(1)
+    summary = AnalyzerSummary(1)
     for step, value in enumerate(drawn, start=1):
         summary.add(step, np.array([value]))
     (row,) = summary.rows(["a"], np.array([0.5]))

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.data_optimizer import measures
-from jurygraph.agents.data_optimizer.measures import Group
+from jurygraph.agents.data_optimizer.measures import MeasuredGroup
 
 WORDS = ("tea", "sea", "stone", "on", "the", "a")
 TEXT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
@@ -15,25 +15,25 @@ GROUPS = st.lists(TEXT, min_size=2, max_size=5)
 
 
 def diversity_parts(texts: list[str], *task: str) -> list[list[float]]:
-    group = Group(texts, task)
+    group = MeasuredGroup(texts, task)
     return [group.distinct_ngram_shares(), group.self_bleu_novelty()]
 
 
 def test_distinct_is_the_share_of_n_grams_that_no_other_has_by_hand() -> None:
-    group = Group(["the tea on the stone", "the tea on the sea"], ["stone sea"])
+    group = MeasuredGroup(["the tea on the stone", "the tea on the sea"], ["stone sea"])
     # n=1: stone of {the tea on stone}; n=2: the-stone of 4; n=3: on-the-stone of 3
     assert group.distinct_ngram_shares() == pytest.approx([(1 / 4 + 1 / 4 + 1 / 3) / 3] * 2)
 
 
 def test_self_bleu_by_hand() -> None:
-    group = Group(["a b c d e", "a b c d f"], ["e f"])
+    group = MeasuredGroup(["a b c d e", "a b c d f"], ["e f"])
     # 4 of 5 words; then (3+1)/(4+1), (2+1)/(3+1), (1+1)/(2+1)
     bleu = sqrt(sqrt(4 / 5 * 4 / 5 * 3 / 4 * 2 / 3))
     assert group.self_bleu_novelty() == pytest.approx([1 - bleu] * 2)
 
 
 def test_a_sequence_counts_once_by_hand() -> None:
-    group = Group(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
+    group = MeasuredGroup(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
     # tea-sea comes again: on-tea-sea and on are left; 3 of 3 words, 2 of 2 pairs, on-tea-sea of nobody else
     bleu = sqrt(sqrt(3 / 3 * 3 / 3 * 1 / 2 * 1 / 1))
     assert group.self_bleu_novelty()[0] == pytest.approx(1 - bleu)
@@ -45,7 +45,7 @@ def test_a_copy_that_is_repeated_is_a_copy(texts: list[str], times: int, data: s
     copied = "\n".join([data.draw(st.sampled_from(texts))] * times)
     for part in diversity_parts([*texts, copied]):
         assert part[-1] == 0.0
-    assert Group([*texts, copied]).copies()[-1]
+    assert MeasuredGroup([*texts, copied]).copies()[-1]
 
 
 @given(GROUPS, st.sampled_from(WORDS), st.integers(1, 60))
@@ -57,19 +57,21 @@ def test_a_repeated_word_is_not_new(texts: list[str], word: str, times: int) -> 
 @given(GROUPS, st.sampled_from([" , ", " . ", " = $ + ", "! ", "_", "\u3164", " \u200b"]), st.data())
 def test_a_copy_with_signs_between_its_words_is_a_copy(texts: list[str], sign: str, data: st.DataObject) -> None:
     copied = sign.join(data.draw(st.sampled_from(texts)).split())
-    group = Group([*texts, copied])
+    group = MeasuredGroup([*texts, copied])
     assert (group.distinct_ngram_shares()[-1], group.self_bleu_novelty()[-1], group.copies()[-1]) == (0.0, 0.0, True)
 
 
 @pytest.mark.parametrize("signs", [". " * 300, "$ = $ + $ - " * 8, ", . " * 50])
 def test_signs_are_no_known_words(signs: str) -> None:
-    group = Group([f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"])
+    group = MeasuredGroup([f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"])
     assert (group.known_share[0], group.distinct_ngram_shares()[0], group.self_bleu_novelty()[0]) == (0.0, 0.0, 0.0)
 
 
 def test_known_words_that_repeat_make_no_gibberish_known() -> None:
     noise = " ".join(f"xq{n}" for n in range(20))
-    once, often = (Group([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known_share[0] for n in (1, 50))
+    once, often = (
+        MeasuredGroup([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known_share[0] for n in (1, 50)
+    )
     assert often == once == pytest.approx(3 / 23)
 
 
@@ -104,7 +106,7 @@ def test_gibberish_is_not_new(texts: list[str], noise: list[str]) -> None:
 @given(GROUPS)
 def test_a_part_of_a_response_is_no_newer_than_the_whole(texts: list[str]) -> None:
     start = " ".join(texts[0].split()[: max(1, len(texts[0].split()) // 2)])
-    assert Group([*texts, start], [" ".join(WORDS)]).self_bleu_novelty()[-1] == pytest.approx(0.0)
+    assert MeasuredGroup([*texts, start], [" ".join(WORDS)]).self_bleu_novelty()[-1] == pytest.approx(0.0)
 
 
 @given(GROUPS, st.randoms())
@@ -143,7 +145,7 @@ def test_a_paraphrase_is_newer_than_a_near_copy() -> None:
 
 
 def test_copies_have_the_same_words() -> None:
-    assert Group(["Tea, sea.", "tea ,  SEA .", "tea sea", "sea, tea"]).copies() == [True, True, True, False]
+    assert MeasuredGroup(["Tea, sea.", "tea ,  SEA .", "tea sea", "sea, tea"]).copies() == [True, True, True, False]
 
 
 def test_only_the_beginnings_of_a_large_group_are_read() -> None:

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.data_synthesizer.edits import (
-    Change,
     CorrectAnswer,
     Edit,
+    TextChange,
     choose_some,
     matching_answer,
     missing_step_edits,
@@ -195,7 +195,7 @@ def test_long_texts_take_linear_time(text: str) -> None:
 
 
 def test_an_edit_records_the_changed_passage() -> None:
-    edit = Edit("number", (Change(2, 3, "xy"), Change(5, 6, "")), "why")
+    edit = Edit("number", (TextChange(2, 3, "xy"), TextChange(5, 6, "")), "why")
     assert edit.apply("0123456789") == "01xy346789"
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.tables import FileTable, InlineTable, Row, Table, ToolTable
+from jurygraph.agents.facts.tables import FactRow, FactTable, FileTable, InlineTable, ToolTable
 from jurygraph.errors import InputError, PlanError
 from tests.agents.facts.examples import (
     PLACES,
@@ -45,34 +45,34 @@ def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
     return ToolTable("places", TableSpec(key=key, tool="maps", **fields), tool)
 
 
-def values(table: Table, *key: str) -> list[Mapping[str, Any]]:
+def values(table: FactTable, *key: str) -> list[Mapping[str, Any]]:
     return [row.values for row in asyncio.run(table.find(key))]
 
 
-def numbers(table: Table, *key: str) -> list[int]:
+def numbers(table: FactTable, *key: str) -> list[int]:
     return [row.number for row in asyncio.run(table.find(key))]
 
 
 @pytest.fixture(params=["inline", *SUFFIXES])
-def places(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> FactTable:
     return inline(PLACES) if request.param == "inline" else in_file(write_table(tmp_path / f"t{request.param}", PLACES))
 
 
-def test_a_row_is_found_by_its_whole_key(places: Table) -> None:
+def test_a_row_is_found_by_its_whole_key(places: FactTable) -> None:
     assert numbers(places, *IN_ROCKFORD) == [1]
     assert numbers(places, "Subway", "Peoria") == [4]
     assert numbers(places, "Subway", "Rockford") == []
     assert numbers(places, "coco bambu", "Rockford") == []
 
 
-def test_a_table_finds_rows_by_name_and_lists_its_names(places: Table) -> None:
+def test_a_table_finds_rows_by_name_and_lists_its_names(places: FactTable) -> None:
     assert list(places.places("Subway")) == [("Peoria",)]
     assert list(places.places("Nowhere")) == []
     assert sorted(places.names_near(("Flying", "Rockford"))) == ["Café Southall", "Coco Bambu", "Flying Mango"]
     assert list(places.names_near(("Flying", "Nowhere"))) == []
 
 
-def test_a_table_knows_its_columns(places: Table) -> None:
+def test_a_table_knows_its_columns(places: FactTable) -> None:
     assert places.columns == {"name", "city", "cost"}
 
 
@@ -97,7 +97,7 @@ SUBWAYS: Rows = [
 
 @pytest.mark.parametrize("suffix", [None, *SUFFIXES])
 def test_the_first_row_of_a_key_by_the_order_column_counts(suffix: str | None, tmp_path: Path) -> None:
-    table: Table = inline(SUBWAYS, order="since")
+    table: FactTable = inline(SUBWAYS, order="since")
     if suffix is not None:
         in_words = [{**row, "since": str(row.get("since", ""))} for row in SUBWAYS]
         table = in_file(write_table(tmp_path / f"t{suffix}", in_words), order="since")
@@ -123,16 +123,16 @@ def test_the_content_of_a_row_does_not_depend_on_its_notation() -> None:
         {"cost": "25.0", "note": None},
         {"cost": "$25", "note": ""},
     ]
-    content = {table.row_content(Row(1, row)) for row in rows}
+    content = {table.row_content(FactRow(1, row)) for row in rows}
     assert len(content) == 1
-    assert table.row_content(Row(1, {"cost": "025"})) not in content
+    assert table.row_content(FactRow(1, {"cost": "025"})) not in content
 
 
 @pytest.mark.parametrize("suffix", [None, ".csv", ".db"])
 def test_a_key_declared_unique_must_be_unique(suffix: str | None, tmp_path: Path) -> None:
     twice = [*PLACES, {**PLACES[0], "name": "Coco  Bambu", "cost": 1}]
 
-    def made(rows: Rows) -> Table:
+    def made(rows: Rows) -> FactTable:
         if suffix is None:
             return inline(rows, unique=True)
         return in_file(write_table(tmp_path / f"{len(rows)}{suffix}", rows), unique=True)

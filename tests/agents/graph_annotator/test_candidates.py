@@ -5,7 +5,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.graph_annotator.validation import LICENSED, Pair, candidate_pairs, kinds_between
+from jurygraph.agents.graph_annotator.validation import LICENSED, CriterionPair, candidate_pairs, kinds_between
 from jurygraph.schema.rubric import Role
 
 ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")
@@ -38,9 +38,9 @@ def test_candidates_are_in_id_order_with_both_directions_adjacent(roles: dict[st
     found = candidate_pairs(dict(shuffled))
     assert found == candidate_pairs(roles)
     for one, other in permutations([name for name in roles if roles[name] == "core"], 2):
-        assert abs(found.index(Pair(one, other)) - found.index(Pair(other, one))) == 1
+        assert abs(found.index(CriterionPair(one, other)) - found.index(CriterionPair(other, one))) == 1
 
 
 def test_no_edge_without_a_role_or_to_itself() -> None:
-    assert kinds_between({"a": "core"}, Pair("a", "b")) == ()
-    assert kinds_between({"a": "core"}, Pair("a", "a")) == ()
+    assert kinds_between({"a": "core"}, CriterionPair("a", "b")) == ()
+    assert kinds_between({"a": "core"}, CriterionPair("a", "a")) == ()

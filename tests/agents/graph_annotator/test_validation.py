@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.agents.graph_annotator.validation import (
+    CriterionPair,
     EdgeReply,
-    Pair,
     RoleReply,
     candidate_pairs,
     check_edges,
@@ -20,7 +20,7 @@ from jurygraph.schema.rubric import Role
 from tests.examples import at_most
 
 ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad": "penalty", "if": "applicability"}
-REQUESTED = (Pair("a", "more"), Pair("if", "bad"), Pair("a", "b"))
+REQUESTED = (CriterionPair("a", "more"), CriterionPair("if", "bad"), CriterionPair("a", "b"))
 
 
 def answer(parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so") -> EdgeReply:
@@ -54,7 +54,7 @@ def test_malformed_answers_are_rejected_with_a_reason_and_the_rest_is_kept(wrong
 
 def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> None:
     checked = check_edges([*GOOD, answer("a", "more", "strong")], REQUESTED, ROLES, ROLES)
-    assert Pair("a", "more") not in checked.answers
+    assert CriterionPair("a", "more") not in checked.answers
     assert [(one.relation, why) for one, why in checked.rejected] == [
         ("strong", "the pair is said to be strong and weak"),
         ("weak", "the pair is said to be strong and weak"),
@@ -65,13 +65,13 @@ def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> N
 def test_the_most_confident_of_two_equal_answers_counts() -> None:
     sure = answer("a", "more", "weak", 90)
     checked = check_edges([*GOOD, sure], REQUESTED, ROLES, ROLES)
-    assert checked.answers[Pair("a", "more")] == sure
+    assert checked.answers[CriterionPair("a", "more")] == sure
     assert checked.rejected == ((GOOD[0], "the pair is listed twice"),)
 
 
 def test_a_pair_that_is_left_out_is_unanswered() -> None:
     checked = check_edges(GOOD[:2], REQUESTED, ROLES, ROLES)
-    assert checked.unanswered == {Pair("a", "b"): "was not answered"}
+    assert checked.unanswered == {CriterionPair("a", "b"): "was not answered"}
     assert checked.problems == ["“a -> b”: was not answered"]
 
 

@@ -1,10 +1,10 @@
 """The vote among samples."""
 
 from jurygraph.agents.graph_annotator.graph import Batch, EdgeSource, Election, elect_edges
-from jurygraph.agents.graph_annotator.validation import CheckedEdges, EdgeReply, Pair
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, CriterionPair, EdgeReply
 from tests.rows import all_rows
 
-PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")
+PAIR, SOURCE = CriterionPair("a", "b"), EdgeSource("judge", "abc")
 
 
 def samples(*kinds: str | None, confidences: tuple[int, ...] = ()) -> list[CheckedEdges]:

@@ -18,7 +18,7 @@ import pytest
 from jurygraph.agents import worker_pool
 from jurygraph.agents.maths.answer import final_answer, reference_answer
 from jurygraph.agents.maths.comparison import compare
-from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool
+from jurygraph.agents.maths.pool import AnswerComparison, AnswerTooLong, EquivalencePool
 from jurygraph.agents.worker_pool import PoolClosed, WorkerDied, WorkerNotStarted
 from jurygraph.errors import TimeLimitExceeded
 from tests.agents.maths.conftest import DEADLY, InProcessChannel
@@ -169,11 +169,11 @@ def test_the_same_pair_is_shared_but_each_caller_has_a_future(pool: EquivalenceP
     assert first.cancel()
     InProcessChannel.time_is_over.set()
     assert second.result(PATIENCE).status == "equal"
-    assert pool.compare("3*6", "18").result(0) == Comparison("equal", "expressions")
+    assert pool.compare("3*6", "18").result(0) == AnswerComparison("equal", "expressions")
     assert isinstance(blocker.exception(PATIENCE), TimeLimitExceeded)
 
 
-def blocked(pool: EquivalencePool) -> Future[Comparison]:
+def blocked(pool: EquivalencePool) -> Future[AnswerComparison]:
     """Send a bomb whose time is over once `time_is_over`; return its future when the worker is at it."""
     InProcessChannel.time_is_over.clear()
     future = pool.compare(BOMB, "18")

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import em
-from jurygraph.aggregation.consensus.em import Model, Problem, Settings, _extrapolate
+from jurygraph.aggregation.consensus.em import FitProblem, FitSettings, Model, _extrapolate
 from jurygraph.aggregation.consensus.fitting import Preset
 from jurygraph.aggregation.consensus.votes import encode, patterns
 from tests.aggregation.consensus.reference import drawn
 
-expect = Problem.e_step
+expect = FitProblem.e_step
 
 
 @cache
@@ -73,7 +73,7 @@ def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
 ) -> None:
     """An extrapolation and the step that replaces it lie between two checks, so they may exceed the limit."""
     counted: list[Model] = []
-    monkeypatch.setattr(Problem, "e_step", lambda self, model: counted.append(model) or expect(self, model))
+    monkeypatch.setattr(FitProblem, "e_step", lambda self, model: counted.append(model) or expect(self, model))
     item, annotator, label, _ = drawn(60, 4, 3, seed=8, right=0.4)  # whose leaps are often taken back
     for limit in (*range(1, 12), 60):
         counted.clear()
@@ -131,10 +131,10 @@ def test_an_entry_extrapolated_below_0_keeps_its_value_after_the_second_step() -
 def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     """Without its constant: (α_μ - 1) Σ log μ + (α_π - 1) Σ log π."""
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
-    rules = Settings(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    rules = FitSettings(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
     rows = patterns(coded, np.zeros(len(coded.items), dtype=int))
-    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
+    found = FitProblem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
     first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
     second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0
     assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
@@ -146,8 +146,8 @@ def test_without_priors_the_objective_is_the_log_likelihood() -> None:
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
     rows = patterns(coded, np.zeros(2, dtype=int))
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    rules = Settings(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
-    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
+    rules = FitSettings(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    found = FitProblem(rows, 2, rules, np.full(len(rows.weight), -1)).e_step(model)
     assert found.objective == found.log_likelihood
 
 

@@ -11,7 +11,7 @@ from scipy import stats
 from jurygraph.arrays import Floats
 from jurygraph.inference.clusters import ratio_interval
 from jurygraph.studies.credit import EDGE_KINDS, Cases, CreditStudy, Settings
-from jurygraph.studies.credit.study import CreditReport, Estimate, diagnose, estimate_mean
+from jurygraph.studies.credit.study import CreditEstimate, CreditReport, diagnose, estimate_mean
 from tests.studies.credit.reference import RULES, Example, Link, groups, sheets_of
 
 
@@ -123,7 +123,7 @@ def _leakage_cases(shares: Floats) -> Cases:
     return Cases(0.0 * ones, ones, np.maximum(0.0, shares.ravel()), np.repeat("weak", shares.size), task)
 
 
-def width(estimate: Estimate) -> float:
+def width(estimate: CreditEstimate) -> float:
     assert estimate.low is not None
     assert estimate.high is not None
     return estimate.high - estimate.low

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation.autocorrelated import autoregression
-from jurygraph.agents.data_analyzer import Settings, Step
+from jurygraph.agents.data_analyzer import AnalyzerSettings, TrainingStep
 from jurygraph.studies.monitor import Watch
 from tests.agents.data_analyzer.streams import normal_steps
 
@@ -24,7 +24,7 @@ def test_alerts_are_returned_and_kept() -> None:
 
 
 def test_a_report_contains_the_limits() -> None:
-    watch = Watch(Settings(arl=500.0))
+    watch = Watch(AnalyzerSettings(arl=500.0))
     before = watch.report()
     assert (before.steps, before.drift, before.jump, before.series) == (0, {}, None, ())
     watch.feed(next(normal_steps(0, 1)))
@@ -35,8 +35,8 @@ def test_a_report_contains_the_limits() -> None:
 
 def test_a_report_has_the_warnings_of_the_analyzer() -> None:
     levels = autoregression(0.8, 1, 2)
-    steps = [Step(float(next(levels)[0]) + np.arange(4.0)) for _ in range(80)]
-    plain, white = Watch(), Watch(Settings(prewhiten=True))
+    steps = [TrainingStep(float(next(levels)[0]) + np.arange(4.0)) for _ in range(80)]
+    plain, white = Watch(), Watch(AnalyzerSettings(prewhiten=True))
     for step in steps:
         plain.feed(step)
         white.feed(step)

@@ -16,7 +16,7 @@ _HINT = "compare two runs of the same tasks and responses"
 _LARGEST = 1e300
 
 
-class Row(NamedTuple):
+class PairedRow(NamedTuple):
     """A response of one run: its number there, its task, its agent, and its reward, NaN where it failed."""
 
     number: int
@@ -49,7 +49,7 @@ class Side:
     name: str
     slots: dict[Slot, int]
     judges: set[Judge]
-    responses: dict[str, Row] = field(default_factory=dict)
+    responses: dict[str, PairedRow] = field(default_factory=dict)
     tasks: dict[str, tuple[str, str]] = field(default_factory=dict)  # digests of the plan and of the group
     owners: "array[int]" = field(default_factory=lambda: array("q"))
     slot_numbers: "array[int]" = field(default_factory=lambda: array("q"))
@@ -65,7 +65,7 @@ class Side:
         if response.id in self.responses:
             raise InputError(f"response {response.id!r} occurs twice in run {self.name}; compare whole runs")
         row = len(self.responses)
-        self.responses[response.id] = Row(row, response.task, response.agent, response.reward)
+        self.responses[response.id] = PairedRow(row, response.task, response.agent, response.reward)
         self.tasks[response.task] = response.plan, response.group
         for sample in response.samples:
             self.owners.append(row)
