@@ -112,7 +112,8 @@ class DaemonThreads(ThreadPoolExecutor):
 
     def __init__(self, size: int = min(32, (os.cpu_count() or 1) + 4)) -> None:
         super().__init__(1)
-        self._size, self._running = size, 0
+        self._size = size
+        self._running = 0
         self._waiting: deque[ThreadCall] = deque()
         self._guard = threading.Lock()
 
@@ -196,7 +197,8 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancel what is left in the loop and end it. Can be called more than once; `run` starts another."""
-        loop, thread = self._loop, self._thread
+        loop = self._loop
+        thread = self._thread
         if loop is None or thread is None:
             return
         asyncio.run_coroutine_threadsafe(_cancel_tasks(loop), loop).result()

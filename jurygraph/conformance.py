@@ -51,7 +51,8 @@ def check_evaluator(
     verdict_count = 0
     with Jury.from_config({"model": model, "evaluators": [use], "derivers": list(derivers)}) as jury:
         for group in read_groups("groups", groups):
-            task, responses = group.task, group.responses
+            task = group.task
+            responses = group.responses
             first = _verdicts(jury, task, responses)
             verdict_count += len(first)
             _check_each(first, responses)
@@ -105,7 +106,8 @@ def _reverse_keys(value: JsonValue) -> JsonValue:
 def _check_each(verdicts: Sequence[RecordedVerdict], responses: Sequence[Response]) -> None:
     text = {response.id: response.text for response in responses}
     for verdict in verdicts:
-        where, failure = f"{verdict.question} about {verdict.about!r}", verdict.failure
+        where = f"{verdict.question} about {verdict.about!r}"
+        failure = verdict.failure
         if verdict.status == "ok":
             assert 0.0 <= (verdict.score or 0.0) <= 1.0, f"{where}: score {verdict.score}"
         else:

@@ -6,7 +6,10 @@ from html import escape
 from math import inf, isclose
 from typing import Any
 
-MAX_LINE, MAX_VALUE, MAX_CELL, MAX_ROWS = 199, 60, 200, 12
+MAX_LINE = 199
+MAX_VALUE = 60
+MAX_CELL = 200
+MAX_ROWS = 12
 
 
 class Displayed:
@@ -66,12 +69,14 @@ def _name_type(value: Any) -> str:
 
 
 def _join(brackets: str, parts: Iterable[str], size: int, limit: int) -> str:
-    text, shown = "", 0
+    text = ""
+    shown = 0
     for part in parts:
         longer = f"{text}, {part}" if text else part
         if len(longer) > limit - len("{, …}"):
             break
-        text, shown = longer, shown + 1
+        text = longer
+        shown = shown + 1
     rest = "" if shown == size else ", …" if text else "…"
     return f"{brackets[0]}{text}{rest}{brackets[1]}"
 

@@ -76,6 +76,7 @@ def split_into_batches(items: Iterable[T], count: Callable[[T], int], size: int)
         filled += count(item)
         if filled >= size:
             yield batch
-            batch, filled = [], 0
+            batch = []
+            filled = 0
     if batch:
         yield batch

@@ -51,7 +51,8 @@ LARGEST_BATCH = 64
 """Number of responses of a batch; with fewer concurrent calls as many as these, so that the first are soon done."""
 SLOW_BATCH = 8
 """The same where an answer may take long and is stored only with its trace: a kill loses the batches in work."""
-RESPONSES_PER_CALL, MOST_IN_WORK = 32, 4096
+RESPONSES_PER_CALL = 32
+MOST_IN_WORK = 4096
 """Number of responses in work for each concurrent call, and the most of all. Finished ones wait for the slowest of
 their batch, so that there must be many more than calls: the calls stay busy while a response of each batch takes thirty
 times as long as the others."""
@@ -148,7 +149,8 @@ class Jury(Displayed):
         """
         require_type("source", source, (str, Path, Mapping, Config), "give a file, a dict or a Config")
         if isinstance(source, str | Path):
-            config, code_folder = read_config(Path(source), model), code_folder or Path(source).parent
+            config = read_config(Path(source), model)
+            code_folder = code_folder or Path(source).parent
         elif isinstance(source, Config) and model is None:
             config = source
         else:
@@ -251,7 +253,8 @@ class Jury(Displayed):
         batches = split_into_batches(read_groups("items", items), lambda group: len(group.responses), self._batch_size)
         tasks = (start_isolated(partial(self._score_batch, batch, sink), self.config.langsmith) for batch in batches)
         results = gather_in_order(tasks, self._concurrent_batches, MAX_WAITING_BATCHES)
-        done, total = 0, len(items) if isinstance(items, Sized) else None
+        done = 0
+        total = len(items) if isinstance(items, Sized) else None
         async with aclosing(results):
             async for outcomes in results:
                 for outcome in outcomes:
@@ -447,7 +450,8 @@ class Jury(Displayed):
     def close(self) -> None:
         """Release the evaluators' resources (worker processes) and the event loop. Can be called more than once."""
         self._require_other_loop()
-        self._opened, self._closed = False, True
+        self._opened = False
+        self._closed = True
         if self._is_foreign:
             return
         with ExitStack() as closing:  # all is closed, whatever one of them raises

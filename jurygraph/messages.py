@@ -192,7 +192,8 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
 
 
 def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
-    kind, context = error["type"], error.get("ctx", {})
+    kind = error["type"]
+    context = error.get("ctx", {})
     places, found = ([step for step in steps if isinstance(step, int)] for steps in (error["loc"], path))
     if len(places) > len(found) and not isinstance(value, list | tuple | Mapping):  # such as the fields of a model
         return Problem(path, f"is {describe_value(value)}", "write a list")
@@ -279,7 +280,8 @@ def _models_at(annotation: Any, path: Path) -> list[type[BaseModel]]:
             return [annotation]
         field = annotation.model_fields.get(str(path[0]))
         return [] if field is None else _models_at(field.annotation, path[1:])
-    origin, parts = get_origin(annotation), get_args(annotation)
+    origin = get_origin(annotation)
+    parts = get_args(annotation)
     if origin in (Union, UnionType):
         return [model for part in parts for model in _models_at(part, path)]
     if origin in (tuple, dict) and path:

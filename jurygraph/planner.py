@@ -82,7 +82,8 @@ class Planner(Displayed):
         Where a model must read profiles first, there is no plan. Where it must annotate a rubric, the plan has no
         graph, which changes no question. Raises PlanError.
         """
-        context, part = self._jury.context, (task, profiles)
+        context = self._jury.context
+        part = (task, profiles)
         plan, first = await self._dry_run(lambda gateway: _plan_directly(*part, context.with_model(gateway)), sink)
         if plan is None and self._config.annotation is not None:
             plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
@@ -128,7 +129,8 @@ class Planner(Displayed):
 
     async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
         require_type("task", task, Task, TASK_HINT)
-        start, context = AnnotateInput(task=task, reviewed=reviewed), self._jury.context.with_model(gateway)
+        start = AnnotateInput(task=task, reviewed=reviewed)
+        context = self._jury.context.with_model(gateway)
         with redacted_errors(context.secrets):
             graph = annotate_graph.build()
             state = await start_isolated(lambda: graph.ainvoke(start, context=context), self._config.langsmith)
@@ -154,7 +156,8 @@ class Planner(Displayed):
 
 async def _plan_directly(task: Task, profiles: "ProfilesLine | None", context: RunContext) -> Plan:
     """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
-    start, batch = prepare_graph.initial_state([(task, profiles)]), BatchContext([context])
+    start = prepare_graph.initial_state([(task, profiles)])
+    batch = BatchContext([context])
     state = await start_isolated(lambda: prepare_graph.prepare_directly(start, batch), context.config.langsmith)
     (planning,) = state["tasks"]
     if "error" in planning:

@@ -75,7 +75,8 @@ class ScriptedJudge(Displayed, Backend):
 
     async def close(self) -> None:
         """Raise ModelError, once, if there were requests without an answer."""
-        unscripted, self._unscripted = self._unscripted, []
+        unscripted = self._unscripted
+        self._unscripted = []
         if unscripted:
             more = f" and {len(unscripted) - 1} more" if len(unscripted) > 1 else ""
             raise ModelError(f"no scripted answer to {unscripted[0]}{more}; add one to the ScriptedJudge")

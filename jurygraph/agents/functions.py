@@ -68,9 +68,13 @@ class AdaptedEvaluator(Evaluator):
         require_type("needs", needs, Iterable, "write a list of names of material")
         for place, one in enumerate(needs := tuple(needs)):
             require_type(f"needs[{place}]", one, str, "write the name of a material")
-        self.target, self.name = target, name
+        self.target = target
+        self.name = name
         self.version = version or ("1" if runnable else source_version(target))
-        self.layer, self.audience, self.scope, self.needs = layer, audience, scope, needs
+        self.layer = layer
+        self.audience = audience
+        self.scope = scope
+        self.needs = needs
         self.uses_model = layer in ("model", "residual") and not (runnable if own_model is None else own_model)
         self.branch = branch or BRANCH_OF_AUDIENCE[audience]
         fields = {"material": material, "when": when, "pairs": pairs, "samples": samples}

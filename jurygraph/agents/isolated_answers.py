@@ -22,7 +22,8 @@ def prepare(setup: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
     use = EvaluatorUse.model_validate(setup["use"])
     if setup["folder"] is not None:
         allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
-    evaluator, runner = load_evaluator(use), asyncio.Runner()
+    evaluator = load_evaluator(use)
+    runner = asyncio.Runner()
 
     def answer(request: dict[str, Any]) -> Any:
         if request == OPENING:

@@ -102,7 +102,9 @@ async def _read_by_model(
 ) -> Profiles:
     """Add the profiles that the model reads, each by itself. All are read before the first failure is raised."""
     results = await each_answered(_read_constraints(task, person, client) for person in people)
-    read, by, dropped = [*by_hand.stakeholders], {**by_hand.by}, []
+    read = [*by_hand.stakeholders]
+    by = {**by_hand.by}
+    dropped = []
     for person, (model, kept, problems) in zip(people, results, strict=True):
         if not kept:
             why = f" ({'; '.join(problems)})" if problems else ""
@@ -120,7 +122,8 @@ async def _read_constraints(
     task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
     """Return the reader's name, the accepted constraints of one profile, and the problems of the others."""
-    text, prompt = SearchableText(person.profile), load_prompt("profile")
+    text = SearchableText(person.profile)
+    prompt = load_prompt("profile")
     request = client.request(prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile})
     subject = f"task {task.id!r}: the profile of stakeholder {person.id!r}"
     hint = "list each constraint once, and quote for each a clause of the profile letter by letter"
@@ -163,7 +166,8 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
     kept: list[ReadConstraint] = []
     problems: list[str] = []
     for listed in reply.constraints:
-        passage, words = text.find_support(listed.quote), " ".join(listed.text.split())
+        passage = text.find_support(listed.quote)
+        words = " ".join(listed.text.split())
         if not words:
             problems.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
         elif passage is None:
@@ -173,7 +177,9 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> tuple[li
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
             problems.append(f"{_quote(words)} is listed twice")
         else:
-            name, alpha, quote = f"c{len(kept) + 1}", DEGREE_VALUES[listed.restrictiveness], passage.text
+            name = f"c{len(kept) + 1}"
+            alpha = DEGREE_VALUES[listed.restrictiveness]
+            quote = passage.text
             kept.append(ReadConstraint(id=name, text=words, kind=listed.kind, restrictiveness=alpha, quote=quote))
     return kept, problems
 
@@ -186,7 +192,8 @@ async def _add_tensions(profiles: Profiles, task: Task, client: "JudgeClient") -
         lines = (f"- {wanted.kind}: {wanted.text or wanted.id}" for wanted in sort_by_id(person.constraints))
         people.append({"name": name, "text": "\n".join(lines) or "(nothing)"})
     request = client.request(load_prompt("tensions"), TensionsReply, {"query": chat_text(task.query), "people": people})
-    subject, hint = f"task {task.id!r}: the tensions between its stakeholders", f"the names are {', '.join(names)}"
+    subject = f"task {task.id!r}: the tensions between its stakeholders"
+    hint = f"the names are {', '.join(names)}"
     reader, kept, problems = await _read(
         client, request, TensionsReply, lambda reply: _parse_tensions(reply, names), subject, hint
     )

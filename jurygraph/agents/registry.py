@@ -52,7 +52,8 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
         )
     if isinstance(evaluator, AdaptedEvaluator):
         evaluator.set_params(use.params)
-    evaluator.name, evaluator.params = use.known_as, use.params
+    evaluator.name = use.known_as
+    evaluator.params = use.params
     evaluator.timeout = use.timeout or evaluator.timeout
     if target is use.target:
         _add_settings_to_version(evaluator, target)
@@ -87,7 +88,8 @@ def load_deriver(use: DeriverUse) -> Deriver:
     deriver = _make_instance("deriver", use.use, target, use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(f"{use.use!r} is not a deriver: subclass jurygraph.Deriver and set `gives`")
-    deriver.name, deriver.params = use.known_as, use.params
+    deriver.name = use.known_as
+    deriver.params = use.params
     if target is use.target:
         _add_settings_to_version(deriver, target)
     deriver.timeout = use.timeout or deriver.timeout
@@ -149,7 +151,8 @@ def _combiner_objects(config: Config) -> dict[str, Any]:
     """Return the objects that the config has for combiners, by name. Raises ConfigError if two share a name."""
     targets: dict[str, Any] = {}
     for key, component in config.components.items():
-        name, target = component.combiner, component.target
+        name = component.combiner
+        target = component.target
         if target is not None and (name in BUILTIN_COMBINERS or targets.setdefault(name, target) is not target):
             raise ConfigError(f"components.{key}.combiner: another combiner is called {name!r}; set `name` on this one")
     return targets

@@ -66,7 +66,8 @@ class Channel:
     """
 
     def __init__(self, work: Work[Any], time_limit: float) -> None:
-        self.ready, self._buffer = False, b""
+        self.ready = False
+        self._buffer = b""
         environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
         paths = filter(None, [str(_ROOT), os.environ.get("PYTHONPATH")])
         environment |= {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
@@ -146,7 +147,10 @@ class _Shared(Generic[T]):
     """State shared by the pool and its dispatchers. It has no reference to the pool, so an unused pool is collected."""
 
     def __init__(self, work: Work[T], workers: int, time_limit: float) -> None:
-        self.work, self.workers, self.time_limit, self.process_id = work, workers, time_limit, os.getpid()
+        self.work = work
+        self.workers = workers
+        self.time_limit = time_limit
+        self.process_id = os.getpid()
         self.lock = threading.RLock()  # reentrant: garbage collection inside the lock may run the finaliser
         self.queue: SimpleQueue[_Item[T] | None] = SimpleQueue()
         self.pending: dict[bytes, _Item[T]] = {}
@@ -219,7 +223,8 @@ class WorkerPool(Generic[T]):
         PoolClosed. Raises PoolClosed at once if it is closed already.
         """
         future: Future[T] = Future()
-        line, shared = _to_line(request), self._shared
+        line = _to_line(request)
+        shared = self._shared
         with shared.lock:
             self.open()
             if line in shared.known:
@@ -286,7 +291,9 @@ class _Dispatcher(Generic[T]):
             self._stop()
 
     def _batch(self, first: _Item[T]) -> deque[_Item[T]]:
-        queue, batch, size = self._shared.queue, deque([first]), len(first.line)
+        queue = self._shared.queue
+        batch = deque([first])
+        size = len(first.line)
         limit = min(self._shared.work.batch, 1 + queue.qsize() // self._shared.workers)
         with contextlib.suppress(Empty):
             while len(batch) < limit and size < _BATCH_BYTES:
@@ -310,7 +317,8 @@ class _Dispatcher(Generic[T]):
 
     def _handle_on(self, channel: Channel, batch: deque[_Item[T]]) -> None:
         """Settle items from the left until all are settled or the worker fails; then the worker is replaced."""
-        limit, name = self._shared.time_limit, self._shared.work.name
+        limit = self._shared.time_limit
+        name = self._shared.work.name
         failure: JurygraphError | None = None
         try:
             channel.send(b"".join(item.line for item in batch), limit)
@@ -356,7 +364,9 @@ class _Dispatcher(Generic[T]):
 
     def _open(self, channel: Channel) -> None:
         """Send the opening request. Raises WorkerNotStarted if it fails, as for all later requests."""
-        opening, limit, reply = self._shared.work.opening, self._shared.time_limit, Reply()
+        opening = self._shared.work.opening
+        limit = self._shared.time_limit
+        reply = Reply()
         try:
             if opening is not None:
                 channel.send(_to_line(opening), limit)

@@ -123,7 +123,8 @@ def classification(
         np.array([np.count_nonzero(where == each) for each in averaged], dtype=np.float64)
         for where in (predictions[predictions == true_labels], predictions, true_labels)
     )
-    precision, recall = hits / np.maximum(predicted_counts, 1.0), hits / np.maximum(true_counts, 1.0)
+    precision = hits / np.maximum(predicted_counts, 1.0)
+    recall = hits / np.maximum(true_counts, 1.0)
     f1 = 2.0 * hits / np.maximum(predicted_counts + true_counts, 1.0)
     accuracy = np.count_nonzero(predictions == true_labels) / len(predictions)
     return Classification(accuracy, *(float(total(each)) / len(averaged) for each in (precision, recall, f1)))
@@ -144,17 +145,20 @@ def strict_majority(value: Floats, has_vote: Bools, seats: Bools) -> Majority:
     """
     voted = has_vote & seats
     half = np.asarray(total(np.where(seats, 0.5, 0.0)))
-    winner, decided = np.zeros(len(value)), np.zeros(len(value), dtype=np.bool_)
+    winner = np.zeros(len(value))
+    decided = np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]
         votes = total(np.where(voted & (value == vote[:, None]), 1.0, 0.0))
         wins = voted[:, column] & np.greater(votes, half)
-        winner, decided = np.where(wins, vote, winner), decided | wins
+        winner = np.where(wins, vote, winner)
+        decided = decided | wins
     return Majority(winner, decided)
 
 
 def _labels(name: str, labels: ArrayLike, other_name: str, other_labels: ArrayLike) -> tuple[Labels, Labels]:
-    first, second = np.asarray(labels), np.asarray(other_labels)
+    first = np.asarray(labels)
+    second = np.asarray(other_labels)
     if first.ndim != 1 or first.shape != second.shape or not first.size:
         raise PlanError(
             f"{name} has shape {first.shape} and {other_name} {second.shape}: two lists of one length are needed"

@@ -131,7 +131,8 @@ def _signed_sum(scores: Mapping[str, Floats], weights: Mapping[str, float]) -> n
 
 
 def _check_pair(r: ArrayLike, name: str, score: ArrayLike) -> tuple[Floats, Floats]:
-    rewards, scores = as_finite("r", r), as_unit_interval(name, score)
+    rewards = as_finite("r", r)
+    scores = as_unit_interval(name, score)
     if rewards.ndim > 1:
         raise PlanError(f"r has shape {rewards.shape}: a scalar or [R] is needed")
     check_shape(name, scores, rewards.shape)

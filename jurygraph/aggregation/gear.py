@@ -197,8 +197,10 @@ def reward(q: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> n
         mask = as_booleans("live", live, GraphError)
         check_shape("live", mask, w.shape, scores.shape, error=GraphError)
         # Scores of criteria that are not live are not read, so NaN is allowed there.
-        scores, gains = np.where(mask, scores, 0.0), np.where(mask, gains, 0.0)
-    earned, denominator = as_unit_interval("q", scores, GraphError) * w, total(gains)
+        scores = np.where(mask, scores, 0.0)
+        gains = np.where(mask, gains, 0.0)
+    earned = as_unit_interval("q", scores, GraphError) * w
+    denominator = total(gains)
     if np.equal(denominator, 0.0).any():
         where = f"is live for response {int(np.argmin(denominator))}" if np.ndim(denominator) else "is there"
         raise GraphError(f"no criterion with a positive weight {where}: the reward has no denominator")
@@ -252,7 +254,8 @@ class Graph:
         Raises:
             GraphError: values out of range or NaN, shapes that do not fit, or only one of `judged` and `positive`.
         """
-        scores, factors = self._check_scores(p), self._check_factors(retention)
+        scores = self._check_scores(p)
+        factors = self._check_factors(retention)
         known, credit = self._unjudged_parents(scores, judged, positive)
         rows = np.atleast_2d(scores)
         q = np.empty(rows.shape)
@@ -284,15 +287,18 @@ class Graph:
             raise GraphError(f"{problem}: {MAX_CHILDREN} at most")
         if unjudged not in (0.0, 1.0):
             raise GraphError(f"unjudged is {unjudged}: 0 or 1 is needed")
-        scores, factors = self._check_scores(p), self._check_factors(retention)
+        scores = self._check_scores(p)
+        factors = self._check_factors(retention)
         known = None
         if judged is not None:
             mask = as_booleans("judged", judged, GraphError)
             check_shape("judged", mask, (self.n,), scores.shape, error=GraphError)
             known = np.broadcast_to(mask, np.atleast_2d(scores).shape)
         expectations = _expectations(self, tuple(factors))
-        rows, states = np.atleast_2d(scores), max(one.states for one in expectations)
-        q, at_once = np.empty(rows.shape), min(ROWS_AT_ONCE, max(1, STATES_PER_BATCH // states))
+        rows = np.atleast_2d(scores)
+        states = max(one.states for one in expectations)
+        q = np.empty(rows.shape)
+        at_once = min(ROWS_AT_ONCE, max(1, STATES_PER_BATCH // states))
         for start in range(0, len(rows), at_once):
             block = slice(start, start + at_once)
             part = np.array(rows[block].T, order="C")  # one contiguous row a criterion
@@ -352,7 +358,8 @@ class Graph:
             return None, []
         if judged is None or positive is None:
             raise GraphError("judged and positive belong together: give both or neither")
-        known, signs = as_booleans("judged", judged, GraphError), as_booleans("positive", positive, GraphError)
+        known = as_booleans("judged", judged, GraphError)
+        signs = as_booleans("positive", positive, GraphError)
         check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
         check_shape("positive", signs, (self.n,), error=GraphError)
         return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
@@ -431,7 +438,8 @@ def _infer(p: Floats, expectations: Iterable[_Expectation], known: Bools | None,
             held = q[parent] if known is None else np.where(known[parent], q[parent], unjudged)
             factor *= held * (1.0 - kept) + kept
         for parent, kept in enumerated:
-            fails, holds = factor[: len(kept)], factor[len(kept) :]
+            fails = factor[: len(kept)]
+            holds = factor[len(kept) :]
             factor = fails * kept + (1.0 - kept) * (p[parent] * holds)
             if known is not None:
                 factor = np.where(known[parent], factor, fails if unjudged else fails * kept)
@@ -458,7 +466,8 @@ def compile(  # noqa: A001 - read as `gear.compile`; the builtin is not used her
     """
     if n < 1:
         raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
-    heads, tails = as_indices("parents", parents, n, GraphError), as_indices("children", children, n, GraphError)
+    heads = as_indices("parents", parents, n, GraphError)
+    tails = as_indices("children", children, n, GraphError)
     if heads.size != tails.size:
         raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
     if names is not None and len(names) != n:

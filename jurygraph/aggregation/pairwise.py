@@ -16,7 +16,8 @@ from jurygraph.errors import PlanError
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
 """Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""
-LEAST, MOST = 1e-6, 1e6
+LEAST = 1e-6
+MOST = 1e6
 """Limits of the prior, and of wins of one over another: beyond them floats cannot distinguish the strengths."""
 _TIE = 0.5
 
@@ -28,7 +29,8 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> Floats:
     raise PlanError. So a flip counts as a tie, and so does a preference in one order with a tie in the other.
     """
     first, second = _check_preferences(first, second)
-    is_win, is_loss = (first > _TIE) & (second > _TIE), (first < _TIE) & (second < _TIE)
+    is_win = (first > _TIE) & (second > _TIE)
+    is_loss = (first < _TIE) & (second < _TIE)
     return np.where(is_win, 1.0, np.where(is_loss, 0.0, 0.5))
 
 
@@ -69,8 +71,10 @@ class Position(NamedTuple):
 def position(first: ArrayLike, second: ArrayLike) -> Position:
     """Return the counts of position bias over comparisons in both orders; arguments and errors as for `outcomes`."""
     first, second = _check_preferences(first, second)
-    toward_first, toward_second = (first > _TIE) & (second < _TIE), (first < _TIE) & (second > _TIE)
-    tied_first, tied_second = first == _TIE, second == _TIE
+    toward_first = (first > _TIE) & (second < _TIE)
+    toward_second = (first < _TIE) & (second > _TIE)
+    tied_first = first == _TIE
+    tied_second = second == _TIE
     flipped = _count(toward_first) + _count(toward_second)
     wavering = _count(tied_first ^ tied_second)
     return Position(
@@ -125,12 +129,16 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
         raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
     if (win_counts > MOST).any():
         raise PlanError(f"wins holds {win_counts.max():g}: {MOST:g} of one over another are the most")
-    compared, wins_with_prior = win_counts + win_counts.T, np.asarray(total(win_counts)) + prior
-    strength, rounds, settled = np.ones(len(win_counts)), 0, False
+    compared = win_counts + win_counts.T
+    wins_with_prior = np.asarray(total(win_counts)) + prior
+    strength = np.ones(len(win_counts))
+    rounds = 0
+    settled = False
     while rounds < MOST_ROUNDS and not settled:
         step = _newton_step(compared, wins_with_prior, strength, prior)
         largest_step = np.max(np.abs(step), initial=0.0)
-        rounds, settled = rounds + 1, bool(largest_step <= TOLERANCE)
+        rounds = rounds + 1
+        settled = bool(largest_step <= TOLERANCE)
         if not settled:
             half = step * min(0.5, 0.25 / largest_step)
             strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, exact where the step is 0
@@ -148,7 +156,8 @@ def _newton_step(compared: Floats, wins_with_prior: Floats, strength: Floats, pr
 
 def _solve(matrix: Floats, right: Floats) -> Floats:
     """Return x with matrix x = right, by elimination: the matrix is diagonally dominant, so no rows are exchanged."""
-    matrix, x = matrix.copy(), right.copy()
+    matrix = matrix.copy()
+    x = right.copy()
     size = len(x)
     for row in range(size):
         factor = matrix[row + 1 :, row] / matrix[row, row]
@@ -161,7 +170,8 @@ def _solve(matrix: Floats, right: Floats) -> Floats:
 
 
 def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
-    one, other = as_unit_interval("first", first), as_unit_interval("second", second)
+    one = as_unit_interval("first", first)
+    other = as_unit_interval("second", second)
     check_shape("second", other, one.shape)
     return one, other
 

@@ -45,7 +45,8 @@ def difficulty(
             raise PlanError(f"{name} is {discount}: a number strictly between 0 and 1 is needed")
     tension = as_nonnegative("conflict", conflict)
     check_shape("conflict", tension, (tension.size,))
-    hard_sum, soft_sum = _sum_restrictiveness("hard", hard), _sum_restrictiveness("soft", soft)
+    hard_sum = _sum_restrictiveness("hard", hard)
+    soft_sum = _sum_restrictiveness("soft", soft)
     check_shape("hard", hard_sum, tension.shape)
     check_shape("soft", soft_sum, tension.shape)
     return hard_sum + gamma * soft_sum + beta * tension
@@ -104,7 +105,8 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> Floats:
     Utilities of the stakeholders alone, solo [n], above 0, and together, joint [n], on the same scale -> the share that
     each loses, [n]; negative for one who gains. Raises PlanError for other values and for shapes that do not fit.
     """
-    solo_utility, joint_utility = as_finite("solo", solo), as_finite("joint", joint)
+    solo_utility = as_finite("solo", solo)
+    joint_utility = as_finite("joint", joint)
     check_shape("joint", joint_utility, solo_utility.shape)
     if not (solo_utility > 0.0).all():
         raise PlanError("solo has a utility that is not above 0, so a relative loss is undefined")
@@ -153,7 +155,8 @@ def group_fairness(u: ArrayLike) -> np.float64 | Floats:
     is divided by the larger, 100 · max u / min u. It depends on the zero point of the scale.
     """
     utilities = _check_members(as_finite("u", u))
-    least, most = np.min(utilities, axis=-1), np.max(utilities, axis=-1)
+    least = np.min(utilities, axis=-1)
+    most = np.max(utilities, axis=-1)
     positive = most > 0.0
     ratio = _divide(np.where(positive, np.maximum(least, 0.0), -most), np.where(positive, most, -least), empty=1.0)
     fairness: np.float64 | Floats = 100.0 * ratio + 0.0  # + 0.0 as in `minimum`
@@ -176,7 +179,8 @@ def preference_completeness(collected: ArrayLike, stated: ArrayLike) -> np.float
     Raises:
         PlanError: for other counts, or shapes that differ.
     """
-    found, wanted = as_nonnegative("collected", collected), _check_members(as_nonnegative("stated", stated), "stated")
+    found = as_nonnegative("collected", collected)
+    wanted = _check_members(as_nonnegative("stated", stated), "stated")
     check_shape("collected", found, wanted.shape)
     if (found > wanted).any():
         raise PlanError("collected has a count above that of stated: only stated preferences can be collected")

@@ -56,7 +56,8 @@ class _Interrupt:
     def __init__(self, loop: asyncio.AbstractEventLoop, stop: Callable[[], None] | None) -> None:
         self.is_pressed = False
         self.task: asyncio.Task[Any] | None = None
-        self._loop, self._stop = loop, stop
+        self._loop = loop
+        self._stop = stop
 
     def __call__(self, signal_number: int, frame: Any) -> None:
         if self.is_pressed:

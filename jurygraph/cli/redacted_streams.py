@@ -51,7 +51,8 @@ def redacted_streams(for_good: bool) -> Iterator[None]:
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", RedactedStream(stream)) for stream in streams)
     if for_good:
-        sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
+        sys.__stdout__ = sys.stdout  # type: ignore[misc, assignment]
+        sys.__stderr__ = sys.stderr  # type: ignore[misc, assignment]
     try:
         yield
     finally:
@@ -118,7 +119,9 @@ class RedactedStream:
                 self._stream.flush()
 
     def _emit(self) -> None:
-        text, self._buffer, self._size = "".join(self._buffer), [], 0
+        text = "".join(self._buffer)
+        self._buffer = []
+        self._size = 0
         if text:
             with self._named_errors():
                 self._stream.write(current_redactor().redact_text(text))

@@ -66,7 +66,9 @@ def run_each(jury: "Jury", lines: TaskLines, request: TaskRequest[T], doing: str
 async def _request_all(
     jury: "Jury", lines: TaskLines, request: TaskRequest[T], report: Callable[[int], None]
 ) -> tuple[list[tuple[Task, T]], list[dict[str, Any]]]:
-    gateway, found, omitted = jury.gateway, [], []
+    gateway = jury.gateway
+    found = []
+    omitted = []
     pending = (
         asyncio.create_task(_request_one(lines.file_digest.name, line, task, request)) for line, task in lines.tasks()
     )

@@ -171,7 +171,8 @@ class Gear(_Rubric):
     version = "3"
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
-        frozen, exact = super().freeze(inputs, params), params.get("exact", "auto")
+        frozen = super().freeze(inputs, params)
+        exact = params.get("exact", "auto")
         if exact not in get_args(ExactInference):
             raise PlanError(f"exact is {exact!r}; expected {' or '.join(get_args(ExactInference))}")
         graph = _graph(len(inputs), tuple(frozen["parents"]), tuple(frozen["children"]))
@@ -291,7 +292,8 @@ class _Welfare(Combiner):
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
     def combine(self, matrices: Matrices, params: Params) -> Component:
-        hard, cap = params.get("hard", {}), params.get("cap")
+        hard = params.get("hard", {})
+        cap = params.get("cap")
         columns = [_utility(matrix, list(hard.get(name, ())), cap) for name, matrix in matrices.items()]
         utility, has_utility = (np.stack(arrays, axis=1) for arrays in zip(*columns, strict=True))
         weight = _input_weights(matrices, has_utility)

@@ -149,9 +149,11 @@ def compute_rewards_batch(
     assert is_independent(decision, questions, combiners), (
         "a reward that depends on its group is decided with its group"
     )
-    columns, end = {}, 0
+    columns = {}
+    end = 0
     for question in questions:
-        start, end = end, end + question.samples
+        start = end
+        end = end + question.samples
         columns[question.id] = ScoreArrays._make(array[:, start:end] for array in scores)
     rows, width = scores.outcome.shape
     if width != end:
@@ -168,7 +170,8 @@ def _aggregate_group(decision: Decision, table: VerdictTable, combiners: Combine
     components = _components(decision, counted, combiners, "counted")
     if _is_complete(decision, table):
         fused = fuse(decision, components)
-        full_coverage, none_failed = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
+        full_coverage = np.ones_like(fused.value)
+        none_failed = np.zeros_like(fused.value, dtype=np.bool_)
         return GroupResult(
             components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
         )
@@ -305,7 +308,8 @@ def _spans(
             _score_matrices(spec, table, decision.rule, "low"),
             _score_matrices(spec, table, decision.rule, "high"),
         )
-        combiner, value = combiners[spec.combiner], components[spec.name].value
+        combiner = combiners[spec.combiner]
+        value = components[spec.name].value
         is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
         with as_plan_error(f"combiner {spec.combiner!r}"):
             least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*matrices, spec.params))

@@ -51,7 +51,8 @@ def fuse(
         return after
 
     for gate in decision.gates:
-        present, span = components[gate.component].present, (spans or {}).get(gate.component, ())
+        present = components[gate.component].present
+        span = (spans or {}).get(gate.component, ())
         measures = [_clip(measure, 0.0, 1.0) for measure in (effective[gate.component], *span)]
         gated = [_apply_gate(gate, reward, effective, weights, measure) for measure in measures]
         least = reduce(np.minimum, gated)
@@ -102,10 +103,13 @@ def fuse_bounds(decision: Decision, spans: Mapping[str, Interval], present: Mapp
         name = gate.component
         low, high = (_clip(bound, 0.0, 1.0) for bound in spans[name])
         gated = _bounds_after_gate(gate, (floor, ceiling), (low, high), (least, most), weights)
-        floor, ceiling = np.where(present[name], gated[0], floor), np.where(present[name], gated[1], ceiling)
-    floor, ceiling = floor * decision.scale, ceiling * decision.scale
+        floor = np.where(present[name], gated[0], floor)
+        ceiling = np.where(present[name], gated[1], ceiling)
+    floor = floor * decision.scale
+    ceiling = ceiling * decision.scale
     if decision.clip is not None:
-        floor, ceiling = _clip(floor, *decision.clip), _clip(ceiling, *decision.clip)
+        floor = _clip(floor, *decision.clip)
+        ceiling = _clip(ceiling, *decision.clip)
     return floor, ceiling
 
 
@@ -118,7 +122,8 @@ def _bounds_after_gate(
         return _hull(*(bound * factor for bound in bounds for factor in factors))
     zero = np.zeros_like(bounds[0])
     shut = [_apply_gate(gate, zero, each, weights, zero) for each in ends]  # each gate is shut at a measure of 0
-    surely_shut, surely_open = span[1] < gate.below, span[0] >= gate.below
+    surely_shut = span[1] < gate.below
+    surely_open = span[0] >= gate.below
     least, most = (
         np.where(surely_shut, when_shut, np.where(surely_open, when_open, either))
         for when_shut, when_open, either in zip(shut, bounds, _hull(*bounds, *shut), strict=True)

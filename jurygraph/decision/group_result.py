@@ -114,7 +114,8 @@ def reward_rows(
 ) -> list[RewardRow]:
     """Return the rewards of all rows. `counts` are those of a row's verdicts by status; `is_single` marks rows with no
     response to be compared with."""
-    rows, coverage = len(counts), result.coverage
+    rows = len(counts)
+    coverage = result.coverage
     # with tolerance: four of five weights of 0.3 are not less than 0.8
     is_failed = result.failed_by_rule | (coverage < decision.min_coverage - ROUNDING) | (coverage == 0.0)
     is_open = result.low < result.high  # missing verdicts could still change the reward

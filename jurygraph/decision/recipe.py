@@ -32,7 +32,8 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.plan import SUBMITTED, Implementation
 
-RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
+RUBRIC = "rubric"
+STAKEHOLDERS = "stakeholders"
 MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
 ROUNDING = 1e-9
@@ -138,6 +139,10 @@ def decision_key(task: Task, survey: Survey, weights: Mapping[str, float], diffi
     return survey.outline.digest, rubric is None, criteria, edges, people, repr((weights, difficulty))
 
 
+def _count_once(question: Question) -> float:
+    return 1.0
+
+
 @dataclass
 class _SpecBuilder:
     """Builds the specs of one task."""
@@ -189,14 +194,16 @@ class _SpecBuilder:
                 )
 
     def _configured_input(self, name: str, key: str, component: ComponentConfig) -> ComponentInput:
-        where, settings = f"components.{name}.inputs.{key}", component.inputs[key]
+        where = f"components.{name}.inputs.{key}"
+        settings = component.inputs[key]
         if settings.if_skipped is None:
             settings = settings.model_copy(update={"if_skipped": self.combiners[component.combiner].if_skipped})
         weigh: Callable[[Question], float] = self._named_weight
         if settings.verdicts_of in self.questions:
             questions = [q for of_member in self.questions[settings.verdicts_of].values() for q in of_member]
         elif settings.verdicts_of in self.by_id:
-            questions, weigh = [self.by_id[settings.verdicts_of]], lambda question: 1.0
+            questions = [self.by_id[settings.verdicts_of]]
+            weigh = _count_once
         else:
             near = nearest_name(settings.verdicts_of, [*self.questions, *self.by_id])
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
@@ -221,7 +228,8 @@ class _SpecBuilder:
                 for question in questions
                 if self.records[question.evaluator].audience == "criterion"
             }
-            is_lumped, has_penalty = len(criteria) > 1, any(weights[str(criterion)] < 0 for criterion in criteria)
+            is_lumped = len(criteria) > 1
+            has_penalty = any(weights[str(criterion)] < 0 for criterion in criteria)
             if (is_lumped or has_penalty) if is_rubric else (is_lumped and has_penalty):
                 raise PlanError(
                     f"task {self.task.id!r}, component {name!r}: combiner {combiner!r} cannot count input {key!r} by "
@@ -239,7 +247,8 @@ class _SpecBuilder:
 
     def _evaluator_spec(self, component: str, evaluator_name: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
-        record, by_member = self.records[evaluator_name], self.questions[evaluator_name]
+        record = self.records[evaluator_name]
+        by_member = self.questions[evaluator_name]
         counts = self.weight[component] != 0 or component in {gate.component for gate in self.config.gates}
         settings = InputConfig(verdicts_of=evaluator_name, if_skipped=None if counts else "left-out")
         spec_input = f"{{verdicts_of: {evaluator_name}, if_skipped: ...}}"
@@ -251,7 +260,8 @@ class _SpecBuilder:
                 key = str(member) if record.audience == "reviewer" else evaluator_name
                 groups[_subject_root(question) if has_shares else key].append(question)
         if record.audience == "reviewer":
-            panel, where = self.config.panel, "panel.if_skipped"
+            panel = self.config.panel
+            where = "panel.if_skipped"
             if_skipped = panel.if_skipped or settings.if_skipped
             update = {"reduce": panel.reduce, "min_confidence": panel.min_confidence, "if_skipped": if_skipped}
             settings = settings.model_copy(update=update)
@@ -266,7 +276,8 @@ class _SpecBuilder:
         return self._build_spec(component, record.combiner, inputs, {})
 
     def _rubric_spec(self, evaluator_names: Sequence[str]) -> ComponentSpec:
-        rubric, settings = self.task.rubric, self.config.rubric
+        rubric = self.task.rubric
+        settings = self.config.rubric
         assert rubric is not None  # there are questions about its criteria
         weights = {criterion.id: criterion.weight for criterion in rubric.criteria}
         inputs = self._member_inputs(evaluator_names, "rubric.if_skipped", weights, settings.if_skipped)
@@ -332,7 +343,8 @@ class _SpecBuilder:
 
     def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of it that count."""
-        shares, columns = self.config.weights.layers, list(zip(spec_input.questions, spec_input.weights, strict=True))
+        shares = self.config.weights.layers
+        columns = list(zip(spec_input.questions, spec_input.weights, strict=True))
         layers = [self.by_id[question].layer for question, weight in columns if weight]
         for layer in layers:
             if layer not in shares:

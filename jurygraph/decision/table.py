@@ -114,9 +114,11 @@ class VerdictTable:
 
     def count_discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
-        discarded, undecided = [], []
+        discarded = []
+        undecided = []
         for name in spec_input.questions:
-            columns, effective = self.columns[name], self.effective_columns(name, spec_input)
+            columns = self.columns[name]
+            effective = self.effective_columns(name, spec_input)
             is_discarded = _is_answered(columns.outcome) & (columns.confidence < spec_input.min_confidence)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
             is_undecided = _has_vote(columns.outcome).any(axis=1) & lacks_score(effective.outcome).any(axis=1)
@@ -153,7 +155,8 @@ class VerdictTable:
     def settled_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled = (*SCORED, NOT_APPLICABLE) if spec_input.if_skipped == "zero" else SCORED
-        judged_weights, requested = [], []
+        judged_weights = []
+        requested = []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.effective_columns(name, spec_input).outcome
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
@@ -213,7 +216,8 @@ def stack_scores(
 ) -> ScoreArrays:
     """Return the verdicts of several groups, each given by the ids of its responses: a row for each response, in order,
     and a column for each sample of each question. Every question looks at one response as it was submitted."""
-    start, width = {}, 0
+    start = {}
+    width = 0
     for question in questions:
         start[question.id], width = width, width + question.samples
     placed: list[tuple[tuple[int, int], RecordedVerdict]] = []
@@ -283,7 +287,8 @@ def _assign_cells(
     """
     placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
     for verdict in verdicts:
-        own_row, shown_variants = row[verdict.about], variants.get(verdict.about, {})
+        own_row = row[verdict.about]
+        shown_variants = variants.get(verdict.about, {})
         if not verdict.responses:
             columns: Iterable[int] = range(max(1, len(shown_variants)))
         elif question.scope == "pair":

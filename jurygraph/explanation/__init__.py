@@ -45,9 +45,12 @@ class Explanation(Displayed):
         config: Config | None = None,
         query: str | None = None,
     ) -> None:
-        self.trace, self.query = trace, query
+        self.trace = trace
+        self.query = query
         self.explained = ExplainedTrace(trace, decision)
-        self._questions, self._group, self._config = questions, group, config
+        self._questions = questions
+        self._group = group
+        self._config = config
         self._combiners = combiners or self._find_combiners
 
     @cached_property
@@ -80,7 +83,8 @@ class Explanation(Displayed):
 
     def to_dict(self, what_if: bool = False) -> dict[str, Any]:
         """Return the explanation as a JSON value: lines, totals, gates and sentences, and on request all changes."""
-        reward, points = self.trace.reward, self.points
+        reward = self.trace.reward
+        points = self.points
         content = {
             "task_id": self.trace.task_id,
             "response_id": self.trace.response_id,

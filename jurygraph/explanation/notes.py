@@ -114,7 +114,8 @@ def example_details(verdict: RecordedVerdict) -> Iterator[str]:
     yield from _example_lines(verdict.examples)
     yield from _order_lines(verdict.swap)
     if verdict.shrinkage is not None:
-        toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
+        toward = verdict.shrinkage.toward
+        weight = verdict.shrinkage.weight
         yield f"shrunk by {weight:.1%} towards {toward:.4f}, the score of the aggregate judge"
         yield from _order_lines(verdict.shrinkage.swap, " by the aggregate judge")
         yield from _example_lines(verdict.shrinkage.examples, " to the aggregate judge")

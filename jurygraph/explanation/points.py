@@ -23,7 +23,9 @@ from jurygraph.schema.plan import WELFARE
 _UNITS = 10_000  # of a point
 _P_MET = "P(met)"
 """How `native` begins where the score is the probability that a criterion is met."""
-_MAX_REASON, _MAX_QUOTE, _MOST_REASONS = 300, 120, 3
+_MAX_REASON = 300
+_MAX_QUOTE = 120
+_MOST_REASONS = 3
 
 
 class PointsLine(FrozenModel):
@@ -110,7 +112,9 @@ def _share_out(total: int, points: Sequence[float]) -> list[int]:
 
 def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: float | None) -> PointsLine:
     """Return the line of a term; `points` and `lost` are in units, as they are printed."""
-    term, leaves, gained = one.term, one.leaves, one.term.contribution or 0.0
+    term = one.term
+    leaves = one.leaves
+    gained = one.term.contribution or 0.0
     only = leaves[0] if len(leaves) == 1 else None
     verdicts = one.verdicts if only is None else only.verdicts
     notes = [] if one.is_judged else ["not judged"]
@@ -219,9 +223,11 @@ def _leaf_note(leaf: Leaf) -> str:
 
 def _describe_prerequisites(leaf: Leaf, own_value: float) -> str:
     """Describe how prerequisites reduced the own value of a criterion: by a factor each, or by one together."""
-    value, own = format_plain(leaf.value), format_plain(own_value)
+    value = format_plain(leaf.value)
+    own = format_plain(own_value)
     is_gain = leaf.share > 0  # a prerequisite without a value counts as unmet for a gain, and as met for a penalty
-    shown, factors = [], []
+    shown = []
+    factors = []
     for name, (parent, kept) in leaf.prerequisites.items():
         shown.append(f"{name}, {parent}" if isinstance(parent, str) else f"{name} at {format_plain(parent)}")
         held = (0.0 if is_gain else 1.0) if isinstance(parent, str) else parent
@@ -240,7 +246,8 @@ def _describe_prerequisites(leaf: Leaf, own_value: float) -> str:
 
 def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     """Describe how a component that is no weighted mean follows from its parts."""
-    spec, figures = one.spec, one.diagnostics
+    spec = one.spec
+    figures = one.diagnostics
     if spec is None or not one.parts:
         return
     weights = {name: figures.get(f"weight of {name}") for name in one.parts}

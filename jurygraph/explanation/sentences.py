@@ -18,12 +18,14 @@ from jurygraph.explanation.what_if import Change
 from jurygraph.messages import format_factor, format_plain, shorten
 from jurygraph.schema import Adjustment, Decision, GateResult, PrecisionShaping, Trace
 
-_MAX_REASON, _MOST_CHANGES = 300, 10
+_MAX_REASON = 300
+_MOST_CHANGES = 10
 
 
 def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
     """Return sentences on a reward: its points in order of cost, missing verdicts, and the range they leave open."""
-    trace, counts = explained.trace, explained.trace.reward.counts
+    trace = explained.trace
+    counts = explained.trace.reward.counts
     discarded = explained.with_effect("discarded")
     stopped = explained.with_effect("gated")
     reasons = {one.verdict.reason for one in stopped} - {""}
@@ -145,7 +147,8 @@ def _format_share(share: Share) -> str:
 
 
 def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
-    reward, decision = explained.trace.reward, explained.decision
+    reward = explained.trace.reward
+    decision = explained.decision
     terms = {one.term.name: one for one in explained.terms}
     for place, gate in enumerate(reward.gates):
         reason = describe_losses(terms[gate.component].verdicts) if gate.is_reached else ""
@@ -159,7 +162,8 @@ def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
 
 def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict[str, ExplainedTerm]) -> str:
     """Describe a reward gate: component, value, threshold and effect."""
-    name, threshold = f"{gate.kind.capitalize()} gate: {gate.component}", format_factor(gate.threshold)
+    name = f"{gate.kind.capitalize()} gate: {gate.component}"
+    threshold = format_factor(gate.threshold)
     if gate.value is None:
         return f"{name} not applicable: no effect"
     before, after, value = map(format_plain, (gate.before, gate.after, gate.value))
@@ -178,7 +182,8 @@ def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict
 
 
 def _describe_step(change: Adjustment, decision: Decision) -> str:
-    before, after = format_plain(change.before), format_plain(change.after)
+    before = format_plain(change.before)
+    after = format_plain(change.after)
     if change.name == "clip" and decision.clip is not None:
         low, high = map(format_plain, decision.clip)
         return f"Clip to {low} to {high}: {before} → {after}"

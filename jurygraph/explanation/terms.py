@@ -52,7 +52,8 @@ class ExplainedVerdict(Displayed):
     @property
     def native(self) -> str | None:
         """Return the judge's own value on its scale; None without one."""
-        value, scale = self.verdict.native, self.verdict.scale
+        value = self.verdict.native
+        scale = self.verdict.scale
         if isinstance(value, bool | str | None) or scale is None or self.is_mirrored:
             return None
         return f"{value:g} on a scale of {scale[0]:g} to {scale[1]:g}"
@@ -99,7 +100,8 @@ class ExplainedTrace:
     """The terms of a response's reward, and the effect of every verdict."""
 
     def __init__(self, trace: Trace, decision: Decision) -> None:
-        self.trace, self.decision = trace, decision
+        self.trace = trace
+        self.decision = decision
         self.by_question: dict[str, list[RecordedVerdict]] = {}
         for verdict in trace.verdicts:
             self.by_question.setdefault(verdict.question, []).append(verdict)
@@ -129,8 +131,10 @@ class ExplainedTrace:
         directions = _question_directions(decision)
         samples = {question: 1 + max(one.sample for one in group) for question, group in self.by_question.items()}
         for verdict in self.trace.verdicts:
-            question, score = verdict.question, self.score(verdict)
-            confidence, direction = confidences.get(question, 0.0), directions.get(question, 0)
+            question = verdict.question
+            score = self.score(verdict)
+            confidence = confidences.get(question, 0.0)
+            direction = directions.get(question, 0)
             effect = self._effect(verdict, confidence, direction)
             is_pair = len(verdict.responses) == 2 and verdict.about == verdict.responses[0]
             opponent = verdict.responses[verdict.about == self.trace.response_id] if is_pair else None
@@ -155,7 +159,8 @@ class ExplainedTerm:
     """
 
     def __init__(self, explained: ExplainedTrace, term: Term, spec: ComponentSpec | None) -> None:
-        self.term, self.spec = term, spec
+        self.term = term
+        self.spec = spec
         self._explained = explained
         self._inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
         self._params: Mapping[str, Any] = {} if spec is None else spec.params
@@ -173,7 +178,8 @@ class ExplainedTerm:
     @property
     def is_filled_in(self) -> bool:
         """Return True if the failure rule gave a missing verdict a value."""
-        judged, value = self._explained.trace.reward.components.get(self.term.name), self.term.value
+        judged = self._explained.trace.reward.components.get(self.term.name)
+        value = self.term.value
         if value is None or is_filled_in(judged, value):
             return value is not None
         if self._explained.decision.group_rule == "drop-criterion":
@@ -256,7 +262,8 @@ class ExplainedTerm:
 
     def _input_leaves(self, name: str, value: float, share: Share) -> list[Leaf]:
         """Return the questions of an input if their mean is its value, else the whole input."""
-        one, verdicts = self._inputs[name], self._explained.of_questions(self._inputs[name].questions)
+        one = self._inputs[name]
+        verdicts = self._explained.of_questions(self._inputs[name].questions)
         columns = [
             (question, abs(weight) * (len(cells) if one.reduce is None else 1), _fold(cells, one.reduce))
             for question, weight in zip(one.questions, one.weights, strict=True)
@@ -338,7 +345,8 @@ class ExplainedTerm:
         """Return the prerequisites of criteria by name; a rubric's edges name criteria by index."""
         parents: dict[str, dict[str, Prerequisite]] = {}
         if self._combiner in _GRAPH_COMBINERS:
-            names, params = list(self._inputs), self._params
+            names = list(self._inputs)
+            params = self._params
             retention = params.get("retention", ()) if self._combiner == "gear" else [None] * len(params["parents"])
             edges = zip(params.get("parents", ()), params.get("children", ()), retention, strict=True)
             for parent, child, kept in sorted(edges, key=lambda edge: edge[:2]):
@@ -369,7 +377,8 @@ class ExplainedTerm:
         trace = self._explained.trace
         edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
         compared = {name for v in self._verdicts(self.questions) for name in v.responses}
-        margins, contrasts = self.diagnostics, []
+        margins = self.diagnostics
+        contrasts = []
         for pair, name in enumerate(sorted(compared & edits.keys()), start=1):
             edit = edits[name]
             description = edit.get("says", edit.get("kind", "an edit")) if isinstance(edit, Mapping) else "an edit"

@@ -66,7 +66,8 @@ class Redecision:
         options = [(key, best) for key, verdicts in groups.items() for best in _options(verdicts)]
         now, *rewards = self._decide(self.explained.decision, [_keep, *(_revision(*option) for option in options)])
         if now != trace.reward.value:
-            shown, found = format_plain(trace.reward.value), format_plain(now)
+            shown = format_plain(trace.reward.value)
+            found = format_plain(now)
             problem = f"the trace of response {trace.response_id!r} has reward {shown}, and its verdicts give {found}"
             raise TraceMismatch(f"{problem} under this decision; give the plan of its run")
         decided: dict[_Key, list[_Decided]] = defaultdict(list)
@@ -142,7 +143,8 @@ class Redecision:
             )
 
     def _gate_changes(self) -> Iterator[Change]:
-        reward, decision = self.explained.trace.reward, self.explained.decision
+        reward = self.explained.trace.reward
+        decision = self.explained.decision
         for gate, result in zip(decision.gates, reward.gates, strict=True):
             others = tuple(other for other in decision.gates if other is not gate)
             (value,) = self._decide(decision.model_copy(update={"gates": others}), [_keep])

@@ -30,7 +30,8 @@ Update = dict[str, Any]
 
 
 async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
-    task, rubric = state["task"], _rubric(state)
+    task = state["task"]
+    rubric = _rubric(state)
     try:
         known = known_graph(task, rubric, state.get("reviewed"))
     except GraphCycleError as error:
@@ -50,7 +51,8 @@ async def _candidates(state: AnnotateState) -> Update:
 async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     if not state["requested_pairs"]:
         return {"batches": [], "source": None}
-    annotator, config = _annotator(state, runtime.context), _settings(runtime.context)
+    annotator = _annotator(state, runtime.context)
+    config = _settings(runtime.context)
     batches = await annotator.edges(state["requested_pairs"], state["roles"], config.batch, config.votes)
     return {"batches": batches, "source": annotator.source}
 
@@ -62,7 +64,9 @@ async def _validate(state: AnnotateState) -> Update:
 
 
 async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
-    rubric, known, assigned = _rubric(state), state["known_graph"], state["assigned_roles"]
+    rubric = _rubric(state)
+    known = state["known_graph"]
+    assigned = state["assigned_roles"]
     projected = project(
         [*state["proposed"], *known.annotated_edges, *known.projected_out_edges], known.hand_written_edges
     )

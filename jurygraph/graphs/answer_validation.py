@@ -29,8 +29,10 @@ from jurygraph.schema.verdict import TIME_LIMIT
 T = TypeVar("T", Verdict, Material)
 NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
 NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
-MAX_MESSAGE_LENGTH, LONGEST_KIND = 500, 100
-MAX_QUOTES_SEARCHED, LONGEST_SEARCHED = 100, 10_000
+MAX_MESSAGE_LENGTH = 500
+LONGEST_KIND = 100
+MAX_QUOTES_SEARCHED = 100
+LONGEST_SEARCHED = 10_000
 """Maximum number of quotations without offsets searched for per verdict, and of characters in each.
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
@@ -61,7 +63,8 @@ def validate_answer(
 
     A verdict that answers several questions about the same texts is read once; `read` has those read before.
     """
-    about, shown = evaluator_task.about, tuple(r.id for r in evaluator_task.responses)
+    about = evaluator_task.about
+    shown = tuple(r.id for r in evaluator_task.responses)
     texts = tuple(response.text for response in evaluator_task.responses)
     items: Any = [answer] * len(about)
     if evaluator_task.question.scope == "group":
@@ -88,7 +91,8 @@ def _read_verdict(item: Any, text: str, shown: Sequence[str], redactor: Redactor
     verdict = catch_errors(partial(_parse, item, text, shown, redactor))
     if isinstance(verdict, Verdict):
         return verdict
-    failure, call = to_failure(verdict, redactor), verdict.call if isinstance(verdict, Fault) else None
+    failure = to_failure(verdict, redactor)
+    call = verdict.call if isinstance(verdict, Fault) else None
     return Verdict(status="failed", failure=failure, reason=failure.message, call=call)
 
 
@@ -114,7 +118,8 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     cause: Cause = "infrastructure"
     kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):
-        cause, kind = "response", TIME_LIMIT
+        cause = "response"
+        kind = TIME_LIMIT
     elif isinstance(error, _Malformed):
         kind = "malformed"
     described = catch_errors(partial(_error_message, error, redactor))
@@ -190,7 +195,8 @@ def _parse_material(task: DerivationTask, result: Any, redactor: Redactor) -> Ma
     if isinstance(result, BaseException):
         raise result
     if not isinstance(result, Material):
-        type_name, name = type(result).__name__, task.derivation.gives
+        type_name = type(result).__name__
+        name = task.derivation.gives
         raise _Malformed(f"expected material {name!r}, got {type_name}; return Material(name={name!r}, data=...)")
     checked, written = _read_back(result) or _revalidate(result)
     checked = _redact(_verify_quotes(checked, task.response.text), written, [task.response.text], redactor)
@@ -249,7 +255,8 @@ def _redact(item: T, written: bytes, shown: Sequence[str], redactor: Redactor) -
 def _verify_quotes(item: T, text: str) -> T:
     """Return an item whose evidence is `verified` if the response has the quotation at its offsets, or anywhere if it
     has none."""
-    checked, searched = [], 0
+    checked = []
+    searched = 0
     for evidence in item.evidence:
         update: dict[str, Any] = {}
         if evidence.source == "response" and evidence.start is not None and evidence.end is not None:

@@ -241,7 +241,8 @@ def deriver_calls(derivation_tasks: Sequence[DerivationTask], survey: Survey, co
 
 def _derivation(task: DerivationTask, log: CallLog, survey: Survey, context: RunContext) -> Calls:
     deriver = context.derivers[task.derivation.deriver]
-    limits, model = _limits(deriver, context), context.judge_client
+    limits = _limits(deriver, context)
+    model = context.judge_client
     if deriver.uses_model and context.config.model == "none":
         failed = Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         return Calls(lambda _: failed, [()], limits, runs_inline=True)
@@ -255,8 +256,11 @@ def _make_inputs(
     name: str, evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, context: RunContext
 ) -> list[EvaluatorInput]:
     """Return an evaluator's input for each of its tasks, with a log of its own if the evaluator uses the model."""
-    uses_model, model, undeclared = context.evaluators[name].uses_model, context.judge_client, UndeclaredClient(name)
-    log, inputs = CallLog(), []
+    uses_model = context.evaluators[name].uses_model
+    model = context.judge_client
+    undeclared = UndeclaredClient(name)
+    log = CallLog()
+    inputs = []
     for task in evaluator_tasks:
         client: Any = undeclared
         if uses_model:

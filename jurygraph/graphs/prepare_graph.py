@@ -40,7 +40,8 @@ Update = dict[str, Any]
 
 def _read(planning: TaskPlanning, context: RunContext) -> Update:
     """Go to `profiles` only if an evaluator judges stakeholders: otherwise they change no question and no weight."""
-    task, audiences = planning["task"], _audiences(context)
+    task = planning["task"]
+    audiences = _audiences(context)
     has_unread_profiles = planning["profiles_line"] is not None or any(map(is_text_only, task.stakeholders))
     views = view_task(task, ["task", *audiences])
     step = "profiles" if has_unread_profiles and "stakeholder" in audiences else "weigh"
@@ -122,8 +123,10 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
 
 
 def _freeze(redactor: Redactor, planning: TaskPlanning, context: RunContext) -> Update:
-    client, rubric = context.judge_client, planning["rubric"]
-    survey, decision = planning["survey"], planning["decision"]
+    client = context.judge_client
+    rubric = planning["rubric"]
+    survey = planning["survey"]
+    decision = planning["decision"]
     parts = survey.outline.digest, decision.digest, redactor
     if parts not in context.secret_free:
         if may_hold_secret(survey.outline, decision, redactor):

@@ -133,7 +133,8 @@ class _WorkCollector:
 
     def add(self, wave: int) -> None:
         """Add the work of one wave."""
-        names, ids = set(self.survey.waves[wave].materials), set(self.survey.waves[wave].questions)
+        names = set(self.survey.waves[wave].materials)
+        ids = set(self.survey.waves[wave].questions)
         for derivation in self.survey.derivations:
             if derivation.gives in names:
                 self._route_derivation(derivation)
@@ -187,7 +188,8 @@ class _WorkCollector:
 
     def _reuse_verdicts(self, evaluator_task: EvaluatorTask, stamp: "Stamp") -> bool:
         """Add the reused verdicts of a task, with the question's present identity; return False if one is missing."""
-        question, shown = evaluator_task.question, tuple(r.id for r in evaluator_task.responses)
+        question = evaluator_task.question
+        shown = tuple(r.id for r in evaluator_task.responses)
         keys = [(question.id, about, shown, evaluator_task.sample) for about in evaluator_task.about]
         owners = shown if question.material == SUBMITTED else evaluator_task.about
         has_all = all(key in self.reused_results.verdicts for key in keys)
@@ -345,10 +347,12 @@ def _verdict_without_screening(when: Condition, verdicts: Sequence[Verdict]) -> 
     """Return an unjudged verdict with the cause of the unjudged screening question, so that this is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
-    failure, status = failures[0] if failures else None, "abstained"
+    failure = failures[0] if failures else None
+    status = "abstained"
     if any(v.status == "failed" for v in verdicts) or not verdicts:
         cause = failures[0].cause if failures else "infrastructure"
-        failure, status = Failure(cause=cause, kind="gate", message=reason), "failed"
+        failure = Failure(cause=cause, kind="gate", message=reason)
+        status = "failed"
     return RecordedVerdict(status=status, failure=failure, gated_by=when.question, reason=reason)
 
 

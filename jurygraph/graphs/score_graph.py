@@ -43,7 +43,8 @@ async def _route(state: ScoreState) -> Command[str]:
 
 
 def _next_work_of_each(state: ScoreState) -> tuple[list[WaveWork], list[int]]:
-    work, waves = [], []
+    work = []
+    waves = []
     for number, (group, wave) in enumerate(zip(state["groups"], state["waves"], strict=True)):
         found = state["material"][number], state["verdicts"][number], group.reused_results
         is_ended = number in state["errors"]
@@ -89,7 +90,9 @@ async def _collect(
 
 async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     """Compute statistics, rewards and traces of each group. An error of a combiner is that of its group."""
-    groups, errors, contexts = state["groups"], state["errors"], runtime.context.groups
+    groups = state["groups"]
+    errors = state["errors"]
+    contexts = runtime.context.groups
     decided = [number for number in range(len(groups)) if number not in errors]
     inputs = [_decision_input(groups[number], state["verdicts"][number]) for number in decided]
     rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
@@ -108,7 +111,9 @@ def _decision_input(group: PlannedGroup, verdicts: Sequence[RecordedVerdict]) ->
 
 
 def _trace_group(number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward]) -> tuple[Trace, ...]:
-    group, verdicts, material = state["groups"][number], state["verdicts"][number], state["material"][number]
+    group = state["groups"][number]
+    verdicts = state["verdicts"][number]
+    material = state["material"][number]
     questions = group.plan.survey.questions
     statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in verdicts))
     calls = {**group.reused_results.calls, **context.calls}
@@ -133,7 +138,8 @@ async def answer_questions(start: ScoreState, context: BatchContext) -> None:
 
     A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
     """
-    state, runtime = start.copy(), Runtime(context=context)
+    state = start.copy()
+    runtime = Runtime(context=context)
     while True:
         _add(state, cast(Update, (await _route(state)).update))
         steps = [node for name, node in _BRANCH_NODES.items() if any(name in one.branches for one in state["work"])]

@@ -73,7 +73,8 @@ def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], 
     with as_plan_error(f"`{method.__name__}` of {component.name!r}"):
         if _bounds_its_time(method):
             return method(*arguments)
-        context, seconds = copy_context(), max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
+        context = copy_context()
+        seconds = max(CODE_LIMIT, time_limit(component, CallsConfig()) or 0.0)
         future: Future[T] = DaemonThreads(1).submit(lambda: context.run(method, *arguments))
         if not wait([future], seconds).not_done:
             return future.result()

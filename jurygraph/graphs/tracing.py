@@ -45,7 +45,8 @@ def build_traces(
     material_of: dict[str, list[Material]] = defaultdict(list)
     for item in material:
         material_of[item.response].append(item)
-    group, plan_digest = group_digest(responses), plan.digest
+    group = group_digest(responses)
+    plan_digest = plan.digest
     return tuple(
         Trace(
             task_id=plan.task_id,

@@ -54,7 +54,9 @@ def kappa_estimate(first: Ints, second: Ints, distances: Floats, clusters: Ints)
     largest = float(distances.max())
     observed = float(distances[first, second].mean()) / largest
     by_chance = observed / (1.0 - value) if value < 1.0 else _chance(first, second, distances) / largest
-    spread, effective, error = observed * (1.0 - observed), float(count), 0.0
+    spread = observed * (1.0 - observed)
+    effective = float(count)
+    error = 0.0
     if spread:
         without = _kappas_without(first, second, distances, clusters)
         if np.isnan(without).any():
@@ -79,7 +81,8 @@ def _kappas_without(first: Ints, second: Ints, distances: Floats, clusters: Ints
     )
     own = np.bincount(clusters, distances[first, second])
     sizes = len(first) - own_rows.sum(axis=1)
-    rows, columns = own_rows.sum(axis=0) - own_rows, own_columns.sum(axis=0) - own_columns
+    rows = own_rows.sum(axis=0) - own_rows
+    columns = own_columns.sum(axis=0) - own_columns
     observed = np.maximum(0.0, math.fsum(own) - own) * sizes
     by_chance = np.sum((rows @ distances) * columns, axis=1)
     return np.asarray(1.0 - np.divide(observed, by_chance, out=np.full(len(own), np.nan), where=by_chance > 0.0))

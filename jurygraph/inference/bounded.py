@@ -28,12 +28,14 @@ def bounded_interval(
     estimate = ratio_interval(sums, sizes)
     if estimate is None or estimate.clusters < 2 or least == most:
         return estimate and estimate._replace(low=None, high=None, error=None)
-    totals, weights = np.asarray(sums, dtype=np.float64), np.asarray(sizes, dtype=np.float64)
+    totals = np.asarray(sums, dtype=np.float64)
+    weights = np.asarray(sizes, dtype=np.float64)
     typical = float(weights.sum()) / estimate.clusters
     more = ratio_interval(np.append(totals, [least * typical, most * typical]), np.append(weights, [typical, typical]))
     assert more is not None  # it has the same clusters, and two more
     assert more.error is not None  # two of its clusters differ
     error = sqrt(more.error**2 + more_variance)
     half_width = t_quantile(more.clusters - 1) * error
-    low, high = max(least, more.value - half_width), min(most, more.value + half_width)
+    low = max(least, more.value - half_width)
+    high = min(most, more.value + half_width)
     return Estimate(estimate.value, low, high, error, estimate.clusters)

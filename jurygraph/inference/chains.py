@@ -65,7 +65,8 @@ def _normal_scores(draws: Floats) -> Floats:
 
 def _variance_ratio(draws: Floats) -> float:
     length = draws.shape[1]
-    within, between = draws.var(axis=1, ddof=1).mean(), draws.mean(axis=1).var(ddof=1)
+    within = draws.var(axis=1, ddof=1).mean()
+    between = draws.mean(axis=1).var(ddof=1)
     if within == 0.0:
         return math.inf if between > 0.0 else 1.0
     return math.sqrt(between / within + (length - 1) / length)
@@ -75,7 +76,8 @@ def _effective_size(draws: Floats) -> float:
     """Return the effective number of draws, by Geyer's initial monotone sequence of autocorrelations."""
     from scipy.fft import next_fast_len
 
-    length, size = draws.shape[1], draws.size
+    length = draws.shape[1]
+    size = draws.size
     if np.ptp(draws) == 0.0:
         return float(size)
     spectrum = np.fft.rfft(draws - draws.mean(axis=1, keepdims=True), next_fast_len(2 * length))

@@ -52,9 +52,11 @@ def ratio_interval(sums: ArrayLike, sizes: ArrayLike) -> Estimate | None:
     Raises:
         PlanError: other shapes or values.
     """
-    totals, weights = as_finite("sums", sums), as_nonnegative("sizes", sizes)
+    totals = as_finite("sums", sums)
+    weights = as_nonnegative("sizes", sizes)
     check_shape("sizes", weights, totals.shape)
-    totals, weights = totals[weights > 0.0], weights[weights > 0.0]
+    totals = totals[weights > 0.0]
+    weights = weights[weights > 0.0]
     if not len(totals):
         return None
     value = math.fsum(totals) / math.fsum(weights)
@@ -98,7 +100,8 @@ def effective_size(values: ArrayLike, clusters: ArrayLike) -> float | None:
     `clusters` [n], numbered from 0; at least 1, since one large cluster can make V greater than s². None where either
     is unknown or 0.
     """
-    numbers, members = as_finite("values", values), np.asarray(clusters)
+    numbers = as_finite("values", values)
+    members = np.asarray(clusters)
     estimate = ratio_interval(np.bincount(members, numbers), np.bincount(members)) if len(numbers) else None
     if estimate is None or not estimate.error:
         return None

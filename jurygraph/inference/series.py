@@ -94,7 +94,8 @@ def _read_series(times: ArrayLike, values: ArrayLike) -> tuple[Floats, Floats, F
     """Return times, values, and the residuals of their Theil-Sen line, in units of the spread of the values."""
     from scipy import stats
 
-    numbers, column = as_finite("times", times), as_finite("values", values)
+    numbers = as_finite("times", times)
+    column = as_finite("values", values)
     check_shape("values", column, numbers.shape)
     if len(column) < 2 or not np.ptp(column):
         return None
@@ -131,6 +132,7 @@ def _normal_p(times: Floats, values: Floats, factor: float) -> float | None:
         return None
     later, earlier = np.tril_indices(len(values), -1)
     score = float(np.sum(np.sign(values[later] - values[earlier])))
-    n, ties = len(values), np.unique(values, return_counts=True)[1]
+    n = len(values)
+    ties = np.unique(values, return_counts=True)[1]
     variance = (n * (n - 1) * (2 * n + 5) - float(np.sum(ties * (ties - 1) * (2 * ties + 5)))) / 18 * factor
     return float(2.0 * special.ndtr(-max(0.0, abs(score) - 1.0) / math.sqrt(variance)))

@@ -21,7 +21,8 @@ def wilson(hits: float, n: float, quantile: float = _Z) -> tuple[float, float]:
     Both may be fractions: shares of a hit, or the effective size of a weighted sample. Unlike the usual normal
     interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
     """
-    share, z2 = hits / n, quantile * quantile
+    share = hits / n
+    z2 = quantile * quantile
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
     half_width = quantile / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
     return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)
@@ -55,14 +56,17 @@ def share_interval(hits: ArrayLike, sizes: ArrayLike) -> Share | None:
     Raises:
         PlanError: other shapes or values.
     """
-    found, trials = as_nonnegative("hits", hits), as_nonnegative("sizes", sizes)
+    found = as_nonnegative("hits", hits)
+    trials = as_nonnegative("sizes", sizes)
     check_shape("sizes", trials, found.shape)
     if (found > trials).any() or ((trials > 0.0) & (trials < 1.0)).any():
         raise PlanError("each cluster needs 0 or at least 1 trials, and no more hits than trials")
-    found, trials = found[trials > 0.0], trials[trials > 0.0]
+    found = found[trials > 0.0]
+    trials = trials[trials > 0.0]
     if not len(trials):
         return None
-    share, clusters = min(1.0, math.fsum(found) / math.fsum(trials)), len(trials)
+    share = min(1.0, math.fsum(found) / math.fsum(trials))
+    clusters = len(trials)
     if clusters == 1:
         return Share(share, None, None, 1.0, 1)
     if share in (0.0, 1.0):
@@ -81,9 +85,11 @@ def _effective_trials(hits: Floats, sizes: Floats) -> float:
     a few rare hits that happen to be spread evenly, would seem to be independent trials.
     """
     mean = sizes.mean()
-    n, s = np.append(sizes, [mean, mean]), np.append(hits, [mean, 0.0])
+    n = np.append(sizes, [mean, mean])
+    s = np.append(hits, [mean, 0.0])
     weights = np.append(np.ones(len(sizes)), [_ADDED / 2, _ADDED / 2])
-    trials, clusters = float(weights @ n), len(sizes) + _ADDED
+    trials = float(weights @ n)
+    clusters = len(sizes) + _ADDED
     share = float(weights @ s) / trials
     variance = (clusters - 1) / clusters * float(weights @ ((n * share - s) / (trials - n)) ** 2)
     return min(math.fsum(sizes), trials / (trials - 1) * share * (1 - share) / variance)

@@ -39,7 +39,8 @@ def sign_flip_p(sums: ArrayLike, seed: int = 0) -> float | None:
     sizes = np.sort(np.abs(values))
     largest = float(sizes[-1])
     # Scaled, no sum overflows.
-    observed, spread = abs(math.fsum(values / largest)), math.fsum(sizes / largest)
+    observed = abs(math.fsum(values / largest))
+    spread = math.fsum(sizes / largest)
     is_few = len(sizes) <= MAX_ENUMERATED
     cells = spread * largest * len(sizes)
     if cells <= (_MAX_QUICK_CELLS if is_few else MAX_CELLS) and (sizes == np.round(sizes)).all():
@@ -80,7 +81,8 @@ def _integer_tail(sizes: Ints, observed: int) -> float:
 def _enumerated_tail(values: Floats, least: float) -> float:
     """Return P(|Σ ± v_g| >= least > 0) by enumeration: the sums of one half of the tasks, sorted, meet the others'."""
     half = len(values) // 2
-    first, second = _all_sums(values[:half]), np.sort(_all_sums(values[half:]))
+    first = _all_sums(values[:half])
+    second = np.sort(_all_sums(values[half:]))
     above = len(second) - np.searchsorted(second, least - first, "left")
     return min(1.0, 2.0 * float(above.sum()) / (len(first) * len(second)))
 
@@ -98,7 +100,8 @@ def _sampled_tail(values: Floats, least: float, seed: int) -> float:
     """Return the share of random flips of at least `least`; a random byte flips eight tasks at once."""
     eights = np.concatenate([values, np.zeros(-len(values) % 8)]).reshape(-1, 8)
     sums = _all_sums(eights)  # [eights, 256]
-    rng, hits = np.random.default_rng(seed), 0
+    rng = np.random.default_rng(seed)
+    hits = 0
     batch = max(1, _CELLS_PER_BATCH // len(sums))
     for start in range(0, FLIPS, batch):
         signs = rng.integers(0, 256, (min(batch, FLIPS - start), len(sums)), dtype=np.uint8)

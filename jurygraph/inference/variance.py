@@ -148,7 +148,8 @@ class _SumsOfTasks(NamedTuple):
         size = np.where(self.size > 0.0, self.size, np.nan)  # without the only task
         squares = np.column_stack([self.sum**2 / size, self.squares])
         overall = (self.own / size[:, None])[:, :, None]
-        gained, times = np.diff(squares, axis=1), np.diff(np.concatenate([overall, self.spread], axis=2), axis=2)
+        gained = np.diff(squares, axis=1)
+        times = np.diff(np.concatenate([overall, self.spread], axis=2), axis=2)
         solved = np.empty_like(gained)
         for level in reversed(range(gained.shape[1])):
             inner = np.sum(times[:, level + 1 :, level] * solved[:, level + 1 :], axis=1)
@@ -183,6 +184,7 @@ def _correlation(raw: Floats, without: Floats, level: int, size: float) -> Estim
 
 def _log_ratio(components: Floats, level: int, size: float) -> Floats:
     """Return log F of each row of components; not finite where F is 0 or less, or infinite."""
-    outer, inner = components[:, : level + 1].sum(axis=1), components[:, level + 1 :].sum(axis=1)
+    outer = components[:, : level + 1].sum(axis=1)
+    inner = components[:, level + 1 :].sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.log((size * outer + inner) / inner))

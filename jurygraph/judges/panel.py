@@ -74,7 +74,8 @@ class PanelVotes:
     """
 
     def __init__(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
-        self.levels, judges = level_values(params), params.get("judges")
+        self.levels = level_values(params)
+        judges = params.get("judges")
         self._counts_votes = judges is None
         self._combine = np.add if judges is None else np.multiply
         """Joins the evidence of two votes: numbers of votes without confusion matrices, else probabilities, [...,K]."""
@@ -108,7 +109,8 @@ class PanelVotes:
         that of the votes that were cast; if a response has none and all its missing votes are filled alike, the fill is
         its value. Each row depends on itself alone.
         """
-        low, high = self._low.any(axis=1), self._high.any(axis=1)
+        low = self._low.any(axis=1)
+        high = self._high.any(axis=1)
         worst = np.where(low, 0.0, 1.0)
         unresolved = np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high)))
         if not len(unresolved):
@@ -143,7 +145,8 @@ class PanelVotes:
         """Return the evidence of each combination of missing votes, [C,K]."""
         cases = none = np.full((1, len(self.levels)), 0.0 if self._counts_votes else 1.0)
         for judge, votes in self._missing_per_judge(missing).items():
-            combinations, evidence = list(combinations_with_replacement(range(len(self.levels)), votes)), none
+            combinations = list(combinations_with_replacement(range(len(self.levels)), votes))
+            evidence = none
             for levels in np.array(combinations).T:
                 evidence = self._combine(evidence, self._evidence_of_vote[judge][levels])
             cases = self._combine(cases[:, None], evidence[None]).reshape(-1, len(self.levels))
@@ -206,7 +209,8 @@ class ConsensusOfJudges(Combiner):
     def arrange_inputs(
         self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Mapping[str, Any]
     ) -> dict[str, ComponentInput]:
-        is_pooled, arranged = params.get("pool", False), dict[str, ComponentInput]()
+        is_pooled = params.get("pool", False)
+        arranged = dict[str, ComponentInput]()
         if not isinstance(is_pooled, bool):
             raise PlanError(f"params.pool is {is_pooled!r}; write true, or leave it out")
         for key, judge in inputs.items():

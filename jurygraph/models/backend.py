@@ -65,7 +65,8 @@ class Backend(ABC):
     def fault(self, kind: str, problem: str, headers: Mapping[str, str] | None = None) -> Fault:
         """Return a fault that names the model, on one line without secrets; `headers` may give the time of a retry."""
         message = " ".join(process_redactor(self.secrets).redact_text(problem[:MAX_ERROR_BYTES]).split())
-        now, is_throttled = datetime.now(UTC), kind == "rate-limit"
+        now = datetime.now(UTC)
+        is_throttled = kind == "rate-limit"
         wait = retry_after(headers or {}, now, throttled=is_throttled) if kind in RETRYABLE else None
         message = message[:_MAX_MESSAGE]
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice

@@ -157,7 +157,8 @@ class Budget:
             return f"the limit of {limit} is reached ({usage}); raise --max-calls to go on"
         if self._max_cost is None:
             return None
-        limit, spent = f"the limit of {_format_dollars(self._max_cost)}", f"{_format_dollars(self._spent)} spent"
+        limit = f"the limit of {_format_dollars(self._max_cost)}"
+        spent = f"{_format_dollars(self._spent)} spent"
         if self._overrun is not None:
             hint = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
             return f"{limit} cannot be held: {self._overrun} ({spent}); {hint}"
@@ -174,7 +175,8 @@ class Budget:
         self._in_flight -= 1
         if most:
             self._reserved -= most
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         for freed in waiting:
             if not freed.done():
                 freed.set_result(None)

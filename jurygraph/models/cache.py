@@ -238,7 +238,8 @@ class _Rows(diskcache.Cache):  # type: ignore[misc]
 
     def set_all(self, values: Mapping[str, Any]) -> None:
         """Write the same rows as `set` does for each value, by one statement in one transaction."""
-        now, disk = time.time(), self._disk
+        now = time.time()
+        disk = self._disk
         rows = [(*disk.put(key), now, now, *disk.store(value, read=False, key=key)) for key, value in values.items()]
         with self._transact():
             self._con.executemany(_SET, rows)

@@ -23,7 +23,8 @@ OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
 """Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
 
 _LOCAL_KINDS = frozenset({"deadline", "budget"})  # faults of this process, which are no evidence about the server
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
 _REFUSED_PAUSE = 10.0
 """Seconds between probes while the server refuses the key or the model; a run has usually ended by then."""
@@ -68,7 +69,8 @@ class CircuitBreaker:
         """
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # the state and the waiting requests of an earlier loop ended with it
-            self._loop, self._timer = loop, None
+            self._loop = loop
+            self._timer = None
             self._waiting.clear()
             self._reset()
         if not self._open:
@@ -132,7 +134,8 @@ class CircuitBreaker:
         self._failures += 1
         if self._failures < self._after:
             return False
-        self._open, self._limit = True, now + self._wait
+        self._open = True
+        self._limit = now + self._wait
         self.outages += 1
         self._plan_probe(fault)
         return not self._given_up
@@ -185,7 +188,8 @@ class CircuitBreaker:
         self._schedule_probe()
 
     def _end_waits(self, fail: bool) -> None:
-        waiting, self._waiting = self._waiting, deque()
+        waiting = self._waiting
+        self._waiting = deque()
         for turn in waiting:
             if not turn.done():
                 turn.set_exception(self._outage_fault()) if fail else turn.set_result(False)

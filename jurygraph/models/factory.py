@@ -98,7 +98,8 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
 
             key = os.environ.get(config.key) or None
             url_and_model = split_url_and_model(rest, "qwen")
-            form, connections = config.form or "native", config.concurrency
+            form = config.form or "native"
+            connections = config.concurrency
             return OpenAICompatible(*url_and_model, key, form, connections=connections, key_variable=config.key)
         if kind == "gguf":
             from jurygraph.models.backends.gguf import Gguf

@@ -181,8 +181,11 @@ class Gateway:
         return request.model_copy(update={"messages": clean})
 
     async def _request_model(self, request: Request, until: float | None, sink: CallSink | None) -> AnsweredCall:
-        start, sent, repeats = monotonic(), 0, 0
-        size, max_reply_tokens = request_size(request), reply_limit(request.parameters, self.limits.max_tokens)
+        start = monotonic()
+        sent = 0
+        repeats = 0
+        size = request_size(request)
+        max_reply_tokens = reply_limit(request.parameters, self.limits.max_tokens)
         highest_cost_of_request = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
         tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
 
@@ -263,7 +266,8 @@ class Gateway:
 
     def _cache_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
-        unstored, self._uncached = self._uncached, {}
+        unstored = self._uncached
+        self._uncached = {}
         if self.cache is not None and unstored:
             self.cache.put(unstored)
 
@@ -277,11 +281,14 @@ class RecordingBackend(Backend):
 
     def __init__(self, gateway: Gateway, sink: CallSink | None) -> None:
         other = gateway.backend
-        self.provider, self.endpoint, self.model = other.provider, other.endpoint, other.model
+        self.provider = other.provider
+        self.endpoint = other.endpoint
+        self.model = other.model
         self.capabilities = other.capabilities
         self.requests: dict[str, Request] = {}
         self.lacks_reply = False
-        self._gateway, self._sink = gateway, sink
+        self._gateway = gateway
+        self._sink = sink
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Record the request; return its stored reply, or raise `Fault` of kind `unrecorded` if there is none."""

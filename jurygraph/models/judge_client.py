@@ -24,7 +24,8 @@ T = TypeVar("T", bound=BaseModel)
 ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
-DEFENDED, CUT_OFF = SafetyConfig(), "cut-off"
+DEFENDED = SafetyConfig()
+CUT_OFF = "cut-off"
 
 
 @lru_cache(maxsize=64)
@@ -72,7 +73,9 @@ class JudgeClient:
         """Return a client of the same group, for the running event loop, that lists its calls in these logs."""
         client = object.__new__(JudgeClient)
         client.__dict__.update(self.__dict__)
-        client._logs, client._purpose, client.loop = logs, purpose, asyncio.get_running_loop()
+        client._logs = logs
+        client._purpose = purpose
+        client.loop = asyncio.get_running_loop()
         client.__dict__.pop("fence", None)
         return client
 
@@ -104,7 +107,8 @@ class JudgeClient:
         max_reply_tokens: int = 0,
     ) -> Request:
         """Build a request, equal for equal arguments. `max_reply_tokens` counts if it is more than the config's."""
-        backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
+        backend = self._gateway.backend
+        capabilities = self._gateway.backend.capabilities
         rendered = prompt.render(self._render_options, **variables)
         max_tokens = max(self._gateway.limits.max_tokens, max_reply_tokens)
         parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max_tokens}
@@ -137,7 +141,8 @@ class JudgeClient:
 
         `settings` replace the config's parameters, such as `temperature`. Text by others belongs inside the `fence`.
         """
-        backend, content = self._gateway.backend, "".join(message.content for message in messages)
+        backend = self._gateway.backend
+        content = "".join(message.content for message in messages)
         parameters = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens, **self._parameters, **settings}
         request = Request(
             provider=backend.provider,
@@ -213,7 +218,8 @@ class JudgeClient:
         for log in self._open_logs:
             log.add(use, repaired)
             log.waiting[request.digest] = request
-        group, limit = self._group, self._gateway.limits.deadline
+        group = self._group
+        limit = self._gateway.limits.deadline
         if group._deadline_time is None and limit is not None:  # from the group's first request
             group._deadline_time = asyncio.get_running_loop().time() + limit
         try:

@@ -51,7 +51,8 @@ class Limiter:
         """Enqueue a turn; return a future that is done once it is granted, which may be at once."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # turns of an earlier loop ended with it
-            self._loop, self._timer = loop, None
+            self._loop = loop
+            self._timer = None
             self._running.clear()
             self._waiting.clear()
         granted = loop.create_future()
@@ -78,7 +79,9 @@ class Limiter:
         """
         seconds = 0.0
         if turn.number >= self._first_counted:
-            self._window, self._first_counted, self._successes = max(1, self._window // 2), self._granted, 0
+            self._window = max(1, self._window // 2)
+            self._first_counted = self._granted
+            self._successes = 0
             seconds = HOLD  # a burst of refusals is held once
         if retry_after is not None and retry_after <= MAX_WAIT:
             seconds = retry_after
@@ -92,7 +95,8 @@ class Limiter:
         """Report a successful reply."""
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
-            self._window, self._successes = self._window + 1, 0
+            self._window = self._window + 1
+            self._successes = 0
         self._grant_turns()
 
     def _grant_turns(self) -> None:

@@ -122,7 +122,8 @@ def _offset_of_part(text: str, offset: int, step: str | int) -> int:
     """Return the offset of a member or an element. Raises `LookupError` or `ValueError` if there is none."""
     closing = {"{": "}", "[": "]"}[text[offset]]
     for index in count():
-        offset, name = _skip_space(text, offset + 1), index
+        offset = _skip_space(text, offset + 1)
+        name = index
         if text[offset] == closing:
             break
         if closing == "}":

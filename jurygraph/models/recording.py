@@ -107,7 +107,8 @@ class Recorder:
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
         """Write a call, unless it is there already."""
         redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
-        request, reply = Request.model_validate(redacted[0]), Reply.model_validate(redacted[1])
+        request = Request.model_validate(redacted[0])
+        reply = Reply.model_validate(redacted[1])
         call = RecordingLine(key=request.digest, request=request, reply=reply, cost=cost)
         if call.key in self._keys:
             return
@@ -180,7 +181,9 @@ class Replay(Backend):
             by_model[_model_id(call.request)].append(call.request)
         self._texts = sorted(self._by_text, key=len)
         requests = by_model[_choose_model(self._path, list(by_model), which)]
-        self.provider, self.endpoint, self.model = requests[0].provider, requests[0].endpoint, requests[0].model
+        self.provider = requests[0].provider
+        self.endpoint = requests[0].endpoint
+        self.model = requests[0].model
         self.capabilities = _most_used_capabilities(requests)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -231,7 +234,8 @@ def _most_used_capabilities(requests: list[Request]) -> Capabilities:
 
 def _differing_fields(request: Request, other: Request) -> list[str]:
     """Return the fields in which requests differ as JSON, where 1 is neither 1.0 nor true."""
-    here, there = request.to_identity(), other.to_identity()
+    here = request.to_identity()
+    there = other.to_identity()
     return [name for name in _FIELDS if canonical_json(here[name]) != canonical_json(there[name])]
 
 
@@ -240,9 +244,11 @@ def _describe_difference(request: Request, other: Request) -> str:
     part = _FIELDS[field]
     if field in ("answer", "messages"):  # too long to be shown
         return part
-    here, there = {field: getattr(request, field)}, {field: getattr(other, field)}
+    here = {field: getattr(request, field)}
+    there = {field: getattr(other, field)}
     if field == "parameters":
-        here, there = request.parameters, other.parameters
+        here = request.parameters
+        there = other.parameters
     shown = [{name: json.dumps(value) for name, value in fields.items()} for fields in (here, there)]
     for name in sorted(here.keys() | there.keys()):
         value, other_value = (values.get(name, "not given") for values in shown)

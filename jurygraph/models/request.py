@@ -14,7 +14,10 @@ from jurygraph.schema import Call, CallUse, FrozenModel, Material, Message, Reco
 from jurygraph.schema.frozen_model import Count, Id, Number, digest_of
 
 R = TypeVar("R", RecordedVerdict, Material)
-JUDGE, DERIVE, REPAIR = "judge", "derive", "repair"  # purposes of calls to which their author gives none
+# purposes of calls to which their author gives none
+JUDGE = "judge"
+DERIVE = "derive"
+REPAIR = "repair"
 
 SchemaMode = Literal["native", "grammar", "instructed", "text"]
 """Method that makes a reply match its schema: by the endpoint (`native`), a grammar in the engine, or instructions in

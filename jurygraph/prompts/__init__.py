@@ -169,7 +169,8 @@ def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
     fence: Fence = context[_FENCE]
     rendered = []
     for shot in shots:
-        text, reason = fence.enclose(shot.text, "example"), shot.reason and fence.enclose(shot.reason, "reason")
+        text = fence.enclose(shot.text, "example")
+        reason = shot.reason and fence.enclose(shot.reason, "reason")
         rendered.append(_render_shot(shot._replace(text=text, reason=reason)))
     return "\n\n".join(rendered)
 

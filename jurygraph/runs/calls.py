@@ -104,7 +104,8 @@ class PlanningCalls(CallStore):
         call = super().find(key)
         if call is None and self._file_ledger is not None and (call := self._file_calls.find(key)) is not None:
             record = self._file_ledger.require("call", key)
-            body, texts = {"call": record.content["call"]}, self._file_ledger.stored_texts(record.seq, record.seq)
+            body = {"call": record.content["call"]}
+            texts = self._file_ledger.stored_texts(record.seq, record.seq)
             self._run.ledger.append(Draft("call", key, body, [text.content for text in texts]))
             self._keys[0].add(hash(key))
         return call
@@ -179,7 +180,8 @@ def list_calls(run: Run, response: str | None = None) -> Iterator[ListedCall]:
 
 
 def _list_calls_of(trace: Trace) -> Iterator[ListedCall]:
-    purposes, used_by = dict[str, str](), defaultdict[str, dict[str, None]](dict)
+    purposes = dict[str, str]()
+    used_by = defaultdict[str, dict[str, None]](dict)
     users = [(one.name, one.calls) for one in trace.material]
     users += [(one.question, tuple(one.named_calls)) for one in trace.verdicts]
     for user, uses in users:

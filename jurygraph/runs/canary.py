@@ -163,7 +163,8 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
     if not canaries:
         return None
     first = int(hash_digits[_DIGITS:], 16) % len(canaries)
-    candidates, query = canaries[first:] + canaries[:first], query_text(task.query)
+    candidates = canaries[first:] + canaries[:first]
+    query = query_text(task.query)
     for canary in candidates:
         if not stopping_gate(canary.response.text, safety.gates, query=query, reference=task.reference):
             return canary

@@ -58,7 +58,8 @@ class TraceOutline(NamedTuple):
         """Return a component's value from the judged verdicts alone, and the value that counts; None if none does."""
         if name not in self.names:
             return None, None
-        place, counted = self.names.index(name), self.reward["terms"]
+        place = self.names.index(name)
+        counted = self.reward["terms"]
         judged = self.reward.get("components") or counted
         return judged[place], counted[place]
 
@@ -146,7 +147,8 @@ class _Chain:
 
     def _pass_groups(self) -> Iterator[_GroupRecords]:
         """Yield the records of each group in the order of the chain."""
-        run, own_decisions = self._run, None
+        run = self._run
+        own_decisions = None
         if run.base is not None:
             own_decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
         records = self._ledger.verified_records(1, self._last)

@@ -154,7 +154,8 @@ class Run(Displayed):
     @property
     def judges(self) -> tuple[str, ...]:
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
-        requested, names = self.source.header.model, set()
+        requested = self.source.header.model
+        names = set()
         for record in self.source.ledger.records("trace", up_to=self.last_base_record):
             names |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
         return tuple(sorted({*names, None if requested is None else requested.model} - {None}))
@@ -362,10 +363,12 @@ class Run(Displayed):
                 yield StoredVerdict(verdict, trace, response, task)
 
     def _responses_with_tasks(self) -> Iterator[tuple[Trace, Response | None, Task | None]]:
-        task_id, task = None, None
+        task_id = None
+        task = None
         for trace, response in self.scored_responses():
             if trace.task_id != task_id:
-                task_id, task = trace.task_id, self.task(trace.task_id)
+                task_id = trace.task_id
+                task = self.task(trace.task_id)
             yield trace, response, task
 
     def read_table(
@@ -404,7 +407,8 @@ class Run(Displayed):
         The columns are those of `jurygraph export`. `texts` adds the columns `prompt` and `response`, and `questions`
         the mean score of each question to the rewards. Raises `InputError` without pandas and pyarrow.
         """
-        pandas, arrow = import_library("pandas"), import_library("pyarrow")
+        pandas = import_library("pandas")
+        arrow = import_library("pyarrow")
         nullable = {arrow.int64(): pandas.Int64Dtype(), arrow.bool_(): pandas.BooleanDtype()}
         return self.to_arrow(name, texts, questions).to_pandas(types_mapper=nullable.get)
 
@@ -495,12 +499,15 @@ def is_erased(verdict: Verdict) -> bool:
 
 
 def _unpack_group(run: Run, group: Record) -> list[ScoredResponse]:
-    ledger, last = run.source.ledger, group.seq + group.content["size"]
+    ledger = run.source.ledger
+    last = group.seq + group.content["size"]
     records = [(record, record.content) for record in ledger.verified_records(group.seq, last)]
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
     (_, group_body), *stored = records
-    task_id, task_content = group.key, run.task_content(group.key)
-    outline, decision = run.survey_outline_of(task_id), run.decision_of(task_id)
+    task_id = group.key
+    task_content = run.task_content(group.key)
+    outline = run.survey_outline_of(task_id)
+    decision = run.decision_of(task_id)
     shared_lists = read_shared_lists(group_body)
     verdicts = [
         unpack_verdict(verdict, record.key, outline, texts[record.seq], shared_lists)
@@ -538,7 +545,8 @@ def _unpack_trace(
     decision: Decision,
     group_fields: Mapping[str, Any],
 ) -> ScoredResponse:
-    about, calls = unpack_about(body, texts), body.get("calls", ())
+    about = unpack_about(body, texts)
+    calls = body.get("calls", ())
     own_record = record if run.base is None else run.ledger.require("trace", record.key)
     reward = body["reward"] if own_record is record else own_record.content["reward"]
     trace = Trace.model_validate(

@@ -39,7 +39,9 @@ _KINDS: dict[str, Kind | None] = {
 }
 """Types of the fixed columns that are not text."""
 
-_IN_MEMORY, _BATCH = 8 << 20, 16 << 20  # bytes
+# bytes
+_IN_MEMORY = 8 << 20
+_BATCH = 16 << 20
 
 
 class StoredVerdict(NamedTuple):
@@ -58,7 +60,8 @@ class ExportTable:
     """Rows in a temporary file until all are known, since the names and types of columns depend on every row."""
 
     def __init__(self, fixed: Mapping[str, Kind | None]) -> None:
-        self._fixed, self._kinds = fixed, dict(fixed)
+        self._fixed = fixed
+        self._kinds = dict(fixed)
         self._file = SpooledTemporaryFile(_IN_MEMORY)  # noqa: SIM115 - closed by `close`
 
     def close(self) -> None:
@@ -86,7 +89,8 @@ class ExportTable:
 
     def arrow_batches(self) -> tuple[Any, Iterator[Any]]:
         """Return the Arrow schema and the rows in batches; a column of mixed values has JSON texts."""
-        arrow, columns = import_library("pyarrow"), self.columns
+        arrow = import_library("pyarrow")
+        columns = self.columns
         schema = arrow.schema([(name, arrow.type_for_alias(kind)) for name, kind in columns.items()])
         convert: Mapping[Kind, Callable[[Any], Any]] = {"string": to_text, "double": float, "int64": int, "bool": bool}
         return schema, (
@@ -164,7 +168,8 @@ def _reward_row(trace: Trace, questions: Sequence[str]) -> Row:
     row |= {f"term.{term.name}": term.value for term in reward.terms}
     scores = question_scores(trace) if questions else {}
     row |= {f"question.{name}": scores[name] for name in questions if name in scores}
-    counts, gated = reward.counts, trace.gated.total()
+    counts = reward.counts
+    gated = trace.gated.total()
     return row | counts.model_dump() | {"judged": counts.judged - gated, "gated": gated}
 
 

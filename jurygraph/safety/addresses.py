@@ -27,9 +27,11 @@ WordSign = Literal[
 Sign = Literal["mark", "token"] | WordSign
 SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
 
-_GAP, _WORD_LETTER = r"(?:[\s*_>|`~,:-]+)", r"[^\s!-/:-@\[-`{-~]"
+_GAP = r"(?:[\s*_>|`~,:-]+)"
+_WORD_LETTER = r"[^\s!-/:-@\[-`{-~]"
 _EDGE = r"(?:\b|_)"
-_BEGINS_WITH_WORD, _ENDS_WITH_WORD = re.compile(r"\(*[a-z0-9]"), re.compile(r"[a-z0-9)?~@]\Z")
+_BEGINS_WITH_WORD = re.compile(r"\(*[a-z0-9]")
+_ENDS_WITH_WORD = re.compile(r"[a-z0-9)?~@]\Z")
 _OPTIONS = re2.Options()
 _OPTIONS.longest_match = True
 _OPTIONS.max_mem = 1 << 26  # bytes; with less, RE2's searches are slow
@@ -106,7 +108,8 @@ def _expand(pattern: str, spaced: bool) -> str:
 
     With spaces between words, it is for whole words if it is ASCII, since RE2 has no other word boundaries.
     """
-    plain, notation = fold_text(pattern), _SPACED if spaced else _UNSPACED
+    plain = fold_text(pattern)
+    notation = _SPACED if spaced else _UNSPACED
     expanded = f"(?:{_NOTATION.sub(lambda found: notation.get(found[0], found[0]), plain)})"
     if not spaced or not plain.isascii():
         return expanded
@@ -209,7 +212,8 @@ _TAGS = re2.compile("[\U000e0020-\U000e007e]+")
 _SELECTORS = re2.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]{4,}")
 _COMMENT = re2.compile(r"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
 _CODE = re2.compile(r"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
-_LETTER, _SEPARATOR = r"[^\s[:punct:]\d]", r"[\s[:punct:]]{1,3}"
+_LETTER = r"[^\s[:punct:]\d]"
+_SEPARATOR = r"[\s[:punct:]]{1,3}"
 _SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
 _SEPARATORS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
 _BACKWARD_WORDS = re2.compile(r"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
@@ -225,7 +229,8 @@ def find_views(text: str, read: str) -> Iterator[View]:
 
     Takes time proportional to the length of the text.
     """
-    raw, content = text.encode("utf-8", "replace"), read.encode()
+    raw = text.encode("utf-8", "replace")
+    content = read.encode()
     yield View(content)
     if text.isascii() and _HIDING_IN_ASCII.search(content) is None:
         return

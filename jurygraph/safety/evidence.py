@@ -57,7 +57,8 @@ def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> 
     """
     if not 0 < place < len(text):
         return False
-    before, after = text[place - 1], text[place]
+    before = text[place - 1]
+    after = text[place]
     if is_word_letter(before) and is_word_letter(after):
         return True
     if after.isdigit():
@@ -73,7 +74,9 @@ def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
     """Return whether the character at a place joins its neighbours to one word or number."""
     if not 0 < place < len(text) - 1:
         return False
-    mark, left, right = text[place], text[place - 1], text[place + 1]
+    mark = text[place]
+    left = text[place - 1]
+    right = text[place + 1]
     if left.isdigit() and right.isdigit():
         group = text[place + 1 : place + 1 + _DIGITS_IN_GROUP]
         is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
@@ -98,7 +101,8 @@ LONG_TEXT = 20_000
 _MAX_REJECTED = 256
 """Maximum number of places at which a quotation may be cut within a word before the search ends: overlapping places of
 a long quotation would cost the product of both lengths."""
-_MAX_FILLER_LENGTH, _MAX_SHORT_LINE_LENGTH = 400, 64
+_MAX_FILLER_LENGTH = 400
+_MAX_SHORT_LINE_LENGTH = 64
 _FOLDED_AT_ONCE = 10_000
 _MIN_WEIGHT = 8
 _MAX_MARKS = 8
@@ -247,7 +251,8 @@ class SearchableText:
 
     def _passage(self, start: int, end: int) -> Passage | None:
         """Return the original characters of a part of the folded text; None if one of them is only partly included."""
-        first, last = self._starts[start], self._starts[end - 1]
+        first = self._starts[start]
+        last = self._starts[end - 1]
         is_whole = start == 0 or self._starts[start - 1] != first
         is_whole = is_whole and (end == len(self._starts) or self._starts[end] != last)
         stop = self._starts[end] if end < len(self._starts) else len(self.text)
@@ -269,9 +274,11 @@ class RecentTexts:
     """The most recent response texts, up to a total number of characters."""
 
     def __init__(self, most_letters: int) -> None:
-        self._max_letters, self._letters = most_letters, 0
+        self._max_letters = most_letters
+        self._letters = 0
         self._texts: OrderedDict[str, SearchableText] = OrderedDict()
-        self._lock, self._folding = Lock(), Lock()
+        self._lock = Lock()
+        self._folding = Lock()
 
     def get(self, text: str) -> SearchableText | None:
         with self._lock:
@@ -355,7 +362,8 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
     starts = array("I")
     place = 0
     while place < len(text):
-        run, odd = _STEADY_RUN.match(text, place), None
+        run = _STEADY_RUN.match(text, place)
+        odd = None
         if run is None:
             odd = _ODD_RUN.match(text, place)
         if run is not None:
@@ -378,7 +386,8 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
 def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
     """Append characters and their places; a space after a space is left out."""
     if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
-        normalized, places = normalized[1:], places[1:]
+        normalized = normalized[1:]
+        places = places[1:]
     if normalized:
         letters.append(normalized)
         starts.extend(places)

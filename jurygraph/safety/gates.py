@@ -34,7 +34,8 @@ def stopping_gate(
     Depends on the texts alone, and takes time proportional to their length. Passages that the query or reference
     contains as well do not count against a response.
     """
-    read, reference = fold_text(text), reference or ""
+    read = fold_text(text)
+    reference = reference or ""
     reasons: Mapping[ResponseGate, Callable[[], str | None]] = {
         "empty-response": lambda: "there is nothing in it that can be seen" if not _VISIBLE.search(text) else None,
         "punctuation-only": lambda: _check_punctuation(text, query, reference),
@@ -107,7 +108,8 @@ _NEAR_COPY_CUTOFFS = ((240, 0.92), (120, 0.98))
 """Minimum numbers of letters, each with the similarity from which a text is nearly the reference. On GSM8K, honest
 solutions reach similarities of 0.85 and 0.97."""
 
-_LONG, _MAX_EXTRA = 120, 1.0
+_LONG = 120
+_MAX_EXTRA = 1.0
 """A reference of at least `_LONG` letters is copied by any response that contains all of it; a shorter one only if the
 rest of the response is at most `_MAX_EXTRA` times as long. No honest solution in GSM8K contains a long one."""
 _COMPARED = 20_000

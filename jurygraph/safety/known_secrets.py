@@ -32,7 +32,8 @@ _NAME_OF_SECRET = re.compile(
 _NAME_OF_FILE = ("_FILE", "_PATH", "_DIR")
 _NAME_OF_ADDRESS = ("_PROXY", "_URL", "_URI", "_DSN", "_BASE", "_ENDPOINT", "_HOST", "_WEBHOOK")
 
-_MIN_WORD_LENGTH, _MIN_NUMBER_LENGTH = 16, 12
+_MIN_WORD_LENGTH = 16
+_MIN_NUMBER_LENGTH = 12
 _SEPARATORS = re.compile(r"[\s_.\-]+")
 _PLACEHOLDER = re.compile(
     r"(?:test|testing|pass|passw0rd|password|passwd|admin|root|user|demo|secret|token|key|api|change|me|my|your|openai|"
@@ -107,7 +108,8 @@ def _secrets_of_address(address: str) -> Iterator[str]:
     """Yield the password of a URL, both as written and decoded, and its parameters that are named like a secret."""
     try:
         parts = urlsplit(address)
-        password, parameters = parts.password, parse_qsl(parts.query)
+        password = parts.password
+        parameters = parse_qsl(parts.query)
     except ValueError:
         return
     if password is not None:

@@ -21,7 +21,8 @@ _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
 _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """Matches between openers: anything but letters, digits and mathematical signs; also layout tags."""
 
-_LAYOUT_TAGS, _WORDS = re2.compile(_LAYOUT_TAG), re2.compile(r"[\pL\pN]+")
+_LAYOUT_TAGS = re2.compile(_LAYOUT_TAG)
+_WORDS = re2.compile(r"[\pL\pN]+")
 
 
 def is_bare_opener(read: str) -> bool:

@@ -176,7 +176,8 @@ class FrozenModel(Displayed, BaseModel):
         if deep or self.__pydantic_extra__ is not None or self.__pydantic_private__ is not None:
             copied = super().model_copy(update=update, deep=deep)
         else:
-            copied, new = object.__new__(type(self)), update or {}
+            copied = object.__new__(type(self))
+            new = update or {}
             object.__setattr__(copied, "__dict__", {**self.__dict__, **new})
             object.__setattr__(copied, "__pydantic_fields_set__", {*self.__pydantic_fields_set__, *new})
             object.__setattr__(copied, "__pydantic_extra__", None)

@@ -60,7 +60,8 @@ def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] =
     """Return the purpose of rewards by a judge (None: no model) whose replies named `served`; None for training."""
     if config.kind == "reward":
         return None
-    reward_judges, judge_names = config.reward_judges or (), {judge, *served} - {None}
+    reward_judges = config.reward_judges or ()
+    judge_names = {judge, *served} - {None}
     same = not {_model_name(str(name)) for name in judge_names}.isdisjoint(map(_model_name, reward_judges))
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 

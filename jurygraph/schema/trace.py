@@ -133,7 +133,8 @@ class Trace(FrozenModel):
         yield from (("components", self.reward.components), ("verdicts", len(self.verdicts)))
 
     def _repr_html_(self) -> str:
-        value, reward = format_value(self.reward.value), self.reward
+        value = format_value(self.reward.value)
+        reward = self.reward
         caption = f"Response {self.response_id} to task {self.task_id}: reward {value} ({reward.status})"
         terms = [
             (term.name, term.weight, f"*{format_value(term.value)}" if is_filled else term.value, term.contribution)

@@ -27,7 +27,8 @@ from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.ratings import read_confusions
 from jurygraph.sources.yaml_document import Document, YamlFault
 
-SIGNALS, AGENTS = ("vanilla", "rerank", "emb"), (2, 3, 4)
+SIGNALS = ("vanilla", "rerank", "emb")
+AGENTS = (2, 3, 4)
 PRESETS = (
     *(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS),
     "macrm-single",
@@ -208,7 +209,8 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
 
 def config_schema() -> dict[str, Any]:
     """Return the JSON Schema of a config file, which may name a preset; `evaluators` may then be left out."""
-    schema, preset = Config.model_json_schema(), PresetUse.model_json_schema()
+    schema = Config.model_json_schema()
+    preset = PresetUse.model_json_schema()
     properties = {PRESET: preset, **schema["properties"]}
     required = [{"required": [PRESET]}, {"required": schema["required"]}]
     return {**{k: v for k, v in schema.items() if k != "required"}, "properties": properties, "anyOf": required}

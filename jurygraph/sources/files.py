@@ -27,11 +27,13 @@ MORE_BLANK_LINES = 100_000
 """Most blank lines of a file in excess of its lines with text."""
 MAX_BLANK = 1 << 20
 """Most bytes of white space in a row, in a file that is read whole."""
-MAX_RATIO, UNPACKED_FREELY = 300, 256 << 20
+MAX_RATIO = 300
+UNPACKED_FREELY = 256 << 20
 """Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
 
 
-GZIP, UTF8_MARK = b"\x1f\x8b", b"\xef\xbb\xbf"
+GZIP = b"\x1f\x8b"
+UTF8_MARK = b"\xef\xbb\xbf"
 
 _PARQUET = b"PAR1"
 _PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x28\xb5\x2f\xfd": "packed with zstd", b"\xfd7zXZ\0": "packed with xz"}
@@ -106,7 +108,8 @@ class TextFile:
         self.name = name or ("standard input" if str(path) == "-" else Path(path).name)
         self._file = _open(path)
         try:
-            self._state, digest = file_state(self._file), hashlib.sha256()
+            self._state = file_state(self._file)
+            digest = hashlib.sha256()
             for chunk in _chunks(self._file):
                 digest.update(chunk)
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
@@ -186,7 +189,8 @@ class TextFile:
 
     def _require_text(self) -> None:
         """Raise `InputError` for a file that is no text: with its format, and what to do."""
-        size, start = self._state[0], os.pread(self._file.fileno(), 8, 0)
+        size = self._state[0]
+        start = os.pread(self._file.fileno(), 8, 0)
         if start.startswith(_PARQUET):
             is_whole = size >= 12 and os.pread(self._file.fileno(), 4, size - 4) == _PARQUET
             state = "a Parquet file" if is_whole else "a Parquet file that is cut short"
@@ -202,16 +206,20 @@ class TextFile:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
         with self._file as packed:
             unpacked = _spool(self._unpacked_chunks(packed))
-        self._file, self._state = unpacked, file_state(unpacked)
+        self._file = unpacked
+        self._state = file_state(unpacked)
 
     def _unpacked_chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
         """Yield the content in chunks; a small file cannot fill a disk."""
         packed.seek(0)
-        number, size, largest = 1, 0, max(UNPACKED_FREELY, MAX_RATIO * self._state[0])
+        number = 1
+        size = 0
+        largest = max(UNPACKED_FREELY, MAX_RATIO * self._state[0])
         try:
             with gzip.GzipFile(fileobj=packed) as content:
                 while chunk := content.read1(_CHUNK):
-                    number, size = number + chunk.count(b"\n"), size + len(chunk)
+                    number = number + chunk.count(b"\n")
+                    size = size + len(chunk)
                     if size > largest:
                         limit = f"{MAX_RATIO} times its size and {UNPACKED_FREELY >> 20} MB"
                         problem = f"the gzip file unpacks to more than {limit}, as hardly any data do"

@@ -19,7 +19,8 @@ N = TypeVar("N", bound=FrozenModel)
 T = TypeVar("T")
 
 _MAX_DEPTH = 100
-_MAX_KEPT, _BYTES_PER_ENTRY = 16 << 20, 1024
+_MAX_KEPT = 16 << 20
+_BYTES_PER_ENTRY = 1024
 """Bytes of lines that are kept, each with those that its objects take at least."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -49,7 +50,9 @@ class KeptLines(Generic[N, T]):
     """
 
     def __init__(self, file: TextFile, model: type[N], convert: Callable[[N], T]) -> None:
-        self._file, self._model, self._convert = file, model, convert
+        self._file = file
+        self._model = model
+        self._convert = convert
         self._kept: dict[int, T] = {}
         self._room = _MAX_KEPT
 
@@ -99,7 +102,8 @@ class TaskKeyedFile(Generic[N]):
         Raises `InputError` with file, line and field; also for a file without a line if there is an `empty_hint`.
         """
         self._file = TextFile(path)
-        self._model, self._key = model, key
+        self._model = model
+        self._key = key
         self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
             for line, entry in read_lines(self._file, model):
@@ -188,7 +192,8 @@ def _parse_value(text: str) -> Any:
 
 def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
     """Explain why a text is not JSON."""
-    nul, cr = text.find("\0") + 1, text.find("\r") + 1
+    nul = text.find("\0") + 1
+    cr = text.find("\r") + 1
     if nul:
         return Problem((), f"holds a NUL byte at column {nul}", "copy the file again, or save it as UTF-8")
     if text.startswith("\ufeff", error.pos):

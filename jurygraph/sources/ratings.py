@@ -108,7 +108,8 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
     labels = [vote.label for _, vote in file.rows if vote.label is not None]
     if not is_csv(Path(file.path)) or not all(NUMERAL.fullmatch(str(label)) for label in labels):
         return file
-    column, rows = file.columns["label"], file.rows
+    column = file.columns["label"]
+    rows = file.rows
     return replace(file, rows=tuple((at, _with_numeric_label(f"{file.path}, {at}", column, vote)) for at, vote in rows))
 
 
@@ -179,7 +180,8 @@ def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> File
         if name not in known_names:
             hint = did_you_mean(name, known_names) or f"known here: {', '.join(known_names)}"
             raise ConfigError(f"columns: {quote(name)} is not a column of such a file; {hint}")
-    rows, csv = [], is_csv(path)
+    rows = []
+    csv = is_csv(path)
     column_of: dict[tuple[str, ...], Mapping[str, str]] = {}  # by the columns of a row: most files have one set
     for place, values in read_rows(path):
         present = tuple(values)

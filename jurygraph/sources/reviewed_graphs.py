@@ -37,7 +37,9 @@ class EdgesFile(TaskKeyedFile[TaskLine]):
         entry = self.get(task.id)
         if entry is None or entry.rubric is None:
             return task
-        number, reviewed, rubric = self._lines[task.id][0], entry.rubric, task.rubric
+        number = self._lines[task.id][0]
+        reviewed = entry.rubric
+        rubric = task.rubric
         if rubric is None:
             self._refuse(number, ("rubric",), f"task {quote(task.id)} has none", "leave it out")
         if entry.query != task.query:

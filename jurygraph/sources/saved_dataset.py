@@ -12,7 +12,8 @@ from jurygraph.schema import digest_of
 from jurygraph.sources.files import FileDigest
 from jurygraph.sources.table_rows import PlacedRow, sha256_of, to_json_values
 
-_STATE, _SPLITS = "state.json", "dataset_dict.json"
+_STATE = "state.json"
+_SPLITS = "dataset_dict.json"
 
 
 def is_saved_dataset(folder: Path) -> bool:

@@ -93,7 +93,9 @@ class _TableLines(TextFile):
 
     def finish(self, digest: FileDigest, unit: str) -> None:
         """End writing; name and digest are those of the table, and messages count its lines or rows, the `unit`."""
-        self.name, self.file_digest, self.unit = digest.name, digest, unit
+        self.name = digest.name
+        self.file_digest = digest
+        self.unit = unit
         self._file.flush()
         self._state = file_state(self._file)
 
@@ -135,15 +137,20 @@ def _state(path: Path) -> list[tuple[int, int]]:
 
 def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses: _TableLines) -> str:
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
-    unit, count, empty, first_empty = "row", 0, 0, ""
+    unit = "row"
+    count = 0
+    empty = 0
+    first_empty = ""
     with closing(sqlite3.connect("", isolation_level=None)) as seen:
         seen.executescript(_SEEN)
         for count, (place, values) in enumerate(_rows_of(path), start=1):
             word, _, line = place.rpartition(" ")
             unit, number = (word, int(line)) if word else ("row", count)
-            cells, location = _read_cells(path, place, values, columns), f"{path}, {place}"
+            cells = _read_cells(path, place, values, columns)
+            location = f"{path}, {place}"
             for name in (each for each in columns.response if cells[each] is None):
-                empty, first_empty = empty + 1, first_empty or f"{place}, column {name}"
+                empty = empty + 1
+                first_empty = first_empty or f"{place}, column {name}"
             row_id = cells[columns.id] or f"row-{count}"
             if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
                 (earlier,) = seen.execute("SELECT number FROM row WHERE id = ?", (row_id,)).fetchone()

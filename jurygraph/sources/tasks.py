@@ -87,7 +87,8 @@ class TaskIndex:
         for number in skipped:
             if bounds[0] <= number < bounds[1]:
                 (left_out,) = self._db.execute("SELECT count(*) FROM response WHERE task = ?", (number,)).fetchone()
-                tasks, responses = tasks - 1, responses - left_out
+                tasks = tasks - 1
+                responses = responses - left_out
         return tasks, responses
 
     def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
@@ -148,7 +149,9 @@ class TaskSource:
         validated: ValidatedFiles | None,
     ) -> None:
         """Open the files, and validate them unless they were `validated`; tasks may name files below `folder`."""
-        self._folder, self._defaults, self._resources = folder, defaults, ExitStack()
+        self._folder = folder
+        self._defaults = defaults
+        self._resources = ExitStack()
         with ExitStack() as failed:
             failed.callback(self.close)
             enter = self._resources.enter_context
@@ -342,7 +345,8 @@ class TaskLines(TaskKeyedFile[TaskLine]):
         self, path: str | Path, wanted: Callable[[Task], bool], defaults: TaskDefaults = NO_TASK_DEFAULTS
     ) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
-        self._is_wanted, self._defaults = wanted, defaults
+        self._is_wanted = wanted
+        self._defaults = defaults
         self._wanted: list[str] = []
         empty_hint = "write one task a line, each a JSON object"
         super().__init__(path, TaskLine, "id", "give each task an id of its own", empty_hint)

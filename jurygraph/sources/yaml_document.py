@@ -19,7 +19,8 @@ class YamlFault(ValueError):
     """An error in a document, with its line."""
 
     def __init__(self, line: int | None, message: str, path: Path = ()) -> None:
-        self.line, self.path = line, path
+        self.line = line
+        self.path = path
         super().__init__(message)
 
 

@@ -23,7 +23,8 @@ PAPER = ("accuracy", "format", "steps")
 """r_acc, r_fmt and r_step of MACRM Eq. 5, under the names of their evaluators."""
 
 _MAX_STEPS = 30
-_MAX_CORRECTED, _MIN_CORRECTED = 0.5, 50
+_MAX_CORRECTED = 0.5
+_MIN_CORRECTED = 50
 """Autocorrelations above the first are not fully corrected in trends of fewer steps than the second."""
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
 _ROUNDING = 1e-9
@@ -388,7 +389,8 @@ def report(samples: Samples, percentile: float = 80.0) -> DisagreementReport:
 def _correlations(samples: Samples) -> Iterator[Correlation]:
     values = np.round(samples.values, _DECIMALS)
     parts = _number_tasks(samples) % _MAX_PARTS
-    coefficients, names = _correlate(values), samples.components
+    coefficients = _correlate(values)
+    names = samples.components
     left_out = range(int(parts.max()) + 1) if parts.any() else range(0)  # one task cannot be left out
     without = np.array([_correlate(values[parts != part]) for part in left_out]).reshape(-1, *coefficients.shape)
     for first, second in combinations(range(len(names)), 2):
@@ -535,7 +537,8 @@ def _compare_sides(name: str, column: Floats, chosen: Bools, tasks: Ints) -> Gro
 
 def _means_without(column: Floats, side: Bools, tasks: Ints) -> tuple[float, Floats | None]:
     """Return the mean of one side's samples, and those without each task, [G]; None if a task has all of the side."""
-    counts, sums = np.bincount(tasks, side), np.bincount(tasks, column * side)
+    counts = np.bincount(tasks, side)
+    sums = np.bincount(tasks, column * side)
     total = counts.sum()
     mean = math.fsum(column[side]) / float(total)
     if (counts == total).any():

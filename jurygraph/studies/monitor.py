@@ -149,10 +149,12 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Generator[Group, None
 
     The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
     """
-    last_task, closed = 0, False
+    last_task = 0
+    closed = False
     while not closed:
         with closing(_open_run(folder, wait)) as run:
-            closed, last = run.is_closed or wait is None, run.last_base_record
+            closed = run.is_closed or wait is None
+            last = run.last_base_record
             for task in run.source.ledger.records("task", last_task):
                 group = run.source.ledger.find("group", task.key)
                 if group is None and not closed:

@@ -17,7 +17,9 @@ METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 _STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 """Lines and markers, which distinguish series without colour."""
-_MAX_LARGE, _MAX_LABELS, _MAX_VECTOR_MARKS = 4, 12, 2000
+_MAX_LARGE = 4
+_MAX_LABELS = 12
+_MAX_VECTOR_MARKS = 2000
 
 
 def require_drawable(file: Path) -> None:
@@ -32,7 +34,8 @@ def require_drawable(file: Path) -> None:
 
 def draw_plots(plots: Sequence[Plot], file: Path, suffix: str) -> None:
     """Write the panels, two in a row, in the format of a suffix. Raises OSError."""
-    rows, columns = -(-len(plots) // 2), min(2, len(plots))
+    rows = -(-len(plots) // 2)
+    columns = min(2, len(plots))
     height = 3.4 if len(plots) <= _MAX_LARGE else 1.6
     with open_figure(file, suffix, (5.0 * columns, height * rows)) as figure:
         panels = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -87,7 +90,8 @@ def _draw_points(axes: "Axes", series: PlotSeries, line: str, marker: str, color
     heights = _with_gaps(series.y)
     ends: Any = None
     if series.low and series.high:
-        low, high = _with_gaps(series.low), _with_gaps(series.high)
+        low = _with_gaps(series.low)
+        high = _with_gaps(series.high)
         below = [_distance(value, end) for value, end in zip(heights, low, strict=True)]
         above = [_distance(end, value) for value, end in zip(heights, high, strict=True)]
         ends = [below, above]

@@ -26,7 +26,8 @@ LevelName = Literal["task", "response", "sample"]
 LEVELS: tuple[LevelName, ...] = ("task", "response", "sample")
 _NOT_SPLIT = "one value for each task: what tasks and responses contribute cannot be told apart"
 _ROUNDING = 1e-9
-_FEW_TASKS, _MAX_QUESTIONS = 20, 30
+_FEW_TASKS = 20
+_MAX_QUESTIONS = 30
 _ABOUT = 1.1
 """Ratio of two numbers of responses up to which they cost about the same."""
 
@@ -135,7 +136,8 @@ class ReliabilityReport(Report):
 
     def _halving_lines(self, tasks: int) -> Iterator[str]:
         """Return what it takes, and which way needs fewer responses: never the same tasks, but they can need as few."""
-        rewards, responses = self.rewards, self.mean.halving.responses
+        rewards = self.rewards
+        responses = self.mean.halving.responses
         size = rewards.responses / rewards.tasks
         by_tasks = f"to halve the interval: {tasks} tasks with {size:.3g} response{'s' * (size != 1)} each"
         if not rewards.levels:
@@ -215,7 +217,8 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
         InputError: rewards of fewer than two tasks.
         TraceMismatch: a record of the run has been changed.
     """
-    rewards, questions = Scores("reward"), {name: Scores(name) for name in run.questions()}
+    rewards = Scores("reward")
+    questions = {name: Scores(name) for name in run.questions()}
     left_out: Counter[str] = Counter()
     for group in run.group_records():
         for trace, _ in run.group(group):
@@ -263,7 +266,8 @@ def split_scores(scores: Scores) -> Split:
     between responses is then between tasks, too.
     """
     units = (len(set(scores.tasks)), len(set(scores.responses)), len(scores.values))
-    has_tasks, has_samples = units[1] > units[0], units[2] > units[1]
+    has_tasks = units[1] > units[0]
+    has_samples = units[2] > units[1]
     levels = [*([scores.tasks] if has_tasks else []), *([scores.responses] if has_samples else [])]
     found = split_variance(scores.values, *levels) if levels and units[0] > 1 else None
     why = None if found is not None else "one task" if units[0] == 1 else _NOT_SPLIT
@@ -295,7 +299,8 @@ def _correlation(found: Estimate | None) -> Correlation | None:
 
 
 def _mean_reward(rewards: Scores, split: Split) -> MeanReward:
-    values, tasks = np.array(rewards.values), np.unique(rewards.tasks, return_inverse=True)[1]
+    values = np.array(rewards.values)
+    tasks = np.unique(rewards.tasks, return_inverse=True)[1]
     estimate = ratio_interval(np.bincount(tasks, values), np.bincount(tasks))
     assert estimate is not None
     # The error of a difference of two runs, and the degrees of freedom of both.
@@ -315,7 +320,8 @@ def _halving(estimate: Estimate, split: Split) -> Halving:
     """Return what halves the interval, whose half-width is t_(G-1) · √((σ²_task + σ²_response / m) / G)."""
     if not estimate.error:
         return Halving(tasks=None, responses=None)
-    count, goal = estimate.clusters, t_quantile(estimate.clusters - 1) / 2.0
+    count = estimate.clusters
+    goal = t_quantile(estimate.clusters - 1) / 2.0
     tasks = max(
         count + 1, math.floor(count * (t_quantile(math.inf) / goal) ** 2)
     )  # the least, with the normal quantile

@@ -72,7 +72,8 @@ class PlotSeries:
     def with_intervals(cls, label: str, by_name: Mapping[str, IntervalCell]) -> Self:
         """Return a series of estimates with intervals, over their names."""
         cells = by_name.values()
-        low, high = [one.low for one in cells], [one.high for one in cells]
+        low = [one.low for one in cells]
+        high = [one.high for one in cells]
         return cls(label, [one.value for one in cells], list(by_name), low, high)
 
 

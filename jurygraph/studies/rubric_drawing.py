@@ -20,7 +20,8 @@ from jurygraph.runs.run import Run
 from jurygraph.safety.text_folding import escape_hidden
 from jurygraph.schema import ComponentSpec, Criterion, Decision, Edge, Rubric, Task, Trace
 
-_LINE_LENGTH, _MAX_LINES = 24, 4
+_LINE_LENGTH = 24
+_MAX_LINES = 4
 """Letters in a line of a label, and maximum number of lines: Mermaid breaks lines by itself from 200 pixels."""
 _ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
 _SAFE = frozenset(" ,.-()")
@@ -181,7 +182,8 @@ def _format_exact(value: float) -> str:
 def _describe_scores(score: Score) -> str:
     """Return p → q with two digits, or with more if they would look equal; p has no number if it was not judged."""
     for digits in (2, 4):
-        local, left = f"{score.judged_score:.{digits}f}", f"{score.remaining:.{digits}f}"
+        local = f"{score.judged_score:.{digits}f}"
+        left = f"{score.remaining:.{digits}f}"
         if (local == left) is not score.suppressed:
             break
     return f"p {local if score.judged else f'– (counts {local})'} → q {left}"
@@ -200,12 +202,14 @@ def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
         raise InputError(f"{run.folder}: the texts of task {trace.task_id!r} were erased, its rubric with them")
     if task.rubric is None:
         raise InputError(f"{run.folder}: task {task.id!r} has no rubric to draw; name a response to one that has")
-    decision, criteria = run.decision_of(task.id), {criterion.id for criterion in task.rubric.criteria}
+    decision = run.decision_of(task.id)
+    criteria = {criterion.id for criterion in task.rubric.criteria}
     spec = next((one for one in decision.specs if one.name == RUBRIC and set(one.inputs) == criteria), None)
     if spec is None:
         problem = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
         raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
-    names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
+    names = list(spec.inputs)
+    params = cast(Mapping[str, list[Any]], spec.params)
     edges = zip(params["parents"], params["children"], params["retention"], strict=True)  # by places of the criteria
     return task, Scores(
         response=response,

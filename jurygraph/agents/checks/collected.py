@@ -40,7 +40,8 @@ class Collected(Evaluator):
         return [self.question(view, f"{COLLECTED}/{constraint.id}") for constraint in view.about.constraints]
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
-        data, wanted = inputs.response.data, inputs.question.subject.partition("/")[2]
+        data = inputs.response.data
+        wanted = inputs.question.subject.partition("/")[2]
         tables = data.get(_TABLE) if isinstance(data, dict) else None
         table = tables.get(str(inputs.task.member)) if isinstance(tables, dict) else None
         if table is None:

@@ -119,7 +119,8 @@ def _decide_share(check: Check, items: Sequence[ListedItem]) -> CheckResult:
 
 
 def _decide_sum(check: Check, items: Items) -> CheckResult:
-    terms, per = check.sum or (), check.per or 1.0
+    terms = check.sum or ()
+    per = check.per or 1.0
     if not any(items[term.of] for term in terms):
         return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
     unknown = Unknowns()
@@ -161,7 +162,8 @@ class _Addend(NamedTuple):
 def _price(term: CheckTerm, item: ListedItem) -> tuple[Amount | None, Sequence[str]]:
     """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
     price = _amount(term.column, item)
-    times, places = _number(term.times or 1.0, item), _number(term.places, item)
+    times = _number(term.times or 1.0, item)
+    places = _number(term.places, item)
     if price is None or times is None or places is None:
         operands = {term.column: price, term.times: times, term.places: places}
         return None, [str(operand) for operand, amount in operands.items() if amount is None]
@@ -270,7 +272,8 @@ class _Value(NamedTuple):
 
 
 def _decide_column(check: Check, items: Sequence[ListedItem]) -> CheckResult:
-    unknown, column = Unknowns(), check.column or ""
+    unknown = Unknowns()
+    column = check.column or ""
     values: list[_Value] = []
     for item in items:
         lacking = lacking_columns(check.where, item)
@@ -303,7 +306,8 @@ def _decide_includes(label: str, wanted: Sequence[Scalar], values: Sequence[_Val
     at = [entry.item for entry in among if entry.truth == "yes"]
     if not absent:
         return CheckResult(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
-    share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
+    share = 1.0 - len(absent) / len(wanted)
+    reason = f"{label} does not include {_quote_values(absent)}"
     has_untold = any(entry.value is _ANYTHING and entry.truth == "untold" for entry in values)
     if has_untold or all(_includes(among, value, "untold") for value in absent):
         return unknown.undecided_result(reason)

@@ -74,7 +74,8 @@ class Constraints(Evaluator):
             if any(not source.startswith("$") for source, _ in check.items):
                 facts = load_facts(view)
                 _check_sources(where, facts, check)
-                marks, needs = facts.marks, self.needs
+                marks = facts.marks
+                needs = self.needs
         standby = constraint.check is None
         return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
 
@@ -154,7 +155,8 @@ def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequenc
     """Return the looked-up claims of each kind that a check names."""
     if not check.claimed_kinds:
         return {}
-    findings, facts = claim_findings(inputs), IdentityKey(load_facts(inputs.task))
+    findings = claim_findings(inputs)
+    facts = IdentityKey(load_facts(inputs.task))
     return {kind: _looked_up_items(IdentityKey(findings[kind]), facts) for kind in check.claimed_kinds}
 
 

@@ -88,7 +88,8 @@ def _columns_lacking_for(column: str, test: Test, item: ListedItem) -> list[str]
     lacking: list[str] = []
     value = item.value(column)
     for name, expected in test.requirements:
-        needed, other = {column: value}, expected
+        needed = {column: value}
+        other = expected
         if isinstance(expected, Column):
             needed[expected.column] = other = item.value(expected.column)
         unknown = [each for each, known in needed.items() if known is None]

@@ -50,7 +50,8 @@ class AnalyzerSummary:
 
     def __init__(self, series: int) -> None:
         self._n = np.zeros(series)
-        self._mean, self._products = np.zeros((2, series)), np.zeros((2, 2, series))
+        self._mean = np.zeros((2, series))
+        self._products = np.zeros((2, 2, series))
         """Means of value and step number, [2, S], and the sums of products of their deviations, [2, 2, S]."""
         self._least, self._most, self._last = (np.full(series, start) for start in (np.inf, -np.inf, np.nan))
 
@@ -227,7 +228,8 @@ class Analyzer:
         """Warn of each series once, as soon as what is tested is clearly autocorrelated."""
         is_white = self.settings.prewhiten
         lag_one = self._residuals.of_means if is_white else self._detectors.lag_one
-        pairs, rho = lag_one.pairs, lag_one.estimate()
+        pairs = lag_one.pairs
+        rho = lag_one.estimate()
         has_enough = pairs >= (MIN_JUDGED_MEANS if is_white else MIN_JUDGED_PAIRS)
         is_clear = has_enough & (rho - 3.0 / np.sqrt(np.maximum(pairs, 1.0)) > MAX_HARMLESS)
         depends, advice = _RESIDUAL_DEPENDENCE if is_white else _DEPENDENCE
@@ -239,10 +241,12 @@ class Analyzer:
         self._is_warned |= is_clear
 
     def _alert(self, place: int, raised: TestResults, measure: Measure) -> Alert:
-        series, is_jump = self.series[place], bool(raised.jump[place].any())
+        series = self.series[place]
+        is_jump = bool(raised.jump[place].any())
         if is_jump:
             side: Direction = "up" if raised.jump[place, 0] else "down"
-            since, size = self.steps, float(raised.size[place])
+            since = self.steps
+            size = float(raised.size[place])
             levels = float(raised.expected[place]), float(measure.score[place])
         else:
             side, since, levels, size = self._describe_drift(place, raised)

@@ -127,7 +127,8 @@ class Detectors:
     """The tests of S series, of `shape` [..., S]; leading axes hold that many streams in parallel."""
 
     def __init__(self, shape: tuple[int, ...], limits: Limits, prewhiten: bool = False) -> None:
-        self._limits, self._prewhiten = limits, prewhiten
+        self._limits = limits
+        self._prewhiten = prewhiten
         self.lag_one = LagOne(shape)
         self._drift = np.array(limits.drift)[:, None]
         self.baseline = Baseline(*np.zeros((4, *shape)))

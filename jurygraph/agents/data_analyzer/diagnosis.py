@@ -32,12 +32,16 @@ class Alert(FrozenModel):
 
 MAX_STEPS_BETWEEN_RELATED = 50  # the number of steps within which changes are related
 
-ACCURACY, FORMAT, REWARD = "component.accuracy", "component.format", "reward"
-LENGTH, CORRELATION = "length", "length_reward"
+ACCURACY = "component.accuracy"
+FORMAT = "component.format"
+REWARD = "reward"
+LENGTH = "length"
+CORRELATION = "length_reward"
 MAX_STEPS_BETWEEN_STARTS = 10
 """The number of steps by which a rise may start before accuracy's fall, or after its alert, and still be related."""
 
-_MAX_SHARE_HELD, _MIN_SHARE_FELL = 0.25, 0.65
+_MAX_SHARE_HELD = 0.25
+_MIN_SHARE_FELL = 0.65
 """The reward holds if it fell by less than the first of these shares of accuracy's fall, each in its own sd; from the
 second share on it fell with accuracy, as an honest reward does."""
 
@@ -75,7 +79,8 @@ class Diagnosis:
         hack = self._diagnose_wrong_answers(step) or self._diagnose_length(step)
         if hack is None:
             return []
-        before, self._last_hack_step = self._last_hack_step, step
+        before = self._last_hack_step
+        self._last_hack_step = step
         return [hack] if before is None or step - before > MAX_STEPS_BETWEEN_RELATED else []
 
     def _recent_alert(self, step: int, series: str, direction: str) -> Alert | None:
@@ -87,7 +92,8 @@ class Diagnosis:
     def _rises(self, step: int, fall: Alert, *names: str) -> list[str]:
         """Return the evidence of series that rose while accuracy fell, and not before, nor when accuracy recovered."""
         rises = {name: self._recent_alert(step, name, "up") for name in names}
-        earliest, latest = fall.since - MAX_STEPS_BETWEEN_STARTS, fall.step + MAX_STEPS_BETWEEN_STARTS
+        earliest = fall.since - MAX_STEPS_BETWEEN_STARTS
+        latest = fall.step + MAX_STEPS_BETWEEN_STARTS
         return [
             f"{name.removeprefix('component.')} rises"
             for name, rise in rises.items()
@@ -114,7 +120,8 @@ class Diagnosis:
 
     def _diagnose_length(self, step: int) -> Alert | None:
         """Return a hack if responses grow, and longer ones get higher rewards."""
-        length, correlation = self._recent_alert(step, LENGTH, "up"), self._recent_alert(step, CORRELATION, "up")
+        length = self._recent_alert(step, LENGTH, "up")
+        correlation = self._recent_alert(step, CORRELATION, "up")
         if length is None or correlation is None:
             return None
         return _build_hack(step, length, ["length rises", "length_reward rises"])

@@ -41,8 +41,10 @@ def share(mean: Floats, spread: Floats, rows: Floats) -> Measure:
     one row causes by the spread of the rows, or by 1 if all rows are equal: a constant series of 1 has the floor of one
     flip.
     """
-    score, step = _angle(mean, rows), np.where(spread > 0.0, spread, 1.0) / rows
-    up, down = _angle(np.minimum(mean + step, 1.0), rows), _angle(np.maximum(mean - step, 0.0), rows)
+    score = _angle(mean, rows)
+    step = np.where(spread > 0.0, spread, 1.0) / rows
+    up = _angle(np.minimum(mean + step, 1.0), rows)
+    down = _angle(np.maximum(mean - step, 0.0), rows)
     return _build_measure(mean, score, np.maximum(up - score, score - down), np.zeros_like(score))
 
 

@@ -46,7 +46,8 @@ def within_correlation(x: Floats, y: Floats, groups: Groups | None) -> Floats:
     """
     rows = x.shape[-1]
     order, starts, sizes = groups or Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
-    x, y = x[..., order], y[..., order]
+    x = x[..., order]
+    y = y[..., order]
     is_complete = ~(np.isnan(x) | np.isnan(y))
     counts = np.maximum(np.add.reduceat(is_complete, starts, axis=-1), 1)
     dx, dy = (_deviations(column, is_complete, counts, starts, sizes) for column in (x, y))
@@ -116,7 +117,9 @@ class Calibration:
     """Collect the rows of the first `steps` steps; the disagreement of the components `opposed` is conflict."""
 
     def __init__(self, steps: int, opposed: tuple[str, ...]) -> None:
-        self._left, self._max_rows, self._opposed = steps, MAX_ROWS // steps, opposed
+        self._left = steps
+        self._max_rows = MAX_ROWS // steps
+        self._opposed = opposed
         self._rewards: list[Floats] = []
         self._pairs: list[Floats] = []
 
@@ -131,7 +134,8 @@ class Calibration:
 
 def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
     """Compute the frame from the rewards and D_pair of rows."""
-    pairwise, values = _join_numbers(pairs), _join_numbers(rewards)
+    pairwise = _join_numbers(pairs)
+    values = _join_numbers(rewards)
     above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD] if pairwise.size else pairwise
     conflict = above.min() if above.size else pairwise.max() if pairwise.size else np.nan
     # Quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own.

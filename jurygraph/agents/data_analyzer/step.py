@@ -46,7 +46,8 @@ class TrainingStep:
         repetition: ArrayLike | None = None,
     ) -> None:
         self.rewards = _column("rewards", rewards)
-        shape, named = self.rewards.shape, sorted((components or {}).items())
+        shape = self.rewards.shape
+        named = sorted((components or {}).items())
         self.components = {name: _column(f"component {name!r}", column, shape) for name, column in named}
         self.lengths = None if lengths is None else _column("lengths", lengths, shape)
         self.repetition = None if repetition is None else _column("repetition", repetition, shape)

@@ -130,9 +130,11 @@ class Diversity(Evaluator):
         if inputs.question.subject == "embedding":
             return self._embedding_verdicts(group, texts)
         if inputs.question.subject == "distinct":
-            label, scores = "new sequences of words", group.distinct_ngram_shares()
+            label = "new sequences of words"
+            scores = group.distinct_ngram_shares()
         else:
-            label, scores = "1 - BLEU against the others", group.self_bleu_novelty()
+            label = "1 - BLEU against the others"
+            scores = group.self_bleu_novelty()
         return [
             Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")
             for score, known_share in zip(scores, group.known_share, strict=True)

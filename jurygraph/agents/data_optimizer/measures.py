@@ -95,7 +95,8 @@ def freshness(text: str) -> float:
         unit_grams = set(grams(unit, 3))
         is_known = bool(unit_grams) and len(unit_grams & seen_grams) >= 0.8 * len(unit_grams)
         is_repeated = is_known or unit in seen_units
-        total, repeated = total + len(unit), repeated + (len(unit) if is_repeated else 0)
+        total = total + len(unit)
+        repeated = repeated + (len(unit) if is_repeated else 0)
         seen_units.add(unit)
         seen_grams |= unit_grams
     return 1.0 - repeated / total if total else 0.0

@@ -97,8 +97,11 @@ def _margins(cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]]) -> tuple[Flo
     """
     width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
     shape = len(cell_pairs[0][0].value), width
-    margin, size, fill = np.zeros(shape), np.zeros(shape), np.ones(shape)
-    is_judged, live = np.full(shape, True), np.full(shape, False)
+    margin = np.zeros(shape)
+    size = np.zeros(shape)
+    fill = np.ones(shape)
+    is_judged = np.full(shape, True)
+    live = np.full(shape, False)
     for original, contrast in cell_pairs:
         weight = original.input_weight
         padding = ((0, 0), (0, width - contrast.value.shape[1]))

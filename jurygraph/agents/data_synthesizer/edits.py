@@ -51,10 +51,12 @@ class Edit:
 
     def variant(self, name: str, response: Response) -> Variant:
         """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
-        first, last = self.changes[0], self.changes[-1]
+        first = self.changes[0]
+        last = self.changes[-1]
         text = self.apply(response.text)
         growth = len(text) - len(response.text)
-        before, after = response.text[first.start : last.end], text[first.start : last.end + growth]
+        before = response.text[first.start : last.end]
+        after = text[first.start : last.end + growth]
         places = {"kind": self.kind, "start": first.start, "end": last.end, "before": before, "after": after}
         return Variant(response=Response(id=name, text=text), edit={**places, "says": self.reason})
 
@@ -188,7 +190,8 @@ def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
     return re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", text) if needle in text else None
 
 
-MAX_CALCULATIONS, MOST_LINES = 50, 200
+MAX_CALCULATIONS = 50
+MOST_LINES = 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
 CONTEXT_CHARACTERS = 300  # the number of characters before and after a calculation that may change its meaning
 _NUMBER = r"(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?"
@@ -243,9 +246,11 @@ def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
 def wrong_result_edits(text: str) -> Iterator[Edit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for place, step in enumerate(right_steps(text)):
-        numeral, by = _LAST_NUMERAL.search(step.quote), _SHIFTS[place % len(_SHIFTS)]
+        numeral = _LAST_NUMERAL.search(step.quote)
+        by = _SHIFTS[place % len(_SHIFTS)]
         assert numeral is not None  # right_steps selects by this pattern
-        original, replacement = numeral[1], _shift(numeral[1], by)
+        original = numeral[1]
+        replacement = _shift(numeral[1], by)
         changes = [TextChange(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
         repeated = _REPEATED.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
@@ -273,10 +278,12 @@ def _shift(numeral: str, by: int) -> str:
 
 def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
     """Yield edits that replace the answer by other numbers of the solution, or of the task."""
-    match, number = _PLAIN_ANSWER.fullmatch(answer.span.text), answer.number
+    match = _PLAIN_ANSWER.fullmatch(answer.span.text)
+    number = answer.number
     if match is None:
         return
-    start, end = answer.span.start + match.start(1), answer.span.start + match.end(1)
+    start = answer.span.start + match.start(1)
+    end = answer.span.start + match.end(1)
     seen = {_value(match[1])}
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):

@@ -22,7 +22,9 @@ from jurygraph.schema import FrozenModel, Material, TaskView
 from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"
-PROPOSE, COMPARE = "contrast", "contrast-check"  # ids of the prompts
+# ids of the prompts
+PROPOSE = "contrast"
+COMPARE = "contrast-check"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
@@ -63,7 +65,8 @@ class Synthesizer(Deriver):
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise ConfigError(f"synthesizer: seed is a whole number, not {seed!r}")
         self._kinds = tuple(kind for kind in KINDS if kind in kinds)
-        self._each, self._seed = each, seed
+        self._each = each
+        self._seed = seed
         self.uses_model = by == "model"
         if self.uses_model:
             self.version = f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
@@ -85,7 +88,8 @@ class Synthesizer(Deriver):
     ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
-        parent, text = inputs.response.id, inputs.response.text
+        parent = inputs.response.id
+        text = inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
@@ -124,7 +128,8 @@ async def propose_edits(inputs: DeriverInput, kinds: Sequence[Kind]) -> tuple[li
     exactly once: other proposals are shown to the model once for repair, then dropped. Raises Fault.
     """
     assert inputs.client is not None, "a model is required"
-    text, reply_model = inputs.response.text, _proposals(tuple(kinds))
+    text = inputs.response.text
+    reply_model = _proposals(tuple(kinds))
     variables = {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
     request = inputs.client.request(load_prompt(PROPOSE), reply_model, variables)
     result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))

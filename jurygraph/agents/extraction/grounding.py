@@ -19,7 +19,9 @@ from jurygraph.schema import Evidence
 MAX_PASSAGE = 500
 """The longest passage, in characters, for a record: in a long one any two words are close."""
 
-_MAX_PLACES, _MAX_PASSAGES, _MAX_REPORTED = 10_000, 100, 10
+_MAX_PLACES = 10_000
+_MAX_PASSAGES = 100
+_MAX_REPORTED = 10
 _MAX_QUOTATION = 2 * MAX_PASSAGE
 """The longest quotation, in characters, that is searched; it may have more white space than the passage."""
 _BLANK = r"[ \u00a0\u2009\u202f]"
@@ -109,7 +111,9 @@ class IndexedText(SearchableText):
     def _numerals(self) -> Mapping[float, Sequence[Passage]]:
         passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
-            start, ends = figures.start(1), _RANGE.fullmatch(figures[1])  # of a range, both ends are numbers
+            # of a range, both ends are numbers
+            start = figures.start(1)
+            ends = _RANGE.fullmatch(figures[1])
             spans = (
                 [figures.span(1)] if ends is None else [(start + ends.start(i), start + ends.end(i)) for i in (1, 2)]
             )

@@ -52,7 +52,8 @@ class Claims(Deriver):
         return {**self.params, **facts.marks}
 
     async def derive(self, inputs: DeriverInput) -> Material:
-        facts, data = load_facts(inputs.task), inputs.response.data
+        facts = load_facts(inputs.task)
+        data = inputs.response.data
         tables = {
             name: table if (tool := table.spec.tool) is None else ToolTable(name, table.spec, self._tools.get(tool))
             for name, table in facts.tables.items()
@@ -163,7 +164,8 @@ def _verdict_on_kind(claimed: IdentityKey[Sequence[Finding]], kind: str) -> Verd
     if not findings:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
     unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
-    shown, right = unconfirmed[:_MAX_WRONG], len(findings) - len(unconfirmed)
+    shown = unconfirmed[:_MAX_WRONG]
+    right = len(findings) - len(unconfirmed)
     reasons = [f"{right} of {len(findings)} {kind} are confirmed", *map(describe_finding, shown)]
     if len(unconfirmed) > _MAX_WRONG:
         reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")

@@ -75,7 +75,8 @@ def _record_values(kind: ClaimsSpec, record: Mapping[str, Any]) -> Iterator[tupl
 
 
 Found = Literal["confirmed", "differs", "elsewhere", "near", "unknown", "unread"]
-_MAX_PLACES, _MAX_CHARACTERS = 5, 200
+_MAX_PLACES = 5
+_MAX_CHARACTERS = 200
 _MAX_HINTS = 200
 
 
@@ -114,7 +115,8 @@ def describe_finding(finding: Finding) -> str:
     alternatives = f" (rows {rows} say otherwise)" if rows else ""
     differences = []
     for column in finding["differs"]:
-        actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
+        actual = to_text(finding["values"].get(column))
+        claimed = shorten(finding["claimed"][column], _MAX_CHARACTERS)
         differences.append(f"{column} is {actual or 'not told'}, not {claimed or 'left open'}")
     descriptions: dict[Found, str] = {
         "confirmed": f"is there{where}{alternatives}",
@@ -215,6 +217,7 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
 
 def claim_key(finding: Finding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
-    claimed, places = tuple(sorted(finding["claimed"].items())), tuple(finding["places"])
+    claimed = tuple(sorted(finding["claimed"].items()))
+    places = tuple(finding["places"])
     found = (finding["found"], finding["table"], finding["row"])
     return normalise(finding["text"]), *found, claimed, places, finding["nearly"]

@@ -10,7 +10,8 @@ from jurygraph.agents import notation
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, Unit
 
-_MAX_CACHED_CHARACTERS, _MAX_CACHED = 500, 4096
+_MAX_CACHED_CHARACTERS = 500
+_MAX_CACHED = 4096
 
 
 class TableSpec(FrozenModel):

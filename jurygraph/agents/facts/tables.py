@@ -40,7 +40,8 @@ class FactTable(ABC):
     """The columns of the rows; None if they are unknown before a row is found."""
 
     def __init__(self, name: str, spec: TableSpec) -> None:
-        self.name, self.spec = name, spec
+        self.name = name
+        self.spec = spec
 
     @property
     def is_fresh(self) -> bool:

@@ -19,7 +19,8 @@ MAX_COMPARED = 5000
 """The largest number of names compared when looking for a similar one."""
 
 _MIN_SIMILARITY = 0.8
-_LONGEST_NAME, _LONGEST_NUMBER = 10_000, 300
+_LONGEST_NAME = 10_000
+_LONGEST_NUMBER = 300
 _SIGN = "[$€£¥₹]"
 _CODE = "[A-Z]{3}"
 _MAX_CHARACTERS = 320
@@ -76,7 +77,8 @@ def parse_number(value: Any) -> int | float | None:
     match = _NUMERAL.fullmatch(value.strip())
     if match is None or not (match["whole"] or match["rest"].startswith(".")):
         return None
-    whole, rest = (match["whole"] or "0").replace(",", ""), match["rest"]
+    whole = (match["whole"] or "0").replace(",", "")
+    rest = match["rest"]
     size = float(whole + rest) if rest else int(whole)
     return None if size == math.inf else -size if match["sign"] == "-" else size
 
@@ -100,7 +102,8 @@ def values_agree(claimed: str, value: Any, within: float = 0.0) -> bool:
 
     A number may differ by the share `within` of the table's number.
     """
-    number, expected = parse_number(claimed), parse_number(value)
+    number = parse_number(claimed)
+    expected = parse_number(value)
     if number is None or expected is None:
         return not is_missing(value) and normalise(claimed) == normalise(value)
     return number == expected or (within > 0 and abs(float(number) - float(expected)) <= within * abs(float(expected)))
@@ -193,13 +196,15 @@ def compare(value: Any, other: Any) -> int | None:
 
     A number without a currency compares with any; amounts in two currencies do not.
     """
-    first, second = parse_amount(value), parse_amount(other)
+    first = parse_amount(value)
+    second = parse_amount(other)
     if first is not None and second is not None:
         currencies_differ = first.currency and second.currency and first.currency != second.currency
         return None if currencies_differ else (first.number > second.number) - (first.number < second.number)
     if not isinstance(value, str) or not isinstance(other, str):
         return None
-    moment, other_moment = parse_moment(value), parse_moment(other)
+    moment = parse_moment(value)
+    other_moment = parse_moment(other)
     if moment is None or other_moment is None:
         return None
     pairs = [*zip(moment, other_moment, strict=True)]

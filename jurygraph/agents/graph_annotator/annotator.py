@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from jurygraph.models.request import Request
 
 MAX_ROLES_PER_CALL = 60  # the largest number of criteria whose roles one request asks for
-_TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BASE = 80, 110, 200
+_TOKENS_A_ROLE = 80
+_TOKENS_AN_EDGE = 110
+_TOKENS_BASE = 200
 
 T = TypeVar("T")
 Reply = TypeVar("Reply", RolesReply, EdgesReply)
@@ -43,7 +45,9 @@ class GraphAnnotator:
     """Ask a model about the rubric of one task."""
 
     def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
-        self._task, self._domain, self._client = task, domain, client
+        self._task = task
+        self._domain = domain
+        self._client = client
         self._by_id = {criterion.id: criterion for criterion in sort_by_id(rubric.criteria)}
         about = _lines({name: value} for name, value in field_metadata(task).items())
         self._shared_variables = {"domain": domain.text, "about": about, "query": query_text(task.query)}
@@ -108,7 +112,8 @@ class GraphAnnotator:
             "pairs": _lines(listed),
         }
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
-        prompt, form = load_prompt("graph-edges"), validation.edges_reply_model(tuple(pairs))
+        prompt = load_prompt("graph-edges")
+        form = validation.edges_reply_model(tuple(pairs))
         request = self._client.request(prompt, form, variables, sample=sample, max_reply_tokens=room)
         return await self._ask(
             request,

@@ -88,7 +88,8 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
 
 def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
     """Return the known roles, and the criteria that are as the annotator saw them."""
-    before, record = {criterion.id: criterion for criterion in source.criteria}, source.annotation
+    before = {criterion.id: criterion for criterion in source.criteria}
+    record = source.annotation
     roles: dict[str, Role] = {}
     settled = set()
     for criterion in rubric.criteria:
@@ -207,7 +208,8 @@ def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
     a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
     """
     children: dict[str, list[str]] = defaultdict(list)
-    kept, dropped = list(standing), []
+    kept = list(standing)
+    dropped = []
     for edge in kept:
         children[edge.parent].append(edge.child)
     for edge in sorted(edges, key=_rank, reverse=True):

@@ -42,7 +42,8 @@ class Criteria(JudgeEvaluator):
         super().__init__(profile)
         self._own = () if criteria is None else _read_criteria(criteria)
         if criteria is not None:
-            self.audience, self.shares = "task", {criterion.id: criterion.weight for criterion in self._own}
+            self.audience = "task"
+            self.shares = {criterion.id: criterion.weight for criterion in self._own}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         if not self._own:

@@ -85,11 +85,14 @@ class JudgeEvaluator(BatchEvaluator):
         return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
 
     async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
-        first, client, sample = batch[0], share_client(batch), batch[0].sample
+        first = batch[0]
+        client = share_client(batch)
+        sample = batch[0].sample
         assert client is not None, "a model is required"
         shown = enumerate(rotate(batch, sample), start=1)
         items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in shown}
-        variables, text = {**shared_prompt_variables(first), **self.prompt_variables(first)}, first.response.text
+        variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
+        text = first.response.text
         verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=self._compact)
         return rotate(verdicts, -sample)
 

@@ -8,7 +8,8 @@ from jurygraph.messages import shorten
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Evidence, Failure, Verdict
 
-NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or number"
+NOT_THERE = "not in the response"
+TOO_WEAK = "too short, or cut within a word or number"
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 

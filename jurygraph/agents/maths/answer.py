@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-_ANSWER_OPEN, _ANSWER_CLOSE = "<answer>", "</answer>"
+_ANSWER_OPEN = "<answer>"
+_ANSWER_CLOSE = "</answer>"
 _BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
 _HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")

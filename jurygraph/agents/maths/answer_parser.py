@@ -94,7 +94,8 @@ def parse_answer(text: str) -> Reading | None:
         return Reading(quantity.latex, quantity.number, quantity.unit)
     if word:
         return None
-    clock, span = read_clock(bare), _read_range(bare, money)
+    clock = read_clock(bare)
+    span = _read_range(bare, money)
     expression = None if clock and clock.has_half else _expression(bare, money)
     if clock or span:
         return replace(expression or Reading(""), clock=clock, span=span)
@@ -125,7 +126,8 @@ def _compare_clocks(answer: Reading, reference: Reading) -> bool | None:
     if answer.clock and reference.clock:
         is_equal = are_equal_clocks(answer.clock, reference.clock)
         return is_equal or (None if answer.latex and reference.latex else False)
-    clock, other = answer.clock or reference.clock, reference if answer.clock else answer
+    clock = answer.clock or reference.clock
+    other = reference if answer.clock else answer
     if clock and other.number and not other.unit.top and is_hour(clock, other.number.value):
         return True
     return None if answer.latex and reference.latex else False
@@ -146,7 +148,8 @@ def are_equal_numbers(answer: Number, reference: Number) -> bool:
     Whole numbers and fractions are compared exactly. If one has decimals, both must agree when rounded to six
     (math-verify's rule) and also to a relative 1e-6, so that nothing small equals 0.
     """
-    a, b = answer.value, reference.value
+    a = answer.value
+    b = reference.value
     pairs = [(a, b)]
     if answer.percent != reference.percent:
         pairs.append((a / 100, b) if answer.percent else (a, b / 100))
@@ -192,7 +195,10 @@ def _merge_assignments(answer: str) -> tuple[str, ...] | None:
 
 def _split(text: str, separator: re.Pattern[str]) -> list[str]:
     """Split `text` at the separators outside brackets."""
-    parts, depth, start, searched = [], 0, 0, 0
+    parts = []
+    depth = 0
+    start = 0
+    searched = 0
     for mark in separator.finditer(text):
         between = text[searched : mark.start()]
         depth += sum(map(between.count, "([{")) - sum(map(between.count, ")]}"))

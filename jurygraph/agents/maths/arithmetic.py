@@ -47,7 +47,8 @@ class _Token(NamedTuple):
 def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
     """Yield the tokens of `text[start:end]`, with offsets in `text`; blanks and currency signs are skipped."""
     for match in _TOKEN.finditer(text, start, end):
-        kind, written = match.lastgroup or "other", match.group()
+        kind = match.lastgroup or "other"
+        written = match.group()
         if kind != "skipped":
             yield _Token(kind, written if kind == "other" else _NORMALISED.get(written, written), *match.span())
 
@@ -68,7 +69,9 @@ class _Parser:
     """Parser that keeps whole numbers as `int` until something is divided, which is several times as fast."""
 
     def __init__(self, expression: Sequence[_Token], percent: Fraction) -> None:
-        self.expression, self.percent, self.position = expression, percent, 0
+        self.expression = expression
+        self.percent = percent
+        self.position = 0
 
     def sum(self, depth: int) -> Fraction | int:
         total = self.product(depth)
@@ -119,7 +122,8 @@ SIDE_LIMIT = 200  # characters of one side of an equation
 STEP_LIMIT = 1_000  # equals signs read in one text
 _MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
 _NOISE = Fraction(1, 10**9)
-_HUNDREDTH, _LABEL = Fraction(1, 100), Fraction(1)
+_HUNDREDTH = Fraction(1, 100)
+_LABEL = Fraction(1)
 
 _EQUALS = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
 _WORD = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
@@ -183,7 +187,8 @@ def steps(text: str) -> tuple[CalculationStep, ...]:
     one step.
     """
     all_steps: list[CalculationStep] = []
-    start, remaining = 0, STEP_LIMIT
+    start = 0
+    remaining = STEP_LIMIT
     for line in text.split("\n"):  # no equality spans a line end
         if "=" in line and remaining > 0:
             read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
@@ -214,7 +219,9 @@ def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Ca
         claimed, exact, how = _compare_sides(left, right)
     except (_NotArithmetic, ZeroDivisionError):  # a right side that divides by zero claims no value
         return None
-    start, middle, end = left.tokens[0].start, left.tokens[-1].end, right.tokens[-1].end
+    start = left.tokens[0].start
+    middle = left.tokens[-1].end
+    end = right.tokens[-1].end
     if text[end : end + 4].lstrip(" $").startswith("<<"):
         return None  # the annotation that follows is the step
     return CalculationStep(text[start:end], start, end, text[start:middle], claimed, exact, how)
@@ -225,9 +232,12 @@ def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> 
     nearest = bisect_right(annotations, (equals, equals)) - 1
     first, last = annotations[nearest] if nearest >= 0 else (0, 0)
     if not first <= equals < last:
-        first, last = 0, len(text)
-    cut, stop = max(first, equals - SIDE_LIMIT), min(last, equals + SIDE_LIMIT)
-    before, after = text.rfind("=", cut, equals) + 1, text.find("=", equals + 1, stop)
+        first = 0
+        last = len(text)
+    cut = max(first, equals - SIDE_LIMIT)
+    stop = min(last, equals + SIDE_LIMIT)
+    before = text.rfind("=", cut, equals) + 1
+    after = text.find("=", equals + 1, stop)
     return max(before, cut), stop if after < 0 else after, before > 0 or cut == first
 
 
@@ -255,7 +265,8 @@ def _arithmetic_start(tokens: list[_Token]) -> int:
     for index, token in enumerate(tokens):
         depth += _DEPTHS.get(token.text, 0)
         if token.kind == "other" or depth < 0:
-            start, depth = index + 1, 0
+            start = index + 1
+            depth = 0
     return start
 
 
@@ -320,7 +331,8 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
 
 def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
     """Evaluate a wrong claim again with percent signs ignored."""
-    claimed_label, exact_label = _evaluate(right.tokens, _LABEL), _evaluate(left.tokens, _LABEL)
+    claimed_label = _evaluate(right.tokens, _LABEL)
+    exact_label = _evaluate(left.tokens, _LABEL)
     how = _classify_claim(left, exact_label, claimed_label, right.tokens)
     has_sums = left.has_token("+", "-")
     if how != "wrong" and (not left.has_token("%") or not left.has_token("*", "/")):

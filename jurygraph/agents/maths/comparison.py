@@ -57,7 +57,8 @@ def compare_numbers(answer: str, reference: str, unit: str = "") -> tuple[Status
 
 
 def _read_both(answer: str, reference: str, unit: str) -> tuple[Reading | None, Reading | None]:
-    claimed, gold = _read(answer), _read(reference)
+    claimed = _read(answer)
+    gold = _read(reference)
     return claimed, gold if claimed is None or gold is None else _with_unit(gold, claimed, unit)
 
 

@@ -42,7 +42,8 @@ class Accuracy(Evaluator):
 
     def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
         self.version = f"2 math-verify {version('math-verify')}"
-        self._time_limit, self._workers = time_limit, workers
+        self._time_limit = time_limit
+        self._workers = workers
         try:
             self._pool = EquivalencePool(workers, time_limit)
         except ValueError as error:

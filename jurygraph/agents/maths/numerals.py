@@ -61,11 +61,14 @@ def read_quantity(text: str, money: Measures) -> Quantity | None:
     value = _value(match) if match else None
     if match is None or value is None:
         return None
-    latex, end = match.group().replace(",", "").replace(" ", ""), match.end()
+    latex = match.group().replace(",", "").replace(" ", "")
+    end = match.end()
     ten = _POWER_OF_TEN.match(text, end) if match["decimal"] else None
     if ten:
-        exponent, end = int(ten[1] or ten[2]), ten.end()
-        value, latex = value * Fraction(10) ** exponent, rf"{latex} \cdot 10^{{{exponent}}}"
+        exponent = int(ten[1] or ten[2])
+        end = ten.end()
+        value = value * Fraction(10) ** exponent
+        latex = rf"{latex} \cdot 10^{{{exponent}}}"
     percent = _PERCENT.match(text, end)
     unit = read_unit(text[percent.end() if percent else end :], money, is_one=value == 1)
     if unit is None or (percent and (unit.scale != 1 or unit.top)):
@@ -83,7 +86,8 @@ def read_compound(text: str, money: Measures) -> Quantity | None:
     """Read a sum of falling units of one dimension, in its first unit: "2 hours 30 minutes" is 2.5 hours, "5' 6\\"" 5.5
     feet, "$3 and 50 cents" 3.5 dollars."""
     parts: list[tuple[Fraction, Measures]] = []
-    is_decimal, place = False, 0
+    is_decimal = False
+    place = 0
     while place < len(text):
         number = _PART_NUMBER.match(text, place)
         if number is None or len(parts) == _MOST_PARTS or is_decimal:
@@ -92,7 +96,8 @@ def read_compound(text: str, money: Measures) -> Quantity | None:
         is_bare = money and not parts and (word is None or word[1] == "and")
         measures = money if is_bare else _part_measure(word[1], parts) if word else ()
         parts.append((Fraction(number.group()), measures))
-        is_decimal, end = "." in number.group(), number.end() if is_bare or word is None else word.end()
+        is_decimal = "." in number.group()
+        end = number.end() if is_bare or word is None else word.end()
         join = _PART_JOIN.match(text, end)
         if end < len(text) and (join is None or join.end() == len(text)):
             return None

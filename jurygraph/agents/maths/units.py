@@ -65,7 +65,8 @@ _RATES |= {"mpg": ("mile", "gallon")}
 _PAID = {"count", "dollar", "euro", "sterling", "rupee", "yen", "yuan", "peso", "franc", "ruble"}
 _PAID |= {"canadian", "australian", "mass"}  # a pound is a mass too
 _SCALES = {f"{word}{ending}": scale for word, scale in WORDS["scales"].items() for ending in ("", "s")}
-_LETTERS, _MONEY_LETTERS = WORDS["letters"], WORDS["letters"] | WORDS["money_letters"]
+_LETTERS = WORDS["letters"]
+_MONEY_LETTERS = WORDS["letters"] | WORDS["money_letters"]
 _UNIT_LETTERS = frozenset("mghslL")  # "18 s"; glued to a number only "18m", "18g", "18h": "5s" is a product
 _GLUED_LETTERS = frozenset("mgh")
 _TYPESET_LETTERS = _UNIT_LETTERS | frozenset("NJWVACF")  # "18\text{ N}"
@@ -73,7 +74,8 @@ _ONE = Fraction(1)
 _RAISED = (("length", 1), ("time", 1))  # square metres, seconds squared
 _POWERS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _OTHER_SIZES = ("nautical", "light", "metric", "imperial", "troy", "board")  # than that of the word alone
-_COUNTED, _ADJECTIVES = frozenset(WORDS["counted"].split()), frozenset(WORDS["adjectives"].split())
+_COUNTED = frozenset(WORDS["counted"].split())
+_ADJECTIVES = frozenset(WORDS["adjectives"].split())
 _NOT_UNITS = frozenset(WORDS["not_units"].split())
 _CLOSINGS = frozenset(tuple(closing.split()) for closing in WORDS["closings"])
 _ORDINAL = r"(?:fif|six|seven|eigh|nin|ten|eleven|twelf|hundred|thousand)th|.*(?:teen|tie|illion)th"
@@ -115,9 +117,11 @@ def _read_unit(rest: str, money: Measures, is_one: bool) -> Unit | None:
     if read is None:
         return None
     words, power = read
-    scale, count = 1, 0
+    scale = 1
+    count = 0
     while count < min(2, len(words)) and (factor := _SCALES.get(words[count].lower(), 0)) > scale:
-        scale, count = scale * factor, count + 1
+        scale = scale * factor
+        count = count + 1
     is_glued = rest[:1].isalpha() and not count
     is_typeset = bool(_GROUP.match(rest.lstrip()))
     letters_allowed = _GLUED_LETTERS if is_glued else _TYPESET_LETTERS if is_typeset else _UNIT_LETTERS
@@ -134,7 +138,8 @@ def unit_ratio(answer: Unit, reference: Unit) -> Fraction | None:
     """
     if not (answer.top and reference.top) and not (answer.bottom and reference.bottom):
         return _ONE
-    top, bottom = _size_ratio(answer.top, reference.top), _size_ratio(answer.bottom, reference.bottom)
+    top = _size_ratio(answer.top, reference.top)
+    bottom = _size_ratio(answer.bottom, reference.bottom)
     if top is None or bottom is None:
         return None
     if answer.is_rate != reference.is_rate and reference.top and {each.dimension for each in answer.top} - _PAID:
@@ -180,7 +185,8 @@ def _read_phrase(
             words = words[:-length]
             break
     rate = next((i for i, word in enumerate(words) if word in ("/", "per", "a", "an", "each", "every")), len(words))
-    head, below = words[:rate], words[rate:]
+    head = words[:rate]
+    below = words[rate:]
     if is_glued and head and not (_is_known(head[0], letters) or head[0].lower() in _ADJECTIVES):
         return None
     if len(head) == 1 and head[0].lower() in _RATES and not below and power == 1:

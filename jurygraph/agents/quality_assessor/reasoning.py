@@ -58,7 +58,8 @@ class StepReply(FrozenModel):
         fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
         if fault_aspects != unsound:
-            named, false = ", ".join(fault_aspects) or "none", ", ".join(unsound) or "none"
+            named = ", ".join(fault_aspects) or "none"
+            false = ", ".join(unsound) or "none"
             raise ValueError(f"faults name {named}, and false are {false}: give one fault for each that is false")
         return self
 
@@ -128,7 +129,8 @@ class Reasoning(SingleCallEvaluator):
         shared = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {**shared, "steps": shown_steps, "facts": _facts(inputs.task)}
-        reply_model, room = steps_reply_model(len(steps)), TOKENS_PER_STEP * len(steps)
+        reply_model = steps_reply_model(len(steps))
+        room = TOKENS_PER_STEP * len(steps)
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
         errors = {error.step: error for error in reversed(false_calculations)}
@@ -177,7 +179,8 @@ def _locate(step: Segment, fault: FaultReply, is_checked: bool) -> UnsoundStep:
     text = SearchableText(step.text)
     passage = text.find_support(fault.quote)
     if passage is not None:
-        start, end = step.start + passage.start, step.start + passage.end
+        start = step.start + passage.start
+        end = step.start + passage.end
         evidence = (Evidence(quote=passage.text, start=start, end=end, verified=True),)
         return UnsoundStep(step.number, fault.reason, evidence)
     why = explain_rejected_quote(fault.quote, text).replace("in the response", "in that step")
@@ -229,6 +232,8 @@ class Arithmetic(Evaluator):
         errors = find_false_calculations(chat_text(inputs.task.query), inputs.response.text, steps)
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
-        first, reason = errors[0].step, f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
-        score, evidence = (first - 1) / len(steps), tuple(passage for error in errors for passage in error.evidence)
+        first = errors[0].step
+        reason = f"step {errors[0].step} of {len(steps)} is wrong: {errors[0].reason}"
+        score = (first - 1) / len(steps)
+        evidence = tuple(passage for error in errors for passage in error.evidence)
         return Verdict(score=score, met=False, native=first, reason=reason, evidence=evidence)

@@ -119,7 +119,8 @@ def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> 
     errors: list[UnsoundStep] = []
     last_end = 0
     for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
-        start, end = equality.start, equality.end
+        start = equality.start
+        end = equality.end
         quote = text[start:end]
         if quote not in query and start >= last_end:
             number = max(1, bisect_right(steps, start, key=lambda step: step.start))

@@ -68,7 +68,9 @@ class FitProblem:
     """EM on patterns by given settings. `known` [P] is the class of a gold pattern, -1 for any other."""
 
     def __init__(self, rows: Patterns, classes: int, settings: FitSettings, known: Ints) -> None:
-        self._rows, self._classes, self._settings = rows, classes, settings
+        self._rows = rows
+        self._classes = classes
+        self._settings = settings
         self._gold = np.flatnonzero(known >= 0)
         self._truth = known[self._gold]
 
@@ -78,7 +80,8 @@ class FitProblem:
 
     def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
-        rows, floor = self._rows, self._settings.floor
+        rows = self._rows
+        floor = self._settings.floor
         joint = np.empty((self._classes, len(rows.weight)))
         shares = np.log(model.prior + floor)
         for index, log_confusion in enumerate(np.log(model.confusion + floor)):
@@ -99,7 +102,9 @@ class FitProblem:
 
     def m_step(self, posterior: Floats) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
-        rows, settings, k = self._rows, self._settings, self._classes
+        rows = self._rows
+        settings = self._settings
+        k = self._classes
         weighted = posterior * rows.weight
         prior = weighted.sum(axis=1) + (settings.prior_mu - 1.0)
         counts = np.stack([rows.matrix.T @ row for row in weighted])
@@ -113,7 +118,8 @@ class FitProblem:
     def _log_prior(self, model: Model) -> float:
         """Return the log-density of the Dirichlet priors, without its constant."""
         tiny = np.finfo(np.float64).tiny
-        share, cell = self._settings.prior_mu - 1.0, self._settings.prior_confusion - 1.0
+        share = self._settings.prior_mu - 1.0
+        cell = self._settings.prior_confusion - 1.0
         log_prior = share * float(np.log(model.prior + tiny).sum()) if share else 0.0
         return log_prior + (cell * float(np.log(model.confusion + tiny).sum()) if cell else 0.0)
 
@@ -121,18 +127,21 @@ class FitProblem:
         steps = 0
         while True:
             expected = self.e_step(model)
-            new, steps = self.m_step(expected.posterior), steps + 1
+            new = self.m_step(expected.posterior)
+            steps = steps + 1
             watched = (expected.posterior, posterior)
             if self._settings.convergence_on == "confusion":
                 watched = (new.confusion, model.confusion)
             change = _largest_change(*watched)
-            model, posterior = new, expected.posterior
+            model = new
+            posterior = expected.posterior
             if change < self._settings.tol or steps == self._settings.max_iter:
                 return Fitted(model, *expected, change < self._settings.tol, steps)
 
     def _run_accelerated(self, model: Model) -> Fitted:
         """Run SQUAREM (Varadhan and Roland 2008, scheme S3): two steps, then an extrapolation of them."""
-        expected, steps = self.e_step(model), 1
+        expected = self.e_step(model)
+        steps = 1
         while True:
             first = self.m_step(expected.posterior)
             after = self.e_step(first)
@@ -146,7 +155,8 @@ class FitProblem:
             steps += 1
             is_kept = expected.objective >= after.objective - _SLACK * abs(after.objective)
             if model is not second and not is_kept:
-                model, expected = second, self.e_step(second)
+                model = second
+                expected = self.e_step(second)
                 steps += 1
 
 

@@ -267,7 +267,8 @@ def _describe_stop(fitted: Fitted, settings: FitSettings) -> str | None:
 
 
 def _describe_few_annotators(annotators: int, k: int) -> str:
-    cells, unknown = k**annotators - 1, annotators * k * (k - 1) + k - 1
+    cells = k**annotators - 1
+    unknown = annotators * k * (k - 1) + k - 1
     who = "one annotator is" if annotators == 1 else f"{annotators} annotators are"
     problem = f"{who} not identifiable: {cells} free cells for {unknown} unknowns"
     return f"{problem}; the estimate depends on its start or its prior"

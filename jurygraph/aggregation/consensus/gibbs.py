@@ -39,11 +39,14 @@ from jurygraph.inference.chains import bulk_ess, r_hat, tail_ess
 DIFFICULTIES = np.array([0.0, 0.5, 1.0])
 """The probabilities that a label is a guess, d."""
 PRIOR_SHARES = 1.0
-PRIOR_CONFUSION, PRIOR_DIAGONAL = 8.0, 0.6
+PRIOR_CONFUSION = 8.0
+PRIOR_DIAGONAL = 0.6
 PRIOR_DIFFICULTIES = np.array([8.0, 1.0, 1.0])
-CHAINS, DRAWS = 4, 1000
+CHAINS = 4
+DRAWS = 1000
 """The default number of chains, and of draws that each keeps."""
-LEAST_CHAINS, LEAST_DRAWS = 2, 100
+LEAST_CHAINS = 2
+LEAST_DRAWS = 100
 STEPS_PER_DRAW = 8
 """Steps for each draw that is kept: successive steps tell little new, and would only take memory."""
 _TINY = float(np.finfo(np.float64).tiny)
@@ -214,11 +217,13 @@ class _Problem:
         k = len(votes.classes)
         rows = patterns(votes, grouping.agent * (k + 1) + known + 1)
         labelled = np.flatnonzero(votes.has_label)
-        pattern, agent = rows.pattern_of_item[labelled], grouping.agent[labelled]
+        pattern = rows.pattern_of_item[labelled]
+        agent = grouping.agent[labelled]
         agent_of_pattern, gold = np.empty((2, len(rows.weight)), dtype=np.intp)
         agent_of_pattern[pattern], gold[pattern] = agent, known[labelled]
         prompt = np.unique(grouping.prompt[labelled], return_inverse=True)[1]
-        pairs, agents = np.unique(np.stack([agent, prompt]), axis=1), len(grouping.agents)
+        pairs = np.unique(np.stack([agent, prompt]), axis=1)
+        agents = len(grouping.agents)
         prompts, items = (np.bincount(each, minlength=agents) for each in (pairs[0], agent))
         is_possible = (gold < 0) | (gold == np.arange(k)[:, None])
         return cls(
@@ -278,7 +283,9 @@ class _Run(NamedTuple):
 # Types of numpy.random are in quotes: it is loaded when first used.
 def _run_chain(problem: _Problem, draws: int, seed: "np.random.SeedSequence") -> _Run:
     rng = np.random.Generator(np.random.PCG64(seed))
-    agents, annotators, k = problem.agents, problem.annotators, problem.classes
+    agents = problem.agents
+    annotators = problem.annotators
+    k = problem.classes
     run = _Run(
         scores=np.empty((draws, agents)),
         population=np.empty((draws, agents)),
@@ -301,7 +308,10 @@ def _run_chain(problem: _Problem, draws: int, seed: "np.random.SeedSequence") ->
 
 def _draw_parameters(problem: _Problem, latent: _Latent | None, rng: "np.random.Generator") -> _Parameters:
     """Return parameters given the latent variables, or from the prior without them."""
-    agents, annotators, k, levels = problem.agents, problem.annotators, problem.classes, len(DIFFICULTIES)
+    agents = problem.agents
+    annotators = problem.annotators
+    k = problem.classes
+    levels = len(DIFFICULTIES)
     confusion = np.full((k, k), PRIOR_CONFUSION * (1.0 - PRIOR_DIAGONAL) / (k - 1))
     np.fill_diagonal(confusion, PRIOR_CONFUSION * PRIOR_DIAGONAL)
     alphas = [np.full((agents, k), PRIOR_SHARES), np.tile(confusion, (annotators, 1, 1)), PRIOR_DIFFICULTIES]
@@ -321,7 +331,8 @@ def _posterior_of_patterns(problem: _Problem, parameters: _Parameters) -> Floats
 
     Patterns are the last axis, so that work on one cell is contiguous.
     """
-    k, levels = problem.classes, len(DIFFICULTIES)
+    k = problem.classes
+    levels = len(DIFFICULTIES)
     of_label = parameters.confusion.transpose(0, 2, 1).reshape(-1, 1, k)  # [A·K,1,K], code by class
     clear = (1.0 - DIFFICULTIES)[:, None]
     log_label = np.log(clear * of_label + (1.0 - clear) / k).reshape(-1, levels * k)
@@ -337,7 +348,8 @@ def _posterior_of_patterns(problem: _Problem, parameters: _Parameters) -> Floats
 def _draw_latent(problem: _Problem, parameters: _Parameters, joint: Floats, rng: "np.random.Generator") -> _Latent:
     k = problem.classes
     uniform = rng.random(len(problem.pattern))
-    end, drawn = np.zeros(joint.shape[2]), np.zeros(len(problem.pattern), dtype=np.intp)
+    end = np.zeros(joint.shape[2])
+    drawn = np.zeros(len(problem.pattern), dtype=np.intp)
     for cell in joint.reshape(-1, joint.shape[2])[:-1]:
         end += cell
         drawn += uniform >= end[problem.pattern]

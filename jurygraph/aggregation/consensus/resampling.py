@@ -113,7 +113,8 @@ def ranking_stability(
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent, prompt)
-    credit, known = credit_values(votes, values), known_classes(votes, gold or {})
+    credit = credit_values(votes, values)
+    known = known_classes(votes, gold or {})
     kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
@@ -154,7 +155,10 @@ def _score_draw(
     subset = votes.select_annotators(kept)
     index_of = {item: index for index, item in enumerate(votes.items)}
     items = [index_of[item] for item in subset.items]
-    agent, known, times, agents = grouping.agent[items], known[items], times[items], len(grouping.agents)
+    agent = grouping.agent[items]
+    known = known[items]
+    times = times[items]
+    agents = len(grouping.agents)
     if not times.any():  # none of the annotators labelled an item that was drawn
         return np.full((len(METHODS), agents), np.nan)
     rows = patterns(subset, known + 1)
@@ -290,16 +294,18 @@ def refit_intervals(
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
     grouping = grouped_by_agent(fitted.votes, agent, prompt)
     worth = credit_values(fitted.votes, values)
-    credit, rows = fitted.posterior @ worth, patterns(fitted.votes, fitted.gold + 1)
+    credit = fitted.posterior @ worth
+    rows = patterns(fitted.votes, fitted.gold + 1)
     work = partial(_refit, fitted, None if as_published else fitted, rows, grouping.agent, worth)
-    items, prompts = len(fitted.items), grouping.prompt
-    draws = _published_resamples(items) if as_published else _draw_resamples(prompts, resamples, seed)
+    draws = (
+        _published_resamples(len(fitted.items)) if as_published else _draw_resamples(grouping.prompt, resamples, seed)
+    )
     draws = [times * fitted.votes.has_label for times in draws]
     samples = np.array(run_each(work, draws, jobs, report))
     ends = _percentile_ends(samples)
-    agents, annotators = len(grouping.agents), len(fitted.votes.annotators)
+    annotators = len(fitted.votes.annotators)
     fixed = np.array([_mean_credit(grouping.agent, credit, times) for times in draws])
-    added = _added_variance(samples[:, :agents], fixed)
+    added = _added_variance(samples[:, : len(grouping.agents)], fixed)
 
     def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
         if as_published or interval == "bootstrap":
@@ -308,7 +314,7 @@ def refit_intervals(
 
     of_annotators = {
         name: (ends[index], ends[index + annotators], ends[index + 2 * annotators])
-        for index, name in enumerate(fitted.votes.annotators, agents)
+        for index, name in enumerate(fitted.votes.annotators, len(grouping.agents))
     }
     if not as_published:
         of_annotators = {name: _widen(of_annotators[name], own) for name, own in fitted.annotators().items()}
@@ -318,7 +324,8 @@ def refit_intervals(
 def _widen(intervals: Sequence[Interval], own: AnnotatorQuality) -> tuple[Interval, Interval, Interval]:
     """Return each interval of resamples, or NaN, extended to that of the posterior of the annotator's confusions."""
     both = np.array([intervals, own[-3:]])
-    low, high = both[:, :, 0].min(axis=0), both[:, :, 1].max(axis=0)
+    low = both[:, :, 0].min(axis=0)
+    high = both[:, :, 1].max(axis=0)
     accuracy, leniency, strictness = zip(low.tolist(), high.tolist(), strict=True)
     return accuracy, leniency, strictness
 
@@ -358,7 +365,8 @@ def _refit(
     `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN. `whole` is
     the estimate of all items, `start` the estimate from which the refit begins.
     """
-    votes, k = whole.votes, len(whole.classes)
+    votes = whole.votes
+    k = len(whole.classes)
     labelled = rows.pattern_of_item >= 0
     weight = np.zeros(len(rows.weight))
     np.add.at(weight, rows.pattern_of_item[labelled], times[labelled])

@@ -112,7 +112,8 @@ class Credited:
             raise PlanError(f"bootstrap is {bootstrap}: 0, for no interval, or at least 2 is needed")
         if interval not in ("t", "bootstrap"):
             raise PlanError(f"interval is {interval!r}: t or bootstrap is needed")
-        worth, grouping = credit_values(self.votes, values), grouped_by_agent(self.votes, agent, prompt)
+        worth = credit_values(self.votes, values)
+        grouping = grouped_by_agent(self.votes, agent, prompt)
 
         def bounds(index: int, sums: Floats, sizes: Ints) -> Bounds:
             if interval == "t" and bootstrap:

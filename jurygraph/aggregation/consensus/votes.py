@@ -158,9 +158,11 @@ def _encode_labels(
     """Return the codes of the labels, the classes, and whether these are ranked."""
     codes, seen = _encode_values("label", label[has_label])
     if classes is None:
-        known, ranked = _sort_labels(seen), all(isinstance(name, int | float) for name in seen)
+        known = _sort_labels(seen)
+        ranked = all(isinstance(name, int | float) for name in seen)
     else:
-        known, ranked = list(classes), True
+        known = list(classes)
+        ranked = True
     if len(set(known)) < len(known):
         raise PlanError(f"classes: one is there twice in {known}; name each once, from low to high")
     class_codes = {name: class_code for class_code, name in enumerate(known)}

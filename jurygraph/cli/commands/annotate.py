@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from jurygraph.agents.graph_annotator.graph import GraphStatistics
     from jurygraph.jury import Jury
 
-_MAX_EDGES, _MAX_REASONS = 12, 3
+_MAX_EDGES = 12
+_MAX_REASONS = 3
 
 
 def annotate(
@@ -100,7 +101,9 @@ def _estimate_requests(
     """Estimate the requests that do not depend on earlier replies, without sending any; return JSON and lines."""
     from jurygraph.planner import Planner
 
-    gateway, planner, without_roles = jury.gateway, Planner(jury), 0
+    gateway = jury.gateway
+    planner = Planner(jury)
+    without_roles = 0
     assert gateway is not None, "_open_jury raises ConfigError without a model"
     estimator = Estimator(gateway)
     with asyncio.Runner() as runner:
@@ -125,7 +128,8 @@ def _annotate_tasks(jury: "Jury", lines: TaskLines, edges_from: str | None, file
     """
     from jurygraph.planner import Planner
 
-    identity, planner = _file_identity(file), Planner(jury)
+    identity = _file_identity(file)
+    planner = Planner(jury)
     existing = _read_existing_graphs(lines, edges_from, file)
     results = run_each(jury, lines, lambda task: planner.aannotate(task, existing.get(task.id)), "annotating")
     if _file_identity(file) != identity:

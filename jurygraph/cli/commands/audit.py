@@ -77,7 +77,8 @@ def _verification_lines(
     yield f"{result.traces} rewards recomputed from their verdicts, bit for bit"
     if deep_counts is not None:
         counts = {name.replace("_", " "): count for name, count in deep_counts.items()}
-        same, quotations = counts.pop("recomputed"), counts.pop("quotations")
+        same = counts.pop("recomputed")
+        quotations = counts.pop("quotations")
         skipped = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
         repeated = f"{same} verdicts are the same, {quotations} quotations are where they were recorded"
         yield f"repeated: {repeated}{f'; not repeated: {skipped}' if skipped else ''}"

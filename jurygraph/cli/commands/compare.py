@@ -143,7 +143,8 @@ def _constructor_table(comparison: Comparison) -> Iterator[str]:
 
 
 def _flip_table(comparison: Comparison, most: int) -> Iterator[str]:
-    flipped, rows = comparison.flipped_verdicts, []
+    flipped = comparison.flipped_verdicts
+    rows = []
     for flip in flipped[:most]:
         opponents = ", ".join(name for name in flip.responses if name != flip.response_id) or "-"
         decision = "unmet -> met" if flip.met else "met -> unmet"

@@ -104,7 +104,8 @@ def _import_ratings(file: str, tasks: str, ratings: str | None, columns: Sequenc
     refuse_unwritable(ratings, file)
     _write(tasks, _json_lines(table.tasks))
     _write(ratings, _json_lines(table.votes))
-    responses, annotators = sum(len(task.responses) for task in table.tasks), {vote.annotator for vote in table.votes}
+    responses = sum(len(task.responses) for task in table.tasks)
+    annotators = {vote.annotator for vote in table.votes}
     counts = {"tasks": len(table.tasks), "responses": responses, "votes": len(table.votes)}
     content = {"tasks_file": tasks, "ratings_file": ratings, **counts, "annotators": len(annotators)}
     print_report(json, content, ())
@@ -141,7 +142,8 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         raise InputError(f"{target}: RATINGS are written as JSONL; name the file {Path(name).with_suffix('.jsonl')}")
     votes = list(VOTE_READERS[form](files))
     _write(target, _json_lines(votes))
-    items, annotators = len({vote.key for vote in votes}), len({vote.annotator for vote in votes})
+    items = len({vote.key for vote in votes})
+    annotators = len({vote.annotator for vote in votes})
     content = {"ratings_file": target, "votes": len(votes), "items": items, "annotators": annotators}
     print_report(json and target != "-", content, ())
     counts = _format_count(len(votes), "vote"), _format_count(annotators, "annotator"), _format_count(items, "item")

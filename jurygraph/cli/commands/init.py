@@ -42,7 +42,8 @@ def init(
         _copy(content, folder, _package_names(folder.resolve().name) if template == "evaluator" else {})
     for path in sorted(folder.iterdir()):
         print_result(str(path))
-    tasks, config = folder / "tasks.jsonl", folder / "jury.yaml"
+    tasks = folder / "tasks.jsonl"
+    config = folder / "jury.yaml"
     print_message(f"next: jurygraph score {tasks} --config {config} --out {folder / 'run'}")
 
 

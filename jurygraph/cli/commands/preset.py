@@ -35,7 +35,8 @@ def preset(
         raise InputError(f"unknown preset {name!r}; {did_you_mean(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
     parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
     config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
-    text, yaml = StringIO(), YAML()
+    text = StringIO()
+    yaml = YAML()
     yaml.default_flow_style = None
     yaml.width = 110
     yaml.dump({key: value for key, value in config.items() if value not in ([], {})}, text)

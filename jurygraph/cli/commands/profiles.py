@@ -74,6 +74,7 @@ def _profile_lines(found: Sequence[tuple[Task, Profiles]]) -> Iterator[str]:
         yield from format_table(["task", "stakeholder", "constraint", "quote", "kind", "α"], rows, left=5)
     for task, result in found:
         for tension in result.tensions:
-            between, strength = " and ".join(tension.between), format_number(tension.strength)
+            between = " and ".join(tension.between)
+            strength = format_number(tension.strength)
             yield escape_line(f"{task.id}: tension between {between}: {strength}, {tension.reason}", 300)
         yield from (escape_line(f"{task.id}: dropped of {why}", 300) for why in result.dropped)

@@ -75,7 +75,8 @@ def list_prompts(json: AsJson = False) -> None:
     Example:
         jurygraph prompts list
     """
-    entries, rows = [], []
+    entries = []
+    rows = []
     for prompt in map(load_prompt, prompt_names()):
         fields = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
         entries.append({**fields, "edition": prompt.full_version, "variables": list(prompt.needs)})
@@ -149,7 +150,8 @@ def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
     fields: dict[str, Any] = {name: (kind, ...) for name, (kind, _) in expected.items()}
     validated = validate(create_model("Variables", __base__=FrozenModel, **fields), variables)
     if isinstance(validated, Problem):
-        name, is_nested = str(validated.path[0]), len(validated.path) > 1
+        name = str(validated.path[0])
+        is_nested = len(validated.path) > 1
         found = f"; {validated.field}: {validated}" if is_nested else f", got {describe_value(variables[name])}"
         raise InputError(f"{file}: prompt {prompt.id!r}, variable {name}: expected {expected[name][1]}{found}")
     values = validated.model_dump()

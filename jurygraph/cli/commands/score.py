@@ -170,7 +170,9 @@ def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
             _print_plan_notes(session)
         else:
             _score_remaining(session, runner)
-        summary, requests, task_count = session.summary, count_requests(session.jury), session.task_count
+        summary = session.summary
+        requests = count_requests(session.jury)
+        task_count = session.task_count
     if options.dry_run:
         print_forecast(forecast, session.tasks_needing_model, as_json)
         return ExitCode.DONE
@@ -258,7 +260,8 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
         return
     if session.tasks_done:
         print_message(f"{session.tasks_done} tasks are scored already and are kept")
-    is_planned, threads = False, session.jury.context.threads
+    is_planned = False
+    threads = session.jury.context.threads
     try:
         with progress("planning", session.tasks_to_plan, "tasks") as report:
             run_interruptible(runner, session.prepare(report), threads, session.stop)
@@ -315,7 +318,8 @@ def _print_result(
 
 def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitCode:
     """Return the exit code, and print why it is not 0 and what can be done."""
-    code, max_error_rate = ExitCode.DONE, jury.config.failure.max_error_rate
+    code = ExitCode.DONE
+    max_error_rate = jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
         print_inconclusive(summary.error_rate, max_error_rate)
         code = ExitCode.INCONCLUSIVE
@@ -329,7 +333,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         if summary.canaries.is_alarming:
             code = code or ExitCode.SOME_FAILED
     for row in summary.failures[:3]:
-        example, counts = shorten(row.message, 320), row.evaluators.items()
+        example = shorten(row.message, 320)
+        counts = row.evaluators.items()
         by = ", ".join(f"{name} {number}" for name, number in counts)
         print_message(f"failed verdicts: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     if transient := sum(row.verdicts for row in summary.failures if row.is_transient):

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import TrainingStep
     from jurygraph.studies.monitor import Wait, Watch
 
-_DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
+_DEFAULT_EVERY = 32
+_POLL_SECONDS = 0.5
 
 
 def watch(

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from jurygraph.cli.render.text import print_message
 
-_MIN_SHARE, _MIN_SECONDS = 0.1, 2.0
+_MIN_SHARE = 0.1
+_MIN_SECONDS = 2.0
 
 
 @contextmanager
@@ -32,13 +33,17 @@ def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str)
 
 def _progress_lines(label: str, total: int, what: str, suffix: Callable[[], str]) -> Callable[[int], None]:
     """Return a function that prints about every tenth of the total, and not more often than every 2 seconds."""
-    done, reported, reported_at = 0, 0, time.monotonic()
+    done = 0
+    reported = 0
+    reported_at = time.monotonic()
 
     def advance(count: int) -> None:
         nonlocal done, reported, reported_at
-        done, now = done + count, time.monotonic()
+        done = done + count
+        now = time.monotonic()
         if done - reported >= _MIN_SHARE * total and now - reported_at >= _MIN_SECONDS:
-            reported, reported_at = done, now
+            reported = done
+            reported_at = now
             share = f"{done} of {total} {what} ({done / total:.0%})"
             print_message(f"{label}: {share}{'; ' if suffix() else ''}{suffix()}")
 

@@ -81,7 +81,8 @@ def _explain_no_call(verdict: RecordedVerdict) -> str:
 
 def _texts(one: RecordedCall) -> Iterator[tuple[str, str]]:
     """Yield the messages, the schema and the reply of a call, each with its title."""
-    request, reply = one.request, one.reply
+    request = one.request
+    reply = one.reply
     if isinstance(request, dict):
         messages = request["messages"]
         for number, message in enumerate(messages, start=1):

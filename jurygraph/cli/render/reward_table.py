@@ -169,15 +169,18 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
 
     `chosen` are names of columns, separated by commas; by default all, with components of weight 0 only `with_all`.
     """
-    components, counts = _name_components(run), read_components(run)
+    components = _name_components(run)
+    counts = read_components(run)
     hidden = [column for column, name in components.items() if chosen is None and not (with_all or counts[name])]
     names = [*_FIXED, *(column for column in components if column not in hidden)]
     if chosen is not None:
         names = ["response", *map(str.strip, chosen.split(","))]
     requested = _find_columns(run, "--columns", names)
     columns = dict(sorted(requested.items(), key=lambda item: not item[1].is_text))  # texts first, aligned to the left
-    names, left = list(columns), sum(column.is_text for column in columns.values())
-    filled_in, discarded = set[int](), Counter[str]()
+    names = list(columns)
+    left = sum(column.is_text for column in columns.values())
+    filled_in = set[int]()
+    discarded = Counter[str]()
 
     def format_row(one: TraceOutline) -> list[str]:
         return [column.cell(one) for column in columns.values()]

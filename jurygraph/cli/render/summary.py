@@ -83,7 +83,8 @@ def _format_cost(tally: "CallCosts", template: str) -> str:
 
 def print_canary_message(tally: "CanaryTally") -> None:
     """Print that canaries got more credit than `canary.alert` allows: as an alarm only if it is not due to chance."""
-    share, accepted = tally.share, f"canary.alert ({tally.alert:.1%})"
+    share = tally.share
+    accepted = f"canary.alert ({tally.alert:.1%})"
     if tally.is_alarming:
         print_message(f"ALERT: known-bad responses got credit more often than {accepted} allows, beyond chance")
     elif share is not None and share.value > tally.alert:

@@ -228,7 +228,8 @@ class SpooledTable:
     """A table of any number of rows in the layout of `format_table`; they wait in a temporary file for the widths."""
 
     def __init__(self, file: IO[str], header: Sequence[str], left: int) -> None:
-        self._file, self._left = file, left
+        self._file = file
+        self._left = left
         self._header = [_visible_cells([cell]) for cell in header]
         self._widths = list(map(_width, self._header))
         self._rows: list[Sequence[str]] = []

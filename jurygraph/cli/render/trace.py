@@ -34,7 +34,8 @@ def trace_lines(
 
     `texts` are the lines of `text_lines`, and `people` the stakeholders of the task.
     """
-    trace, rule = explanation.trace, explanation.decision.rule
+    trace = explanation.trace
+    rule = explanation.decision.rule
     head = [f"response  {escape_line(trace.response_id)}", f"task      {escape_line(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {escape_line(trace.agent)}")
@@ -62,7 +63,8 @@ def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
     """Return lines on the labels of a trace, the query and the response's text: one each, or `whole` paragraphs."""
     task = run.task(trace.task_id)
     texts = {one.trace.response_id: one.response for one in run.group_of(trace.task_id)}
-    query, response = ERASED if task is None else chat_text(task.query), texts[trace.response_id]
+    query = ERASED if task is None else chat_text(task.query)
+    response = texts[trace.response_id]
     if trace.labels:
         labels = ", ".join(f"{name} {to_text(value)}" for name, value in trace.labels.items())
         yield f"labels    {escape_line(labels, _MAX_LINE)}"
@@ -75,14 +77,17 @@ def text_lines(run: Run, trace: Trace, whole: bool) -> Iterator[str]:
 
 
 def _reward_lines(explanation: ExplainedTrace) -> list[str]:
-    trace, reward, counts = explanation.trace, explanation.trace.reward, explanation.trace.reward.counts
+    trace = explanation.trace
+    reward = explanation.trace.reward
+    counts = explanation.trace.reward.counts
     terms = {one.term.name: one for one in explanation.terms}
     lines = [f"reward    {format_number(reward.value)}  ({reward.status}, coverage {format_number(reward.coverage)})"]
     if reward.value is None:
         lines.append(f"partial   {format_number(reward.partial)}  (the judged part alone)")
     if reward.range is not None:
         lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
-    gated, rest = trace.gated, (counts.abstained, counts.failed, counts.not_applicable)
+    gated = trace.gated
+    rest = (counts.abstained, counts.failed, counts.not_applicable)
     lines.append(f"verdicts  {counts.total} = {format_counts(counts.judged - gated.total(), gated, *rest)}")
     if discarded := explanation.with_effect("discarded"):
         lines.append(f"note      judged verdicts that are discarded for low confidence: {len(discarded)}")

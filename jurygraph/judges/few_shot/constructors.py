@@ -94,11 +94,13 @@ class ReviewerJudge(Evaluator):
             raise ConfigError(f"profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
         self._dimensions = load_dimensions(dimensions)
         self._selectors = load_selector(choice)
-        self._shots, self._seed = _check_count("shots", shots, 0), _check_count("seed", seed, 0)
+        self._shots = _check_count("shots", shots, 0)
+        self._seed = _check_count("seed", seed, 0)
         self._samples = _check_count("samples", samples, 1)
         self._shrinkage = self._check_shrinkage(shrinkage)
         self._compact = profile == "compact"
-        self._counts, self._both_orders = _check_flag("counts", counts), _check_flag("both_orders", both_orders)
+        self._counts = _check_flag("counts", counts)
+        self._both_orders = _check_flag("both_orders", both_orders)
         self._check_dimensions()
         self._history = self._load_history(history, texts, columns or {}) if self._pool and shots > 0 else None
         self.depends_on = "" if self._history is None else self._history.digest
@@ -177,7 +179,9 @@ class ReviewerJudge(Evaluator):
         """
         if self._history is None:
             return {}
-        history, query, pools = self._history, query_text(view.query), _pools(self._history, view, dimension)
+        history = self._history
+        query = query_text(view.query)
+        pools = _pools(self._history, view, dimension)
         seeds = range(self._seed, self._seed + self._samples)
         draws = {
             name: [order_examples(self._selectors, pool, query, seed) for seed in seeds] for name, pool in pools.items()
@@ -198,7 +202,8 @@ class ReviewerJudge(Evaluator):
 
     def check(self, question: Question) -> None:
         params: Any = question.params
-        counts, known = params.get("counts"), self._history
+        counts = params.get("counts")
+        known = self._history
         if counts is not None and (known is None or known.digest[:16] != counts["history"]):
             raise InputError(
                 f"the plan for question {question.id!r} counts the scores of a history that has changed since; "
@@ -258,7 +263,8 @@ class ReviewerJudge(Evaluator):
 
     async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples, counts: Mapping[float, int]) -> Verdict:
         """Predict with these examples and frequencies of scores; a pair in both orders, if configured."""
-        dimension, response = self._dimensions[inputs.question.subject], inputs.response
+        dimension = self._dimensions[inputs.question.subject]
+        response = inputs.response
         if not self._both_orders:
             verdict = await self._ask(inputs, response.text, shown.examples, counts)
         elif (swapped := swap_response(response)) is None:
@@ -347,7 +353,8 @@ def _pools(history: ReviewerHistory, view: TaskView, dimension: str) -> dict[str
 def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     empty_pool = pool if not left[pool].examples else next(other for other in left if other != pool)
-    domain, member = inputs.task.metadata.get("domain"), repr(inputs.task.member)
+    domain = inputs.task.metadata.get("domain")
+    member = repr(inputs.task.member)
     owner = f"reviewer {member}" if empty_pool == "own" else f"anybody but reviewer {member}"
     place = "" if domain is None else f" in the task's domain {quote(str(domain))}"
     reason = f"no rating of {inputs.question.subject!r} by {owner}{place} can be shown"

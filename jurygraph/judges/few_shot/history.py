@@ -70,7 +70,8 @@ def select_examples(
     Equal ratings count once, in any order, and one with a reason wins. Raises `InputError` for an item of two groups,
     or for several dimensions if no rating names one.
     """
-    only, groups = _only_dimension(ratings, scales), _groups(ratings)
+    only = _only_dimension(ratings, scales)
+    groups = _groups(ratings)
     cells = [(rating.reviewer, rating.key, rating.dimension or only) for _, rating in ratings.rows]
     scores: dict[tuple[str, str, str], float] = {}
     rated = list(zip(cells, ratings.rows, strict=True))
@@ -162,7 +163,8 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
 
 def join_names(names: Sequence[str]) -> str:
     """Join names, only the first ones of many."""
-    first, remaining = names[:_MAX_NAMES], len(names) - _MAX_NAMES
+    first = names[:_MAX_NAMES]
+    remaining = len(names) - _MAX_NAMES
     return ", ".join(first) + (f" and {remaining} more" if remaining > 0 else "")
 
 
@@ -184,7 +186,9 @@ class ReviewerHistory:
         self.examples = tuple(sorted(examples, key=lambda example: (example.reviewer, example.key, example.dimension)))
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
-        self.name, self._scales, self._unread_columns = ratings.name, scales, ratings.unread
+        self.name = ratings.name
+        self._scales = scales
+        self._unread_columns = ratings.unread
         self._unmapped_fields = [name for name in Rating.model_fields if name not in ratings.columns]
         self._named_dimensions = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
         self._by_dimension: dict[tuple[str, str | None], dict[str, list[Example]]] = {}
@@ -254,7 +258,8 @@ class ReviewerHistory:
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self.name}, {len(self.examples)} can be shown, by {reviewers}."
         if self._unread_columns:
-            unread, unmapped = join_names(list(map(quote, self._unread_columns))), ", ".join(self._unmapped_fields)
+            unread = join_names(list(map(quote, self._unread_columns)))
+            unmapped = ", ".join(self._unmapped_fields)
             yield f"Not read: {unread}{f'; `columns` can map {unmapped}' if unmapped else ''}."
         for kind, number, first in self.left_out:
             yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."

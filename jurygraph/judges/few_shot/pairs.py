@@ -12,7 +12,8 @@ from jurygraph.schema import Response, Swap, Verdict
 
 _BLANK_LINE = r"(?<=[^\n]\n)(?=\n|\Z)"  # the first of several, since only that one is the place of an empty text
 
-_DECIMALS, _NATIVE_DECIMALS = 12, 9
+_DECIMALS = 12
+_NATIVE_DECIMALS = 9
 """Decimals of a mean score, and of its value on the scale: fewer than floats hold, more than any scale has steps."""
 
 
@@ -25,7 +26,8 @@ def swap_texts(text: str, first: str, second: str) -> str | None:
     at_first = None if at_second is None else _last_place(first, text, at_second)
     if at_first is None or at_second is None:
         return None
-    between, behind = text[at_first + len(first) : at_second], text[at_second + len(second) :]
+    between = text[at_first + len(first) : at_second]
+    behind = text[at_second + len(second) :]
     return f"{text[:at_first]}{second}{between}{first}{behind}"
 
 
@@ -42,7 +44,8 @@ def swap_response(response: Response) -> str | None:
     None if its data has no two such texts, or its text does not hold them in this order.
     """
     data = response.data if isinstance(response.data, dict) else {}
-    first, second = data.get("first"), data.get("second")
+    first = data.get("first")
+    second = data.get("second")
     if not isinstance(first, str) or not isinstance(second, str):
         return None
     return swap_texts(response.text, first, second)

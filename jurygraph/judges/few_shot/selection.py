@@ -24,7 +24,8 @@ class _Seeded(BaseExampleSelector):
     """Base of selectors with examples and the seed of a draw among them."""
 
     def __init__(self, examples: Sequence[ExampleFields], seed: int) -> None:
-        self._examples, self._seed = list(examples), seed
+        self._examples = list(examples)
+        self._seed = seed
 
     def add_example(self, example: ExampleFields) -> None:
         """Add an example to choose from."""
@@ -67,7 +68,8 @@ class Similar(_Seeded):
 
     def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
         """Return all examples, the most similar to the `query` first."""
-        query, examples = input_variables["query"], shuffle_examples(self._examples, self._seed)
+        query = input_variables["query"]
+        examples = shuffle_examples(self._examples, self._seed)
         return sorted(examples, key=lambda example: -fuzz.token_set_ratio(query, example["text"]))
 
 

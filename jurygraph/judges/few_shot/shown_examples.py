@@ -124,8 +124,12 @@ def format_score(score: float) -> str:
 MIN_SIMILARITY = 85.0  # least similarity of two near texts: percentage of letters that are the same, in the same order
 
 MIN_SHARED_NGRAMS = 0.6  # least share of the shorter text's n-grams that occur in the other, for the two to be near
-_WORDS_PER_NGRAM, _LETTERS_PER_NGRAM = 3, 5  # lengths of n-grams; letters in scripts without spaces between words
-_MIN_WORDS, _LETTERS_PER_WORD = 8, 2  # a shorter text has too few n-grams for their share to be meaningful
+# lengths of n-grams; letters in scripts without spaces between words
+_WORDS_PER_NGRAM = 3
+_LETTERS_PER_NGRAM = 5
+# a shorter text has too few n-grams for their share to be meaningful
+_MIN_WORDS = 8
+_LETTERS_PER_WORD = 2
 _MIN_LETTERS = 12  # a shorter text may occur in another by chance
 
 _LIKE_LATIN = str.maketrans("авеһіјкмнорсѕтухԁαβεζηικμνορτυχ", "abehijkmhopcstyxdabezhikmnoptyx")

@@ -63,7 +63,8 @@ def read_pairs(matrix: ScoreMatrix) -> BothOrders:
             f"{size} responses have {matrix.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
             "give it the verdicts of `pairwise`, with one sample per order"
         )
-    applicable, judged = _pad_columns(matrix.applicable, size), _pad_columns(matrix.judged, size)
+    applicable = _pad_columns(matrix.applicable, size)
+    judged = _pad_columns(matrix.judged, size)
     first = _pad_columns(matrix.value, size)
     there = applicable & applicable.T & ~np.eye(size, dtype=np.bool_)
     second = np.where(judged.T, 1.0 - first.T, first.T)
@@ -84,13 +85,12 @@ def read_lists(matrix: ScoreMatrix) -> BothOrders:
         raise PlanError(
             f"there are {listings} listings, where one in each order is needed; give it the verdicts of `listwise`"
         )
-    applicable, judged, value = (
-        _pad_columns(matrix.applicable, 2),
-        _pad_columns(matrix.judged, 2),
-        _pad_columns(matrix.value, 2),
-    )
+    applicable = _pad_columns(matrix.applicable, 2)
+    judged = _pad_columns(matrix.judged, 2)
+    value = _pad_columns(matrix.value, 2)
     first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
-    live_rows, judged_rows = np.asarray(applicable.all(axis=1)), np.asarray(judged.all(axis=1))
+    live_rows = np.asarray(applicable.all(axis=1))
+    judged_rows = np.asarray(judged.all(axis=1))
     there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
     diagnostics = {"flips": _flip_share(first, second, there & judged_rows[:, None] & judged_rows)}
     return _both_orders(matrix, first, second, there, diagnostics)
@@ -113,7 +113,8 @@ def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:
 
 def _first_share(first: Floats, has_verdict: Bools) -> Floats:
     """Return the share of decided verdicts that preferred the first response; each counts for both of its pair."""
-    decided, won = has_verdict & (first != 0.5), has_verdict & (first > 0.5)
+    decided = has_verdict & (first != 0.5)
+    won = has_verdict & (first > 0.5)
     verdicts = _count_per_row(decided) + _count_per_row(decided.T)
     return np.where(verdicts > 0, (_count_per_row(won) + _count_per_row(won.T)) / np.maximum(verdicts, 1.0), 0.5)
 
@@ -134,7 +135,9 @@ def _count_per_row(where: Bools) -> Floats:
     return np.asarray(aggregation.total(np.where(where, 1.0, 0.0)))
 
 
-PRIOR, MIN_PRIOR, MAX_PRIOR = 0.1, 0.01, 100.0
+PRIOR = 0.1
+MIN_PRIOR = 0.01
+MAX_PRIOR = 100.0
 _DIGITS = 12  # decimal places of a probability: those beyond depend on the order of responses, and break ties by chance
 
 _REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
@@ -205,7 +208,8 @@ class BradleyTerry(WinShare):
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, {key: value for key, value in params.items() if key not in ("prior", "shown")})
-        prior, shown = params.get("prior", PRIOR), params.get("shown", "pairs")
+        prior = params.get("prior", PRIOR)
+        shown = params.get("shown", "pairs")
         is_number = isinstance(prior, int | float) and not isinstance(prior, bool)
         if not is_number or not MIN_PRIOR <= prior <= MAX_PRIOR:
             raise PlanError(f"prior is {prior!r}: a number from {MIN_PRIOR:g} to {MAX_PRIOR:g} is needed")
@@ -236,7 +240,8 @@ class BradleyTerry(WinShare):
             value = self.combine(low, params).value
             return value, value
         worst, best = (READERS[params["shown"]](matrix) for matrix in (low_matrix, high_matrix))
-        opponents, prior = np.maximum(worst.opponents, 1.0), params["prior"]
+        opponents = np.maximum(worst.opponents, 1.0)
+        prior = params["prior"]
         lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0

@@ -35,7 +35,8 @@ class LocatedQuotations:
     def __init__(self, reply: Any, texts: Sequence[SearchableText]) -> None:
         unique = list(dict.fromkeys(quotation for quotation in getattr(reply, "quotes", ()) if quotation.strip()))
         verified = [verify_quotes(unique, text) for text in texts]
-        self._reply, self._evidence = reply, [evidence for evidence, _ in verified]
+        self._reply = reply
+        self._evidence = [evidence for evidence, _ in verified]
         lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
         problem = "in no response, too short, or cut within a word or number"
         self._lost = f"{shorten_quotes(lost)} ({problem})" if lost else ""
@@ -85,7 +86,8 @@ class ComparisonJudge(Evaluator):
             raise ConfigError(f"{self.name}: criterion is a sentence that says what is compared, not {criterion!r}")
         if profile not in get_args(Profile):
             raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
-        self._criterion, self._compact = criterion, profile == "compact"
+        self._criterion = criterion
+        self._compact = profile == "compact"
         self._prompt = load_prompt(self.prompt_name)
         self.version = f"1 prompt {self._prompt.full_version}"
 

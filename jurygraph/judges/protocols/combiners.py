@@ -53,7 +53,8 @@ class AdaptiveSum(Combiner):
                 f"combiner 'adaptive' takes the inputs {UTILITY!r} and {WEIGHT!r}, not {sorted(inputs)}; leave it to "
                 "an evaluator that asks about both"
             )
-        utilities, weights = inputs[UTILITY].questions, inputs[WEIGHT].questions
+        utilities = inputs[UTILITY].questions
+        weights = inputs[WEIGHT].questions
         if len(utilities) != len(weights):
             counts = f"{len(utilities)} utilities and {len(weights)} weights"
             raise PlanError(f"combiner 'adaptive' has {counts}; give one weight for each")
@@ -61,11 +62,13 @@ class AdaptiveSum(Combiner):
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
-        utilities, weights = matrices[UTILITY], matrices[WEIGHT]
+        utilities = matrices[UTILITY]
+        weights = matrices[WEIGHT]
         # [R,n,K] for n people and K samples: the columns of one person come after those of another
         shape = (len(utilities.value), len(people), -1)
         live = (utilities.applicable & weights.applicable).reshape(shape)
-        utility, weight = utilities.value.reshape(shape), np.where(live, weights.value.reshape(shape), 0.0)
+        utility = utilities.value.reshape(shape)
+        weight = np.where(live, weights.value.reshape(shape), 0.0)
         by_sample = _weighted_mean(utility, weight, live & ~weights.judged.reshape(shape))
         is_live = np.asarray(live.any(axis=1))
         value = _mean_over_samples(by_sample[:, None], is_live[:, None])[:, 0]
@@ -78,7 +81,8 @@ class AdaptiveSum(Combiner):
 
 def _match_person(utility: str, weight: str) -> str:
     for match in re.finditer(f"/{UTILITY}/", utility):
-        before, person = utility[: match.start()], utility[match.end() :]
+        before = utility[: match.start()]
+        person = utility[match.end() :]
         if weight == f"{before}/{WEIGHT}/{person}":
             return person
     raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")

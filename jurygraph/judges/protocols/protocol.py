@@ -130,7 +130,8 @@ def _lines(stakeholder: Stakeholder) -> Iterator[str]:
     yield from (f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in stakeholder.constraints)
 
 
-LOWEST, HIGHEST = 1.0, 10.0
+LOWEST = 1.0
+HIGHEST = 10.0
 
 Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=False)]
 
@@ -291,8 +292,11 @@ def _checklist_reply_model(people: int) -> type[FrozenModel]:
     return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
-UTILITY, WEIGHT = "utility", "weight"
-_TOLERANCE, _ROUNDING = 0.02 + 1e-9, 0.005  # a sum of 0.97 is less than that in floats
+UTILITY = "utility"
+WEIGHT = "weight"
+# a sum of 0.97 is less than that in floats
+_TOLERANCE = 0.02 + 1e-9
+_ROUNDING = 0.005
 """Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
 _MAX_CONSTRAINTS = 32  # most constraints of one kind in a reply about one person
 _TYPICAL_CONSTRAINTS = 6  # typical number of constraints in a reply about a person with a profile alone

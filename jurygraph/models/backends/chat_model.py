@@ -92,7 +92,8 @@ def _load_model(path: str) -> Any:
 
 
 def _reply(message: "AIMessage") -> Reply:
-    metadata, usage = message.response_metadata, message.usage_metadata
+    metadata = message.response_metadata
+    usage = message.usage_metadata
     finish = _first_text(metadata, "finish_reason", "stop_reason", "done_reason")  # by integration
     return Reply(
         text=str(message.text),

@@ -98,7 +98,9 @@ class Gguf(Backend):
 
     async def close(self) -> None:
         """Unload the model, after the requests under way have ended."""
-        pool, self._server, self._pool = self._pool, None, None
+        pool = self._pool
+        self._server = None
+        self._pool = None
         if pool is not None:
             await asyncio.to_thread(pool.shutdown)
 

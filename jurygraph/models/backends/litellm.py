@@ -166,7 +166,8 @@ def price(model: str) -> Price | None:
     """Return the price of a model in litellm's own table, under its whole name or under that without the provider."""
     table = library().model_cost
     provider, _, name = model.partition("/")
-    entry, fallback = table.get(model), table.get(name, {})
+    entry = table.get(model)
+    fallback = table.get(name, {})
     if entry is None and str(fallback.get("litellm_provider")).startswith(provider):
         entry = fallback
     if entry is None or None in (costs := (entry.get("input_cost_per_token"), entry.get("output_cost_per_token"))):

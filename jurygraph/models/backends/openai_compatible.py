@@ -138,7 +138,8 @@ def _endpoint(url: str) -> str:
 def read_reply(envelope: _Envelope) -> Reply:
     """Return the reply in an envelope, from its first choice."""
     choice = envelope["choices"][0]
-    message, usage = choice["message"], envelope.get("usage")
+    message = choice["message"]
+    usage = envelope.get("usage")
     content = message.get("content") or ""
     if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")

@@ -121,7 +121,8 @@ class LocalModel(_Model):
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: function(self._loaded_model()))
 
     def close(self) -> None:  # after the calls under way have ended
-        thread, self._thread = self._thread, None
+        thread = self._thread
+        self._thread = None
         if thread is not None:
             thread.shutdown()
         self._model = self._error = None

@@ -59,7 +59,8 @@ class RemoteEmbedder(Embedder):
     """The embeddings of a server's model."""
 
     def __init__(self, server: Server) -> None:
-        self.name, self.version = server.name, server.version
+        self.name = server.name
+        self.version = server.version
         self._server = server
 
     async def embed(self, texts: Sequence[str]) -> Floats:
@@ -74,7 +75,9 @@ class RemoteReranker(Reranker):
     """
 
     def __init__(self, server: Server, logits: bool = False) -> None:
-        self.name, self.version, self.logits = server.name, server.version, logits
+        self.name = server.name
+        self.version = server.version
+        self.logits = logits
         self._server = server
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:

@@ -141,7 +141,8 @@ def _identify(named: str) -> tuple[str, str]:
     folder = _folder(named)
     if folder is None:
         return named, f"{library} {named}"
-    name, digest = Path(named).resolve().name, hashlib.sha256()
+    name = Path(named).resolve().name
+    digest = hashlib.sha256()
     for path in sorted(file for file in folder.rglob("*") if file.is_file()):
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()

@@ -106,7 +106,8 @@ def _open_origins(run: Run) -> Iterator[Run]:
 
 def _offline_jury(run: Run) -> Jury:
     """Return the jury of a run with a backend that never answers: all replies come from the run."""
-    config, identity = run.config, run.header.model
+    config = run.config
+    identity = run.header.model
     if config.model == "none":
         return Jury(config)
     if identity is None:
@@ -119,7 +120,9 @@ class OfflineBackend(Backend):
     """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply."""
 
     def __init__(self, identity: ModelIdentity) -> None:
-        self.provider, self.endpoint, self.model = identity.provider, identity.endpoint, identity.model
+        self.provider = identity.provider
+        self.endpoint = identity.endpoint
+        self.model = identity.model
         top = identity.top_logprobs
         self.capabilities = Capabilities(identity.form, logprobs=top is not None, top_logprobs=top or 0)
 
@@ -140,7 +143,8 @@ class _Verifier:
 
     async def verify_group(self, group: Record, scored: list[ScoredResponse]) -> Mapping[str, int]:
         """Return the counts of a group."""
-        run, stored = self._run, [item.trace for item in scored]
+        run = self._run
+        stored = [item.trace for item in scored]
         task = run.task(group.key)
         responses = [item.response for item in scored if item.response is not None]
         if task is None or len(responses) < len(scored):
@@ -293,10 +297,12 @@ def _require_same(
     label: str, fields: Sequence[str], stored: RecordedVerdict | Material, recomputed: RecordedVerdict | Material
 ) -> None:
     for name in fields:
-        old, new = getattr(stored, name), getattr(recomputed, name)
+        old = getattr(stored, name)
+        new = getattr(recomputed, name)
         if old == new or (name == "calls" and set(old) == set(new)):  # concurrent calls have no fixed order
             continue
-        then, now = to_jsonable_python(old), to_jsonable_python(new)
+        then = to_jsonable_python(old)
+        now = to_jsonable_python(new)
         # the known secrets depend on the environment: some were redacted then and are not now, or the reverse
         if not (_is_alike(then, now) or _is_alike(now, then)):
             raise TraceMismatch(f"{label}: {name} is {old!r} in the run and {new!r} when recomputed")

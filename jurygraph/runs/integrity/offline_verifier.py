@@ -80,14 +80,19 @@ class Ledger:
     """The records and texts of a run, checked while they are read, and the values that later checks need."""
 
     def __init__(self, folder: Path) -> None:
-        self.run, self.config_file, self.erased = "", "", 0
-        self.links, self.settled = [bytes(32)], 0  # settled: only a close record and erasures follow it
+        self.run = ""
+        self.config_file = ""
+        self.erased = 0
+        self.links = [bytes(32)]
+        self.settled = 0  # the last record that is no close record and no erasure
         self.known: dict[tuple[str, str], Any] = {}  # by kind and key: the bodies of decisions and tasks
         self.shown: dict[str, str] = {}  # by response: a digest of its reward as in traces.jsonl
         self.judged: dict[str, str] = {}  # by response: a digest of its verdicts and calls as in traces.jsonl
         self.unsigned = 0  # erasures in the base after this run was made
         self._members: list[tuple[str, dict[str, Any], dict[int, str]]] = []
-        self._folder, self._group, self._group_end = folder, "", 0
+        self._folder = folder
+        self._group = ""
+        self._group_end = 0
         self.base: Ledger | None = None
         self._traces: dict[int, tuple[str, str]] = {}
         self._missing: set[int] = set()  # texts that are missing but not erased so far, or erased but present
@@ -110,7 +115,8 @@ class Ledger:
                     if text is end or text.get("id") != number:
                         self._missing.add(number)
                         continue
-                    salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
+                    salt = bytes.fromhex(text["salt"])
+                    content = text["content"].encode()
                     is_intact = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == expected
                     require(is_intact, "differs from what was written")
                     texts[number & 0xFFFFF] = text["content"]
@@ -138,7 +144,9 @@ class Ledger:
     def _apply_record(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
         self.known[kind, str(seq) if kind == "call" else key] = body if kind in ("survey", "decision", "task") else None
         if kind == "run":
-            self.run, self.config_file, origin = key, body["config_file"], body["base"]
+            self.run = key
+            self.config_file = body["config_file"]
+            origin = body["base"]
             with at_place("base"):
                 self.base = base = Ledger(self._folder / "base") if origin else None
             self.erased = base.erased if base else 0
@@ -146,7 +154,8 @@ class Ledger:
             require(is_same_run, "base/ does not hold the run that this one refers to")
             self.unsigned = len(base.links) - 1 - origin["records"] if base else 0
         elif kind == "group":
-            self._group, self._group_end = key, seq + body["size"]
+            self._group = key
+            self._group_end = seq + body["size"]
             self._lists = body.get("shown", [])  # lists of responses, to which verdicts refer by index
         elif kind == "trace":
             self._check_reward(seq, key, body)
@@ -217,7 +226,8 @@ def unpack_verdict(packed: dict[str, Any], key: str, question: dict[str, Any], v
         cause, kind = packed["failure"]
         verdict["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if erased else "")}
     quotes = written.get("quotes", [ERASED] * len(verdict["evidence"]))
-    names, places = ("quote", "start", "end", "source", "verified", "of"), zip(quotes, verdict["evidence"])  # noqa: B905
+    names = ("quote", "start", "end", "source", "verified", "of")
+    places = zip(quotes, verdict["evidence"])  # noqa: B905 - Python 3.8 knows no `strict`
     verdict["evidence"] = [dict(zip(names, (quote, *place))) for quote, place in places]  # noqa: B905
     return verdict
 
@@ -233,7 +243,9 @@ def check_reward(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[An
     require(len(reward["terms"]) == len(specs), "the reward has not one term for each component")
     pairs = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
     terms = {spec["name"]: None if value is None else spec["weight"] * value for spec, value in pairs}
-    total, value, status = 0.0, reward["value"], reward.get("status", "ok")
+    total = 0.0
+    value = reward["value"]
+    status = reward.get("status", "ok")
     for name in sorted(terms):
         total += terms[name] or 0.0  # not sum(), which adds differently since Python 3.12
     for name, before, after in reward.get("adjustments", ()):
@@ -264,7 +276,8 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
 def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     """Check a seal and return its key; with a signer, nothing may follow the sealed records, not even erasures."""
     seal = json.loads(written)
-    key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
+    key = str(seal["public_key"])
+    signature = bytes.fromhex(seal.pop("signature"))
     require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
     signed = b"jurygraph seal\n" + canonical_json(seal)
     if can_check_signatures():

@@ -61,7 +61,8 @@ def recompute_rewards(
     batch: list[TraceOutline] = []
     plan: tuple[SurveyOutline, Decision] | None = None
     for group in groups:
-        outline, decision = run.source.survey_outline(group.survey), decision_of(group)
+        outline = run.source.survey_outline(group.survey)
+        decision = decision_of(group)
         digests = outline.digest, decision.digest
         if digests not in independent:
             independent[digests] = is_independent(decision, outline.questions, combiners)

@@ -148,7 +148,8 @@ class _ChainVerifier:
     def _check_place(self, record: Record, body: Body) -> None:
         """Check that the traces of a group follow its record immediately."""
         if record.kind == "group":
-            self._group_seq, self._group_size = record.seq, body["size"]
+            self._group_seq = record.seq
+            self._group_size = body["size"]
         expects_trace = record.seq - self._group_seq <= self._group_size and record.seq != self._group_seq
         if "group" in body and record.kind == "trace":
             if not expects_trace or body["group"] != record.seq - self._group_seq:

@@ -91,7 +91,8 @@ class Estimator:
 
 def _loads(request: Request, max_tokens: int) -> tuple[tuple[int, int, int], ...]:
     """Return the calls, input and output tokens of a request in the low, expected and worst case."""
-    input_tokens, max_reply = request_size(request), reply_limit(request.parameters, max_tokens)
+    input_tokens = request_size(request)
+    max_reply = reply_limit(request.parameters, max_tokens)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
     repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + 1024  # at most so many to tell the errors in the reply
     return (

@@ -124,7 +124,9 @@ class Summary:
 
         `questions` are those of its survey, in order; `read_texts` returns its texts, with the messages of failures.
         """
-        agent, value, status = body.get("agent"), reward["value"], reward.get("status", "ok")
+        agent = body.get("agent")
+        value = reward["value"]
+        status = reward.get("status", "ok")
         position = self.task_number, self.responses
         self._is_first(agent, position)
         self._agents.setdefault(agent, AgentRow(agent)).add(value, status, reward.get("coverage", 1.0))
@@ -134,7 +136,8 @@ class Summary:
         self.failed += status == "failed"
         lowest = (value if value is not None else float("-inf")), position
         if lowest < self._lowest:
-            self._lowest, self.lowest = lowest, response_id
+            self._lowest = lowest
+            self.lowest = response_id
         for component, number in count_discarded(reward).items():
             self._is_first(("discarded", component), position)
             self._discarded[component] += number

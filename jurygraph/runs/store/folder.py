@@ -18,7 +18,10 @@ from jurygraph.errors import InputError
 from jurygraph.runs.store.yaml_text import to_yaml
 from jurygraph.schema import Config
 
-LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json"
+LEDGER = "run.sqlite"
+CONFIG = "config.yaml"
+LOCK = "run.lock"
+SEAL = "seal.json"
 PLANNING = "planning.sqlite"
 """Model calls made while tasks are planned, until they are in the ledger of the run."""
 

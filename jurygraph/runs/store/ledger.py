@@ -133,7 +133,8 @@ class Ledger:
                 self._connection.execute("BEGIN IMMEDIATE")
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
             self._connection.executemany("INSERT INTO texts VALUES (?, ?, ?)", texts)
-        self.count, self.head = self.count + len(records), head
+        self.count = self.count + len(records)
+        self.head = head
         return self.count
 
     def make_durable(self) -> None:
@@ -227,12 +228,14 @@ class Ledger:
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous, expected = self._link_before(first), first
+        previous = self._link_before(first)
+        expected = first
         for record in self.records(after=first - 1, up_to=last):
             if record.seq != expected:
                 raise TraceMismatch(f"{self.path}: record {expected} is missing")
             self._check_link(record, previous)
-            previous, expected = record.link, expected + 1
+            previous = record.link
+            expected = expected + 1
             yield record
         if expected <= last:
             raise TraceMismatch(f"{self.path}: record {expected} is missing")
@@ -316,7 +319,8 @@ class Ledger:
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for place, digest in enumerate(expected):
-                number, problem = seq * MAX_TEXTS + place, None
+                number = seq * MAX_TEXTS + place
+                problem = None
                 text = stored.get(number)
                 if text is None:
                     erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC")
@@ -532,7 +536,8 @@ def _check_journal(path: Path, journal: Path) -> None:
         head = file.read(28)
     if not head.startswith(_JOURNAL):
         return  # not begun, or finished: SQLite ignores it
-    pages, page_size = int.from_bytes(head[16:20]), int.from_bytes(head[24:28])
+    pages = int.from_bytes(head[16:20])
+    page_size = int.from_bytes(head[24:28])
     with closing(_connect(path, _WITHOUT_LOG)) as ledger:
         try:
             count, size = _page_numbers(ledger)

@@ -75,7 +75,9 @@ def read_views(content: Mapping[str, Any]) -> list[TaskView]:
 
 def pack_reward(row: "RewardRow") -> Body:
     """Return the body of a reward; a contribution is the decision's weight times the value."""
-    value, terms, counts = row.value, row.terms, row.counts
+    value = row.value
+    terms = row.terms
+    counts = row.counts
     body: Body = {
         "value": value,
         "counts": (counts.judged, counts.abstained, counts.failed, counts.not_applicable),
@@ -96,7 +98,8 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """Return a reward from its body."""
     from jurygraph.decision.group_result import RewardRow
 
-    value, terms = body["value"], body["terms"]
+    value = body["value"]
+    terms = body["terms"]
     defaults = {"status": "ok", "partial": value, "coverage": 1.0, "range": (value, value), "components": terms}
     counts = Counts(**dict(zip(("judged", "abstained", "failed", "not_applicable"), body["counts"], strict=True)))
     return RewardRow(**{**_EMPTY, **defaults, **body, "counts": counts}).to_reward(decision)

@@ -90,8 +90,10 @@ class Writer:
             self._settle(commit)
 
     def _append_waiting(self) -> _Commit:
-        drafts, commit = self._drafts, _Commit(self._waiting)
-        self._drafts, self._waiting = [], []
+        drafts = self._drafts
+        commit = _Commit(self._waiting)
+        self._drafts = []
+        self._waiting = []
         try:
             if self._error is None:
                 self._ledger.append(*drafts)

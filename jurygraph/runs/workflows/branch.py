@@ -52,7 +52,8 @@ class ReusedRun:
         """Return the reusable verdicts, material and calls of a task's group."""
         if self.run.ledger.find("group", task.id) is None or self.run.task_content(task.id) is None:
             return NO_REUSED_RESULTS
-        old_digests, new_digests = input_digests(self.run.plan_of(task.id).survey), input_digests(plan.survey)
+        old_digests = input_digests(self.run.plan_of(task.id).survey)
+        new_digests = input_digests(plan.survey)
         scored = self.run.group_of(task.id)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         old_contents = {item.trace.response_id: item.response and item.response.content_digest for item in scored}

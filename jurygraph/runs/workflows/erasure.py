@@ -64,7 +64,8 @@ class _Erasure:
     """The erasure of one response or task."""
 
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
-        self._run, self._ledger = run, run.ledger
+        self._run = run
+        self._ledger = run.ledger
         self._what: ErasureTarget = what
         self._name = name
         self._unreached: list[str] = []
@@ -72,7 +73,8 @@ class _Erasure:
 
     def erase(self, reason: str) -> ErasureResult:
         """Erase the texts, in the run and outside, and record it."""
-        ledger, own = self._ledger, self._own
+        ledger = self._ledger
+        own = self._own
         copies = self._find_copies()
         tasks = {record.seq: record.key for record in ledger.records("task")} if copies else {}
         kept = {text_id for text_id in copies if text_id // MAX_TEXTS in tasks and text_id not in own}
@@ -90,7 +92,9 @@ class _Erasure:
 
     def _own_texts(self) -> Iterator[Text]:
         """Yield the texts of the response or task that still exist."""
-        ledger, what, name = self._ledger, self._what, self._name
+        ledger = self._ledger
+        what = self._what
+        name = self._name
         kind = "trace" if what == "response" else "task"
         record = ledger.find(kind, name)
         if record is None:
@@ -179,7 +183,8 @@ class _Erasure:
 
     def _strings_in_text(self, number: int, content: bytes) -> Iterator[str]:
         """Yield the strings of one of the run's texts, if it is a response, its data and the like, or a task."""
-        record, place = self._ledger.record_at(number // MAX_TEXTS), number % MAX_TEXTS
+        record = self._ledger.record_at(number // MAX_TEXTS)
+        place = number % MAX_TEXTS
         if record.kind == "trace" and place == 0:
             yield content.decode()
         elif record.kind == "task" or (record.kind == "trace" and place == record.content.get("about")):
@@ -198,7 +203,8 @@ class _Erasure:
     def _erase_outside(self, fragments: Fragments, erased: Collection[int], tasks: list[str]) -> ErasureResult:
         """Erase from the recording and the cache, in this order."""
         others = len(set(erased) - self._own.keys())
-        config, keys = self._run.config, self._call_keys(erased)
+        config = self._run.config
+        keys = self._call_keys(erased)
         calls = replies = 0
         if config.calls.record is not None and config.model != "none":
             try:

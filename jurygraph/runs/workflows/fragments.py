@@ -28,7 +28,8 @@ _MAX_FRAGMENTS = 100_000
 
 _CHUNK = 1 << 18
 _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
-_SPARE_BITS, _MIN_BITS = 8, 16
+_SPARE_BITS = 8
+_MIN_BITS = 16
 """Bits of a slot number beyond those needed for the number of fragments: about one position in 256 is compared."""
 
 

@@ -127,7 +127,8 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 
 def _refuse_other_questions(run: Run, config: Config) -> None:
-    old, new = run.config.model_dump(mode="json"), config.model_dump(mode="json")
+    old = run.config.model_dump(mode="json")
+    new = config.model_dump(mode="json")
     for key, _, _ in changes(old, new):
         if key.split(".")[0].split("[")[0] not in DECISION_KEYS:
             hint = f"use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
@@ -163,12 +164,14 @@ def task_decisions(run: Run, config: Config, combiners: Combiners) -> Callable[[
         if content is None:
             problem = f"the texts of task {task_id!r} were erased, so its weights cannot be computed again"
             raise InputError(f"{run.folder}: {problem}; re-score it with unchanged settings alone")
-        outline, planned = run.survey_outline_of(task_id), (content.get("profiles"), content.get("rubric"))
+        outline = run.survey_outline_of(task_id)
+        planned = (content.get("profiles"), content.get("rubric"))
         deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
         inputs_digest = digest_of([outline.digest, deciding_fields, *planned])
         if inputs_digest not in by_inputs:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
-            survey, evaluators = outline.survey(read_views(content)), run.header.evaluators
+            survey = outline.survey(read_views(content))
+            evaluators = run.header.evaluators
             audiences = [record.audience for record in evaluators.values()]
             weighed = weigh_stakeholders(task, config.weights, audiences, find_tensions)
             by_inputs[inputs_digest] = build_decision(task, survey, config, evaluators, combiners, *weighed)
@@ -233,9 +236,11 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
 
 def _fit(config: Config, component: str, votes: list[JudgeVote], levels: Sequence[float]) -> LearnedPanel:
     """Fit a panel; each response, or each with one of its reviewers, is an item of the consensus."""
-    ordered, responses = sorted(votes), len({vote.response for vote in votes})
+    ordered = sorted(votes)
+    responses = len({vote.response for vote in votes})
     units = [f"{vote.response}@{vote.reviewer}" if vote.reviewer else vote.response for vote in ordered]
-    judges, labels = [vote.judge for vote in ordered], [vote.level for vote in ordered]
+    judges = [vote.judge for vote in ordered]
+    labels = [vote.level for vote in ordered]
     fitted = consensus.fit(units, judges, labels, classes=range(len(levels)))
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
@@ -262,7 +267,8 @@ def _votes(group: StoredGroup, outline: SurveyOutline, spec: ComponentSpec, rule
         for key in inputs:
             use = spec.inputs[key]
             cells = table.score_matrix(use, rule, spec.direction, "counted")
-            level, judge = nearest_level(cells.value, levels), judge_name(key, use.reviewer)
+            level = nearest_level(cells.value, levels)
+            judge = judge_name(key, use.reviewer)
             for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
                 yield JudgeVote(f"{group.record.key}/{names[row]}", reviewer, judge, int(level[row, column]))
 

@@ -89,7 +89,8 @@ class ScoringSession:
         self._branch = branch
         self._profiles = profiles
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
-        self._first_unscored, self._scored_later = 0, frozenset[int]()
+        self._first_unscored = 0
+        self._scored_later = frozenset[int]()
         self._awaited_canaries: set[int] = set()
         self._waiting_groups: dict[int, _FinishedGroup] = {}
         if self._run is not None:
@@ -120,7 +121,8 @@ class ScoringSession:
                 self.summary.task_number = number
                 questions = run.source.survey_outline(group.survey).questions
                 for trace in group.traces:
-                    name, read_texts = trace.response_id, partial(run.source.ledger.texts_of, trace.record)
+                    name = trace.response_id
+                    read_texts = partial(run.source.ledger.texts_of, trace.record)
                     self.summary.add(group.record.key, name, questions, trace.body, trace.reward, read_texts)
                     self._add_to_bill(run, map(Call.model_validate, trace.body.get("calls", ())))
             if self._canaries is not None:
@@ -134,7 +136,8 @@ class ScoringSession:
             raise
 
     def _build_header(self) -> Header:
-        jury, source = self.jury, self._source
+        jury = self.jury
+        source = self._source
         tasks, responses = source.extent()
         return Header(
             tasks=source.tasks_file,
@@ -164,7 +167,8 @@ class ScoringSession:
         `report` receives the number of responses of each group.
         """
         self._refuse_unknown_stakeholders()
-        gateway, expected = self.jury.gateway, Forecast()
+        gateway = self.jury.gateway
+        expected = Forecast()
         estimator = None if gateway is None else Estimator(gateway, self._known_calls)
         try:
             for task, group in self._source.pairs(self._first_unscored, self.limit, self._scored_later):
@@ -253,7 +257,8 @@ class ScoringSession:
             calls.discard()
 
     def _refuse_unknown_stakeholders(self) -> None:
-        names, known = self.jury.config.weights.fixed.keys(), set[str]()
+        names = self.jury.config.weights.fixed.keys()
+        known = set[str]()
         if any(evaluator.audience == "stakeholder" for evaluator in self.jury.evaluators.values()):
             pairs = self._source.pairs()
             while not names <= known and (pair := next(pairs, None)) is not None:
@@ -345,7 +350,8 @@ class ScoringSession:
             return
         run = self._run
         assert isinstance(run, WritableRun), "prepare() comes before score()"
-        writer, gateway = Writer(run.ledger), self.jury.gateway
+        writer = Writer(run.ledger)
+        gateway = self.jury.gateway
         reusable = self._branch.reusable_ledgers if self._branch else ()
         sink = CallStore(run.ledger, *reusable, writer=writer)
         try:
@@ -370,7 +376,8 @@ class ScoringSession:
 
     def _start_groups(self, run: WritableRun) -> Iterator[tuple[tuple[int, _StartedGroup], Group]]:
         """Yield the groups that are left to score, each preceded by its canary, with the numbers of their tasks."""
-        start, skipped = self._first_unscored, self._scored_later
+        start = self._first_unscored
+        skipped = self._scored_later
         numbers = (number for number in count(start) if number not in skipped)
         for number, (task, responses) in zip(numbers, self._pairs_until_stopped(start, skipped), strict=False):
             plan = self._kept_plans.pop(task.id, None) or run.plan_of(task.id, known=task)
@@ -423,8 +430,10 @@ class ScoringSession:
         if self._branch is not None:
             self._branch.count(traces, group.reused_results.verdicts)
         for trace, draft in zip(traces, drafts[1:], strict=True):
-            texts, reward = dict(enumerate(draft.texts)), draft.body["reward"]
-            name, questions = trace.response_id, plan.survey.questions
+            texts = dict(enumerate(draft.texts))
+            reward = draft.body["reward"]
+            name = trace.response_id
+            questions = plan.survey.questions
             self.summary.add(trace.task_id, name, questions, draft.body, reward, partial(dict, texts))
             self._add_to_bill(run, trace.calls)
         report(len(traces))
@@ -458,14 +467,16 @@ class ScoringSession:
 
 def _enabled_canaries(jury: Jury) -> Canaries | None:
     """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
-    config, evaluators = jury.config, jury.evaluators.values()
+    config = jury.config
+    evaluators = jury.evaluators.values()
     can_measure = any(e.layer in GATED_LAYERS and not (e.uses_model and config.model == "none") for e in evaluators)
     return Canaries(config.canary, config.safety) if config.canary is not None and can_measure else None
 
 
 def _scored_numbers(run: Run) -> list[int]:
     """Return the numbers of the scored tasks in the tasks file, from 0 and ascending: it is planned in its order."""
-    ledger, last = run.source.ledger, run.last_base_record
+    ledger = run.source.ledger
+    last = run.last_base_record
     scored = {task for _, task in ledger.ordered_numbers("group", "task", last)}
     return [number for number, task in enumerate(ledger.numbers("task", last)) if task in scored]
 
@@ -486,7 +497,8 @@ def describe_differences(run: Run, here: Header, source: TaskSource) -> Iterator
 
 
 def _compare_contents(run: Run, source: TaskSource) -> Iterator[str]:
-    planned, expected = [record.key for record in run.ledger.records("task")], run.header.extent.tasks
+    planned = [record.key for record in run.ledger.records("task")]
+    expected = run.header.extent.tasks
     for number, (task, responses) in enumerate(source.pairs()):
         if number >= expected or (number < len(planned) and task.id != planned[number]):
             yield f"task {task.id!r} is new, or at another position"
@@ -522,7 +534,8 @@ def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
     if old.response.content_digest != new.content_digest:
         yield f"response {new.id!r} is another one now"
     for name in ("labels", "metadata"):
-        before, after = getattr(old.response, name), getattr(new, name)
+        before = getattr(old.response, name)
+        after = getattr(new, name)
         if before != after:
             change = f"{format_value(before)} in the run and {format_value(after)} here"
             yield f"response {new.id!r}: its {name} {'are' if name == 'labels' else 'is'} {change}"
@@ -537,7 +550,8 @@ def describe_profile_differences(run: Run, file: ProfilesFile | None, source: Ta
         yield f"the profiles file is {recorded_mark.name} in the run and none here"
         return
     for task, _ in source.pairs(0, run.tasks_planned):
-        content, line = run.task_content(task.id), file.line_of(task)
+        content = run.task_content(task.id)
+        line = file.line_of(task)
         if content is None:
             continue
         current = line.to_profiles() if line else None

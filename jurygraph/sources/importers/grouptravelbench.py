@@ -133,7 +133,8 @@ class Opening(ImportedRow):
 class GroupTrip(TaskRow):
     """A task of `datas/test.jsonl`. Files of results have other rows, and are not read."""
 
-    KEY, EXPECTED = "task_id", "GroupTravelBench's tasks"
+    KEY = "task_id"
+    EXPECTED = "GroupTravelBench's tasks"
 
     task_id: Key
     query: Annotated[str, Field(min_length=1)]
@@ -147,7 +148,8 @@ class GroupTrip(TaskRow):
 
     def to_content(self) -> Content:
         """Return the trip with a stakeholder for each person; the query has nobody's own words."""
-        stakeholders, notes = [], []
+        stakeholders = []
+        notes = []
         for name, user in self.user_preferences.items():
             constraints, remarks = _read_constraints(user.preference)
             notes += [Note(what, f"{self.task_id}: {name} {where}") for what, where in remarks]

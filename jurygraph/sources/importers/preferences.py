@@ -19,7 +19,8 @@ class PreferenceRow(TaskRow):
     of the chosen, then those of the rejected responses.
     """
 
-    KEY, EXPECTED = "id", "RewardBench's or RewardBench 2's rows"
+    KEY = "id"
+    EXPECTED = "RewardBench's or RewardBench 2's rows"
 
     id: Key
     prompt: str | tuple[ImportedTurn, ...]
@@ -83,7 +84,8 @@ def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
 class JudgeBenchRow(TaskRow):
     """JudgeBench (ScalerLab/JudgeBench): two responses of one model to a question, and a label for the right one."""
 
-    KEY, EXPECTED = "pair_id", "JudgeBench's pairs"
+    KEY = "pair_id"
+    EXPECTED = "JudgeBench's pairs"
 
     pair_id: Key
     question: str = Field(min_length=1)

@@ -76,5 +76,6 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
 def _votes(group: str, agent: str, summary: QagsSummary) -> Iterator[Vote]:
     for index, sentence in enumerate(summary.summary_sentences):
         for answer in sentence.responses:
-            annotator, label = f"worker_{answer.worker_id}", float(answer.response == "yes")
+            annotator = f"worker_{answer.worker_id}"
+            label = float(answer.response == "yes")
             yield Vote(item=f"{group}_sent{index}", agent=agent, annotator=annotator, label=label, group=group)

@@ -50,7 +50,8 @@ def read_rated_table(path: str | Path, columns: Mapping[str, str]) -> RatedTable
 def _to_task(
     path: str, item: str, votes: list[RatedText], texts: Mapping[str, str], prompts: Mapping[str, str]
 ) -> TaskLine:
-    first, agents = votes[0], {vote.key: vote.agent for vote in votes}
+    first = votes[0]
+    agents = {vote.key: vote.agent for vote in votes}
     content = {
         "id": item,
         "query": prompts.get(first.key, ""),

@@ -33,7 +33,8 @@ def _with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], no
     The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
     metadata, by the id of the criterion. Ids count the published items, so that leaving one out renames no other.
     """
-    all_notes, criteria = list(notes), []
+    all_notes = list(notes)
+    criteria = []
     about: dict[str, Any] = {}
     for number, item in enumerate(items, 1):
         name = f"criterion-{number}"
@@ -80,7 +81,8 @@ class IdealCompletions(ImportedRow):
 class HealthBenchRow(TaskRow):
     """HealthBench (openai/simple-evals): a conversation that ends with the user, with a physician's rubric."""
 
-    KEY, EXPECTED = "prompt_id", "HealthBench's examples"
+    KEY = "prompt_id"
+    EXPECTED = "HealthBench's examples"
 
     prompt_id: Key
     prompt: tuple[ImportedTurn, ...] = Field(min_length=1)
@@ -108,7 +110,8 @@ class HealthBenchRow(TaskRow):
         references = enumerate(data.ideal_completions_ref_completions or (), 1)
         completions = {"ideal": data.ideal_completion, **{f"reference-{n}": text for n, text in references}}
         about = nonempty_fields(ideal_completions_group=data.ideal_completions_group, other=data.other)
-        responses, notes = [], []
+        responses = []
+        notes = []
         for name, text in completions.items():
             if text and text.strip():
                 agent, _, _ = name.partition("-")
@@ -143,7 +146,8 @@ class Query(TaskRow):
     A checklist has five entries, or one or two in the sets about a requirement.
     """
 
-    KEY, EXPECTED = "index", "WritingBench's queries"
+    KEY = "index"
+    EXPECTED = "WritingBench's queries"
 
     index: Key
     query: str = Field(min_length=1)
@@ -165,7 +169,8 @@ class Case(TaskRow):
     An item of the rubric has its sub-items in one text, each with its points in a mark such as (+5分).
     """
 
-    KEY, EXPECTED = None, "PLawBench's practical case analyses"
+    KEY = None
+    EXPECTED = "PLawBench's practical case analyses"
 
     context: str | None = None
     question: str = Field(min_length=1)

@@ -144,7 +144,8 @@ class AttackReport(Report):
         attacks = f"{self.responses} responses by {len(self.attacks)} attacks"
         yield f"{attacks} and {self.honest} honest responses to {self.tasks} tasks"
         yield "false: share of verdicts that pass an attack, and of attacks with such a verdict, in % (95 % over tasks)"
-        before, after = self.arms["none"].attacks.responses, self.configured_arm.attacks.responses
+        before = self.arms["none"].attacks.responses
+        after = self.configured_arm.attacks.responses
         yield (
             f"attacks with a false verdict: {before.hits} of {before.n} without defences, "
             f"{after.hits} of {after.n} with those of the config"
@@ -228,7 +229,8 @@ class AttackReport(Report):
     @property
     def figures(self) -> Figures:
         """Return the figures that a threshold can name."""
-        attacks, honest = self.configured_arm.attacks, self.configured_arm.honest
+        attacks = self.configured_arm.attacks
+        honest = self.configured_arm.honest
         proportions = {"": attacks.verdicts, "responses_": attacks.responses, "honest_": honest.verdicts}
         return Figures.model_validate(
             {f"{prefix}{name}": value for prefix, one in proportions.items() for name, value in one}

@@ -134,7 +134,8 @@ class AttackStudy:
 
         Raises the errors that end a run.
         """
-        gateway, sink = self._jury.gateway, _InMemorySink()
+        gateway = self._jury.gateway
+        sink = _InMemorySink()
         try:
             reports = {name: await self._measure_arm(arm, sink, report) for name, arm in self.arms.items()}
         except RUN_ENDING:

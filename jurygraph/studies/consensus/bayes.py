@@ -65,7 +65,8 @@ class PosteriorReport(VotesReport):
         yield f"labels that are guesses, because the item is hard: {sampling.guessing:.1%}"
         rows: list[list[object]] = []
         for name, one in sorted(self.agents.items(), key=lambda item: (-item[1].score, item[0])):
-            these, population = (one.low, one.high), (one.population_low, one.population_high)
+            these = (one.low, one.high)
+            population = (one.population_low, one.population_high)
             rows.append([name, one.score, format_range(these), format_range(population), one.items])
         header = ("agent", "score", "95 % credible (these items)", "95 % credible (population)", "items")
         yield ReportTable(header, rows, digits=3)
@@ -160,7 +161,8 @@ def _describe_mixing(mixing: Mixing) -> str | None:
 
     The figures are compared as they are printed.
     """
-    short, remedy = [], "give more --draws"
+    short = []
+    remedy = "give more --draws"
     if mixing.r_hat is not None and round(mixing.r_hat, 3) > MAX_R_HAT:
         short.append(f"R-hat is {mixing.r_hat:.3f}, above {MAX_R_HAT:g}")
         remedy += ", and believe no figure if R-hat stays there"

@@ -17,8 +17,12 @@ from jurygraph.schema.rating import Label
 from jurygraph.studies.consensus.votes import format_label
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable
 
-_MAX_ROWS, _DIGITS = 10, 3  # three decimals, as in the tables of the paper
-_MAX_AGENTS, _MAX_NAMED, _MAX_SCALE = 25, 12, 400
+# three decimals, as in the tables of the paper
+_MAX_ROWS = 10
+_DIGITS = 3
+_MAX_AGENTS = 25
+_MAX_NAMED = 12
+_MAX_SCALE = 400
 _METHOD_NAMES: Mapping[Method, str] = {
     "majority": "majority vote",
     "dawid-skene": "Dawid–Skene (hard)",

@@ -116,7 +116,8 @@ class FittedConsensus:
     @property
     def no_stability_reason(self) -> str | None:
         """Return the reason why stability cannot be, or should not be, measured; None if it can."""
-        agents, annotators = set(self.ballots.agent or ()), len(self.model.votes.annotators)
+        agents = set(self.ballots.agent or ())
+        annotators = len(self.model.votes.annotators)
         if self.settings.subsets == 0:
             return "no subsets were asked for"
         if not agents:
@@ -136,7 +137,8 @@ class FittedConsensus:
         all agents; a single one tells nothing of others, and gives None. `report` is called with the number of finished
         subsets.
         """
-        ballots, settings = self.ballots, self.settings
+        ballots = self.ballots
+        settings = self.settings
         if self.no_stability_reason is not None or ballots.agent is None or (with_items and self.units == 1):
             return None
         return consensus.ranking_stability(
@@ -166,7 +168,8 @@ class FittedConsensus:
     @property
     def no_refits_reason(self) -> str | None:
         """Return the reason why nothing is fitted again; None if it is."""
-        votes, settings = self.model.votes, self.settings
+        votes = self.model.votes
+        settings = self.settings
         if settings.refit is not None:
             return None if settings.refit else "no refits were asked for"
         if settings.preset == "paper":
@@ -198,7 +201,8 @@ class FittedConsensus:
 
         `report` is called with the number of finished resamples.
         """
-        ballots, settings = self.ballots, self.settings
+        ballots = self.ballots
+        settings = self.settings
         if self.refit_count == 0:
             return None
         return consensus.refit_intervals(
@@ -234,7 +238,9 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
 
 def validate_settings(ballots: VoteColumns, settings: Settings) -> None:
     """Raise `InputError` if the settings do not fit the votes."""
-    classes, values, refit = ballots.classes, settings.values, settings.refit
+    classes = ballots.classes
+    values = settings.values
+    refit = settings.refit
     if values is not None and len(values) != len(classes):
         scale = ", ".join(map(format_label, classes[:20]))
         problem = f"gives {len(values)} credits to {len(classes)} classes ({scale})"
@@ -259,7 +265,9 @@ def report(
 
     The intervals of agents are those of the refits if the model scores them.
     """
-    ballots, model, majority = reached.ballots, reached.model, reached.majority
+    ballots = reached.ballots
+    model = reached.model
+    majority = reached.majority
     credited = reached.items_by_method(reached.method)
     comparison = _comparison(reached)
     wants_interval = reached.settings.bootstrap > 0 or reached.settings.refit is not None

@@ -81,7 +81,8 @@ def collect_votes(
             raise _off_scale_error(one.where_field("label"), label_class, scale)
     if all(one is None for one in label):
         raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
-    agent, prompt = _complete_column(votes, "agent"), _complete_column(votes, "group")
+    agent = _complete_column(votes, "agent")
+    prompt = _complete_column(votes, "group")
     _refuse_shared_keys(votes)
     item = [vote.key for _, _, vote in votes]
     return VoteColumns(
@@ -149,10 +150,13 @@ def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
     if texts:
         words = [one for one in texts if isinstance(_class_of(str(one.vote.label)), str)]
         numbers = len(labelled) - len(words)
-        first, problem, remedy = texts[0], "and words have no order", "name all labels from low to high with --classes"
+        first = texts[0]
+        problem = "and words have no order"
+        remedy = "name all labels from low to high with --classes"
         if numbers > len(words):
             first = (words or texts)[0]
-            problem, remedy = f"where {numbers} other labels are numbers", "write a number, or nothing to abstain"
+            problem = f"where {numbers} other labels are numbers"
+            remedy = "write a number, or nothing to abstain"
         raise InputError(f"{first.where_field('label')}: is {describe_value(first.vote.label)}, {problem}; {remedy}")
     classes = sorted({_class_of(label) for _, label in labelled})
     if len(classes) == 1:
@@ -183,7 +187,8 @@ def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group
 def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
     first: dict[str, _PlacedVote] = {}
     for one in votes:
-        other, vote = first.setdefault(one.vote.key, one), one.vote
+        other = first.setdefault(one.vote.key, one)
+        vote = one.vote
         if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
             item, other_item = (f"item {quote(v.item)} of agent {quote(str(v.agent))}" for v in (vote, other.vote))
             problem = f"{item} has the key of {other_item} in {other.where}"

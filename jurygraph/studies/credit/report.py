@@ -13,7 +13,8 @@ from jurygraph.schema.rubric import Kind
 from jurygraph.schema.task import NonNegative
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
-_MAX_LOSSES, _MAX_REASON = 10, 120
+_MAX_LOSSES = 10
+_MAX_REASON = 120
 _MANY_TASKS = 20
 """Number of tasks from which intervals over tasks hold for skewed figures too."""
 
@@ -211,7 +212,8 @@ class CreditReport(Report):
         return ReportTable((f"{figure} by kind of edge", cases, "tasks", *self.methods), rows)
 
     def _ablation_sections(self) -> Iterator[str | ReportTable]:
-        random, untyped = self.ablations.random, self.ablations.untyped
+        random = self.ablations.random
+        untyped = self.ablations.untyped
         variants: dict[str, GraphVariant] = {}
         if random is not None:
             variants[f"random graphs, {len(random.by_seed)} seeds"] = random.mean
@@ -225,7 +227,8 @@ class CreditReport(Report):
             yield f"random graphs: mean rewards {span}; {random.unchanged} of {random.graphs} equal the annotated graph"
 
     def _exactness_table(self) -> ReportTable:
-        exact, correlation = self.exact, self.exact.reward_correlation
+        exact = self.exact
+        correlation = self.exact.reward_correlation
         rows: list[list[object]] = [
             ["graph-response pairs", exact.pairs],
             ["omitted: over 20 with a parent", exact.too_large],

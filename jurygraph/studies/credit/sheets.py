@@ -163,10 +163,12 @@ def _add_sheet(
     sheets: Sheets, run: Run, task_id: str, scored: list[ScoredResponse], spec: ComponentSpec, rubric: Rubric
 ) -> None:
     """Add the sheet of a task, with the responses that have a reward from its rubric."""
-    table, rule = group_table(run, task_id, [one.trace for one in scored]), run.decision_of(task_id).rule
+    table = group_table(run, task_id, [one.trace for one in scored])
+    rule = run.decision_of(task_id).rule
     matrices = {name: table.score_matrix(one, rule, spec.direction, "counted") for name, one in spec.inputs.items()}
     p, applies = input_means(matrices)
-    weights, names = signed_weights(matrices), tuple(matrices)
+    weights = signed_weights(matrices)
+    names = tuple(matrices)
     has_reward = np.array([one.trace.reward.value is not None for one in scored])
     has_gain = (applies & (weights > 0.0)).any(axis=1)
     for reason, mask in (

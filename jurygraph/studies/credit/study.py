@@ -58,7 +58,8 @@ class CreditStudy:
     """Measures the sheets of a run; `size` is the number of passes over a sheet."""
 
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
-        self._sheets, self._settings = sheets, settings
+        self._sheets = sheets
+        self._settings = settings
         self._tasks = np.repeat(np.arange(len(sheets.sheets)), [len(sheet.responses) for sheet in sheets.sheets])
         self._rules: dict[str, Scoring] = {
             "flat": lambda sheet: sheet.p,
@@ -70,7 +71,8 @@ class CreditStudy:
 
     def run(self, report: Advance) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
-        sheets, settings = self._sheets, self._settings
+        sheets = self._sheets
+        settings = self._settings
         cases = collect_cases(sheets.sheets)
         scores = {name: score_sheets(sheets.sheets, rule, report) for name, rule in self._rules.items()}
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets.sheets)
@@ -99,7 +101,8 @@ class CreditStudy:
         )
 
     def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
-        kinds, kinds_present = self._settings.kinds, set(cases.kind.tolist())
+        kinds = self._settings.kinds
+        kinds_present = set(cases.kind.tolist())
         return {
             name: Method(
                 **dict(diagnose(cases, kinds, one.children)),
@@ -122,7 +125,8 @@ class CreditStudy:
         }
 
     def _ablations(self, cases: Cases, flat_rewards: Floats, report: Advance) -> Ablations:
-        sheets, settings = self._sheets, self._settings
+        sheets = self._sheets
+        settings = self._settings
 
         def variant(rule: Scoring) -> GraphVariant:
             scores = score_sheets(sheets.sheets, rule, report)
@@ -170,10 +174,13 @@ def diagnose(cases: Cases, kinds: Collection[str], scores: Floats, baseline: Flo
         kinds: the kinds of edges that count.
         scores, baseline: each child's score under a rule, from 0 to its own score, [E].
     """
-    leaked, preserved = cases.leaked_shares(scores), cases.preserved_shares(scores)
+    leaked = cases.leaked_shares(scores)
+    preserved = cases.preserved_shares(scores)
     if baseline is not None:
-        leaked, preserved = leaked - cases.leaked_shares(baseline), preserved - cases.preserved_shares(baseline)
-    violated, satisfied = cases.violated_mask(kinds), cases.satisfied_mask(kinds)
+        leaked = leaked - cases.leaked_shares(baseline)
+        preserved = preserved - cases.preserved_shares(baseline)
+    violated = cases.violated_mask(kinds)
+    satisfied = cases.satisfied_mask(kinds)
     least_leaked, least_preserved = (0.0, 0.0) if baseline is None else (-math.inf, -1.0)
     return CreditDiagnosis(
         leakage=estimate_mean(leaked[violated], cases.task[violated], least_leaked),
@@ -200,7 +207,8 @@ def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
 
 
 def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
-    retention, shares = sheet.retention(kappa), sheet.shares()
+    retention = sheet.retention(kappa)
+    shares = sheet.shares()
     q = sheet.gated_scores(retention)
     # 1 - f of each edge, [R, E]: an unjudged parent supports no gain, and every penalty
     fill = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
@@ -208,7 +216,8 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
     reductions = (1.0 - parent_scores) * (1.0 - np.asarray(retention))
     for child in sorted(set(sheet.children)):
         rows = np.flatnonzero(sheet.is_judged[:, child])
-        share, p = shares[rows, child], sheet.p[rows, child]
+        share = shares[rows, child]
+        p = sheet.p[rows, child]
         lost = share * (p - q[rows, child])
         if not (lost > 0.0).any():
             continue
@@ -235,7 +244,9 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Advance) -> A
     `report` is called with 1 for each sheet.
     """
     too_large = unjudged = 0
-    errors, exact_rewards, updated_rewards = [np.empty(0)], [np.empty(0)], [np.empty(0)]
+    errors = [np.empty(0)]
+    exact_rewards = [np.empty(0)]
+    updated_rewards = [np.empty(0)]
     for sheet in sheets:
         report(1)
         if not sheet.edges:
@@ -245,8 +256,10 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Advance) -> A
             continue
         complete = sheet.is_judged.all(axis=1) & (sheet.applied_weights != 0.0).all(axis=1)
         unjudged += int((~complete).sum())
-        p, retention = sheet.p[complete], sheet.retention(kappa)
-        exact, updated = sheet.graph.exact_marginals(p, retention), sheet.graph.marginals(p, retention)
+        p = sheet.p[complete]
+        retention = sheet.retention(kappa)
+        exact = sheet.graph.exact_marginals(p, retention)
+        updated = sheet.graph.marginals(p, retention)
         errors.append(np.abs(exact - updated).ravel())
         exact_rewards.append(np.asarray(gear.reward(exact, sheet.weights)))
         updated_rewards.append(np.asarray(gear.reward(updated, sheet.weights)))
@@ -266,7 +279,8 @@ def correlation(one: Floats, other: Floats) -> float | None:
     """Return Pearson's correlation of two rows; None with fewer than two values, or if either is constant."""
     if len(one) < 2 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None
-    a, b = one - fmean(one), other - fmean(other)
+    a = one - fmean(one)
+    b = other - fmean(other)
     norm = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
     return min(1.0, max(-1.0, math.fsum(a * b) / norm)) if norm > 0.0 else None
 

@@ -9,7 +9,9 @@ from typing import NamedTuple
 
 from jurygraph.schema import Task
 
-REWARDBENCH, JUDGEBENCH, OTHER = "RewardBench", "JudgeBench", "other"
+REWARDBENCH = "RewardBench"
+JUDGEBENCH = "JudgeBench"
+OTHER = "other"
 SECTIONS: Mapping[str, Mapping[str, int]] = {
     "Chat": {
         "alpacaeval-easy": 100,

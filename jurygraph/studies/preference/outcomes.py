@@ -75,7 +75,8 @@ def read_comparisons(
     left_out: Counter[str] = Counter()
     outcomes = []
     for group in run.group_records():
-        traces, task = [trace for trace, _ in run.group(group)], run.task(group.key)
+        traces = [trace for trace, _ in run.group(group)]
+        task = run.task(group.key)
         chosen, rejected = _split_by_label(traces)
         if task is None:
             left_out["tasks whose texts were erased, and their category with them"] += 1
@@ -187,7 +188,8 @@ def _compare_verdicts(question: Question | None, chosen: Trace, rejected: Trace)
     scores = list(_scores_for(question.id, chosen, rejected))
     if len(scores) < expected:
         return _Duel("failed", f"{expected - len(scores)} of {expected} verdicts on the pair are missing")
-    wins, losses = sum(score > 0.5 for score in scores), sum(score < 0.5 for score in scores)
+    wins = sum(score > 0.5 for score in scores)
+    losses = sum(score < 0.5 for score in scores)
     result: Result = "right" if wins > losses else "wrong" if losses > wins else "tie"
     return _Duel(result, is_flipped=bool(wins and losses))
 

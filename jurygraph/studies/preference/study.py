@@ -11,7 +11,8 @@ from jurygraph.studies.preference.benchmarks import REWARDBENCH, SECTIONS, categ
 from jurygraph.studies.preference.outcomes import REWARD, Comparisons, Outcome
 from jurygraph.studies.report import IntervalCell, Plot, PlotSeries, Report, ReportTable, omission_notes
 
-_MAX_SUBSETS, _MAX_FAILED = 40, 10
+_MAX_SUBSETS = 40
+_MAX_FAILED = 10
 _COLUMNS = ("tasks", "right", "wrong", "ties", "failed", "flips", "coverage", "accuracy (95 %)")
 _TIE_RULES = {"wrong": "a tie is not right", "shared": "a tie is shared among the tied"}
 _FAILURE_RULES = {"wrong": "a failed task is wrong", "omit": "a failed task is omitted"}
@@ -157,7 +158,8 @@ class _Accuracy:
     """Accuracy under two rules."""
 
     def __init__(self, ties: Ties, failures: Failures) -> None:
-        self._ties, self._failures = ties, failures
+        self._ties = ties
+        self._failures = failures
 
     def benchmark(self, name: str, outcomes: Iterable[Outcome]) -> BenchmarkRows:
         """Return the rows of a benchmark."""

@@ -38,7 +38,8 @@ class MethodFigures:
     def gain(self, method: str, figure: str, over: str) -> Gain:
         """Return by how much a method's figure exceeds that of another method on the same seeds."""
         differences = self.by_seed(method, figure) - self.by_seed(over, figure)
-        mean, half_width = differences.mean(), _NORMAL * differences.std(ddof=1) / np.sqrt(len(differences))
+        mean = differences.mean()
+        half_width = _NORMAL * differences.std(ddof=1) / np.sqrt(len(differences))
         return Gain(float(mean), float(mean - half_width), float(mean + half_width))
 
     def by_seed(self, method: str, figure: str) -> Floats:

@@ -30,7 +30,8 @@ CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
 PARTIAL = 0.35
 """Share of the responses that are not right which are partly right."""
-CLEAR, HARD = (2.0, 12.0), (6.0, 3.0)
+CLEAR = (2.0, 12.0)
+HARD = (6.0, 3.0)
 """Parameters of the beta distributions of the ambiguity of clear and of hard items."""
 _AtLeastOne = Annotated[int, Field(strict=True, ge=1)]
 
@@ -124,7 +125,8 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
 
 def simulate_with(setting: Setting, kinds: Ints, generator: np.random.Generator) -> SimulatedEvaluation:
     """Simulate an evaluation by annotators of these kinds, as indices of `KINDS`, [A]."""
-    agents, labels = len(setting.qualities), setting.labels
+    agents = len(setting.qualities)
+    labels = setting.labels
     total = agents * setting.items
     agent = np.repeat(np.arange(agents), setting.items)
     truth = _draw_classes(setting.shares.cumsum(axis=1)[agent], generator)

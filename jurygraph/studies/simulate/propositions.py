@@ -79,7 +79,9 @@ def _measure_run(run: tuple[Setting, int]) -> tuple[Floats, Floats, Floats, floa
         return np.array(scores), limiting_scores(setting, kinds, kept), float((majority.margin == 1).mean())
 
     whole, whole_limit, decided_by_one = score(np.ones(count, dtype=np.bool_))
-    shifts, limits, taus = [], [], []
+    shifts = []
+    limits = []
+    taus = []
     for _ in range(SUBSETS):
         kept = np.zeros(count, dtype=np.bool_)
         kept[generator.permutation(count)[: int(FRACTION * count)]] = True
@@ -97,8 +99,10 @@ def limiting_scores(setting: Setting, kinds: Ints, kept: Bools) -> Floats:
     a random set of the annotators; only those by annotators that are `kept` [A] count, and an item without any is left
     out. `kinds` [A] are indices of `KINDS`.
     """
-    confusions, prior = np.array([CONFUSION[kind] for kind in KINDS]), setting.shares.mean(axis=0)
-    total, credit = 0, np.zeros((len(METHODS), CLASSES))
+    confusions = np.array([CONFUSION[kind] for kind in KINDS])
+    prior = setting.shares.mean(axis=0)
+    total = 0
+    credit = np.zeros((len(METHODS), CLASSES))
     for labellers, ways in _labeller_counts(setting.labels, kinds, kept):
         total += ways
         credit += ways * _expected_credit(confusions[np.repeat(np.arange(len(KINDS)), labellers)], prior)

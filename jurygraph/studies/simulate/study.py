@@ -20,7 +20,8 @@ from jurygraph.studies.simulate.thinning import measure_thinning
 
 Part = Sweep | Literal["propositions"]
 PARTS: tuple[Part, ...] = (*get_args(Sweep), "propositions")
-PER_CENT, PER_MILLE = 100.0, 1000.0
+PER_CENT = 100.0
+PER_MILLE = 1000.0
 _NORMAL = 1.959963984540054
 _TABLES = (("mse", "Table 4: MSE, 10⁻³", 2), ("accuracy", "Table 6: in order, %", 1), ("tau_b", "Table 7: τ_b", 3))
 
@@ -103,7 +104,8 @@ class SimulationReport(Report):
             rows = [[row.name, *_beside_paper(getattr(row, name), digits)] for row in self.recovery]
             yield ReportTable([title, *columns], rows, digits=digits)
             if rows and name == "mse":
-                ours, theirs = _join_counts(self.above_majority), _join_counts(self.above_majority_in_paper)
+                ours = _join_counts(self.above_majority)
+                theirs = _join_counts(self.above_majority_in_paper)
                 yield f"above the majority's, of {len(rows)} rows: {ours}; in the paper: {theirs}"
         rows = [[f"{row.name}: {row.kept} of {row.labels}", *_beside_paper(row.tau_b, 3)] for row in self.thinning]
         yield ReportTable(["Table 5: τ_b with fewer labels", *columns], rows, digits=3)
@@ -237,7 +239,8 @@ def _shift_row(items: int, found: SubsetShifts) -> ShiftRow:
         name: {method: _mean(by_seed) for method, by_seed in zip(METHODS, values.mean(axis=1).T, strict=True)}
         for name, values in (("shift", found.shift), ("limit", found.limit), ("tau_b", found.tau_b))
     }
-    share, same_order = float(found.decided_by_one.mean()), dict(zip(METHODS, same, strict=True))
+    share = float(found.decided_by_one.mean())
+    same_order = dict(zip(METHODS, same, strict=True))
     return ShiftRow(items=items, decided_by_one=share, same_order=same_order, **columns)
 
 

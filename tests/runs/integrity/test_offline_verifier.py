@@ -139,7 +139,7 @@ class TestIntactBundle:
 
 class TestVerifierFile:
     def test_it_is_short_and_compatible_with_python_3_8(self) -> None:
-        assert len(SOURCE.read_text().splitlines()) <= 370
+        assert len(SOURCE.read_text().splitlines()) <= 390
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
     def test_it_imports_only_the_standard_library_at_first(self) -> None:

@@ -44,7 +44,9 @@ def _compare_judges(judges: Sequence[Judge], scores: Mapping[str, _Scores], *run
     """Yield the pair of two judges, each in its run, if they judged one response or more in common."""
     (keys, a), (other_keys, b) = (scores[run][question] for (*_, question), run in zip(judges, runs, strict=True))
     _, rows, other_rows = np.intersect1d(keys, other_keys, assume_unique=True, return_indices=True)
-    a, b = a[rows], b[other_rows]
+    a = a[rows]
+    b = b[other_rows]
     if len(rows):
-        names, means = (*judges[0][:3], judges[1][2]), (fmean(a), fmean(b), fmean(np.abs(b - a)))
+        names = (*judges[0][:3], judges[1][2])
+        means = (fmean(a), fmean(b), fmean(np.abs(b - a)))
         yield ConstructorPair(*names, (runs[0], runs[1]), len(rows), *means)

@@ -11,7 +11,8 @@ from jurygraph.inference.equivalence import detectable_difference
 from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p
 from jurygraph.runs.reports.comparison.pairing import PairedRewards, subtract
 
-_RANKED_DECIMALS, _LARGEST_RANKED = 12, 1e200
+_RANKED_DECIMALS = 12
+_LARGEST_RANKED = 1e200
 
 
 class Difference(NamedTuple):
@@ -71,7 +72,10 @@ def sum_passes(rewards: PairedRewards, passing: float) -> Floats:
 
 def reward_statistics(rewards: PairedRewards, difference: Difference, passes: Floats, passing: float) -> dict[str, Any]:
     """Return the figures of the rewards; `difference` is that of all of them, `passes` has the sums of `sum_passes`."""
-    deltas, tasks, estimate, gained = rewards.deltas, rewards.tasks, difference.estimate, rewards.pass_changes(passing)
+    deltas = rewards.deltas
+    tasks = rewards.tasks
+    estimate = difference.estimate
+    gained = rewards.pass_changes(passing)
     return {
         **difference.fields(),
         "mean_delta_error": None if estimate is None else estimate.error,
@@ -90,7 +94,8 @@ def _rank_correlations(a: Floats, b: Floats, tasks: Ints) -> dict[str, Any]:
 
     Over all responses it would also reward a ranking of easy tasks above hard ones.
     """
-    a, b = _round_for_ranks(a), _round_for_ranks(b)
+    a = _round_for_ranks(a)
+    b = _round_for_ranks(b)
     order = np.argsort(tasks, kind="stable")
     ends = np.cumsum(np.bincount(tasks))[:-1]
     pairs = zip(np.split(a[order], ends), np.split(b[order], ends), strict=True)

@@ -15,7 +15,8 @@ _SIGNIFICANT = 1.0 - LEVEL
 def run_notes(a: Side, b: Side, ids: Sequence[str], unequal_samples: int, judged_both: int) -> Iterator[str]:
     """Yield what differs between the runs besides rewards and verdicts."""
     shared = a.tasks.keys() & b.tasks.keys()
-    only_a, only_b = len(a.tasks) - len(shared), len(b.tasks) - len(shared)
+    only_a = len(a.tasks) - len(shared)
+    only_b = len(b.tasks) - len(shared)
     if only_a or only_b:
         yield f"the runs are of different tasks: {len(shared)} in both, {only_a} in A only, {only_b} in B only"
     for part, label in enumerate(("plans", "groups of responses, by their ids or contents,")):

@@ -82,7 +82,8 @@ class Side:
         owners = places[np.array(self.owners)]
         kept = owners >= 0
         keys = (owners * len(self.slots) + np.array(self.slot_numbers))[kept]
-        scores, met = np.array(self.scores)[kept], np.array(self.met, dtype=np.intp)[kept]
+        scores = np.array(self.scores)[kept]
+        met = np.array(self.met, dtype=np.intp)[kept]
         order = np.lexsort((scores, keys))  # samples in another order give the same bits
         unique, verdict, samples = np.unique(keys[order], return_inverse=True, return_counts=True)
         totals = np.bincount(verdict, scores[order], len(unique))
@@ -129,7 +130,8 @@ def pair_ids(a: Side, b: Side) -> list[str]:
         example = f"A has {min(a.responses)!r}, B has {min(b.responses)!r}"
         raise InputError(f"the runs have no response in common ({example}); {_HINT}")
     for name in ids:
-        task_a, task_b = a.responses[name].task, b.responses[name].task
+        task_a = a.responses[name].task
+        task_b = b.responses[name].task
         if task_a != task_b:
             raise InputError(f"response {name!r} belongs to task {task_a!r} in A and to {task_b!r} in B; {_HINT}")
     return ids

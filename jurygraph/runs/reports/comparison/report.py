@@ -128,5 +128,6 @@ def _largest_changes(rewards: PairedRewards) -> Iterator[RewardChange]:
     deltas = rewards.deltas
     for i in np.argsort(-np.abs(deltas), kind="stable")[:_MAX_CHANGES]:  # the ids are sorted
         if deltas[i]:
-            a, b = float(rewards.a[i]), float(rewards.b[i])
+            a = float(rewards.a[i])
+            b = float(rewards.b[i])
             yield RewardChange(response_id=rewards.ids[i], a=a, b=b, delta=float(deltas[i]))

@@ -75,10 +75,12 @@ def read_responses(run: Run) -> Iterator[ComparedResponse]:
 
 
 def _read_group(run: Run, group: StoredGroup) -> list[ComparedResponse]:
-    task, content = intern(group.record.key), run.task_content(group.record.key)
+    task = intern(group.record.key)
+    content = run.task_content(group.record.key)
     plan = ERASED if content is None else content["plan"] if run.base is None else run.plan_of(task).digest
     digest = run.source.ledger.texts_of(group.record).get(0, ERASED.encode()).decode()
-    outline, shared_lists = run.source.survey_outline(group.survey), read_shared_lists(group.body)
+    outline = run.source.survey_outline(group.survey)
+    shared_lists = read_shared_lists(group.body)
     defaults = [outline.verdict_defaults[question.id][1] for question in outline.questions]
     return [
         ComparedResponse(
@@ -107,8 +109,10 @@ def _read_samples(
 
 
 def _read_sample(fields: Mapping[str, Any], shown: ResponseIds, about: str) -> Sample:
-    question, reviewer = fields["question"], fields["reviewer"]
-    score, met = _require_finite(fields["score"]), fields["met"]
+    question = fields["question"]
+    reviewer = fields["reviewer"]
+    score = _require_finite(fields["score"])
+    met = fields["met"]
     return Sample(
         slot=(question, None if shown == (about,) else shown),
         score=score,

@@ -28,9 +28,12 @@ class PairedVerdicts:
     """The verdicts on the responses in both runs; `tasks` has the number of the task of each of the responses."""
 
     def __init__(self, a: Verdicts, b: Verdicts, slots: Sequence[Slot], ids: Sequence[str], tasks: Ints) -> None:
-        self._slots, self._ids, self._tasks = slots, ids, tasks
+        self._slots = slots
+        self._ids = ids
+        self._tasks = tasks
         self.keys, in_a, in_b = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
-        self._before, self._after = a.scores[in_a], b.scores[in_b]
+        self._before = a.scores[in_a]
+        self._after = b.scores[in_b]
         self.to_met = (b.votes[in_b] > 0) & (a.votes[in_a] < 0)
         self.to_unmet = (b.votes[in_b] < 0) & (a.votes[in_a] > 0)
         self.flipped = self.to_met | self.to_unmet
