@@ -30,7 +30,7 @@ def test_a_function_fits_on_a_screen() -> None:
 
 
 def test_a_statement_does_one_thing() -> None:
-    """At most one assignment of a tuple to a tuple in a thousand lines: they pack what has nothing to do with another."""
+    """At most one assignment of a tuple to a tuple in a thousand lines: they pack what belongs apart."""
     packed = [
         f"{module}:{node.lineno}"
         for module, tree in TREES.items()

@@ -284,8 +284,7 @@ def refit_intervals(
             the same resamples; or `bootstrap`, percentiles, which are too narrow for few items.
         as_published: resample as the authors did: percentiles of 10 resamples of `RandomState(42)`, from the usual
             start. An item counts once however often it is drawn, so the intervals are not centred on the score.
-        jobs: number of processes.
-        report: called with 1 after each resample.
+        jobs, report: the number of processes, and what is called with 1 after each resample.
 
     Raises:
         PlanError: as for `agent_scores`, or fewer than two resamples.
@@ -297,9 +296,8 @@ def refit_intervals(
     credit = fitted.posterior @ worth
     rows = patterns(fitted.votes, fitted.gold + 1)
     work = partial(_refit, fitted, None if as_published else fitted, rows, grouping.agent, worth)
-    draws = (
-        _published_resamples(len(fitted.items)) if as_published else _draw_resamples(grouping.prompt, resamples, seed)
-    )
+    prompts = grouping.prompt
+    draws = _published_resamples(len(fitted.items)) if as_published else _draw_resamples(prompts, resamples, seed)
     draws = [times * fitted.votes.has_label for times in draws]
     samples = np.array(run_each(work, draws, jobs, report))
     ends = _percentile_ends(samples)
