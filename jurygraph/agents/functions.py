@@ -205,9 +205,13 @@ def _plain_code(value: Any) -> Any:
 
 
 def has_own_version(kind: type, role: type) -> bool:
-    """Return true if a class, or a base class of it up to `role`, sets its own version."""
+    """Return true if a class, or a base class of it up to `role` from the same package, writes down its version.
+
+    That of another package's base class says nothing about the code that the class adds.
+    """
+    package = kind.__module__.partition(".")[0]
     between = kind.__mro__[: kind.__mro__.index(role)]
-    return any("version" in vars(base) for base in between)
+    return any("version" in vars(base) for base in between if base.__module__.partition(".")[0] == package)
 
 
 def adapt(target: Any, name: str, **settings: Any) -> AdaptedEvaluator:

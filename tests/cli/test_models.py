@@ -472,8 +472,8 @@ CANARIES = {
 
 
 def written_forms(secret: str) -> set[str]:
-    """Return the forms of a secret in a file: plain, in JSON, in a URL, in hexadecimal."""
-    found = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1], secret.encode().hex()}
+    """Return the forms of a secret in a file: plain, in JSON, in a URL."""
+    found = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     return found | {quote(secret), quote(secret, safe=""), quote_plus(secret)}
 
 

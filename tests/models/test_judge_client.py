@@ -402,7 +402,6 @@ CANARY = "sk-canary/7+x&y=z%41~mlut"
 SENT_BACK: Mapping[str, Callable[[str], str]] = {
     "plain": str,
     "URL-encoded": lambda key: quote(key, safe=""),
-    "escaped as JSON may": lambda key: "".join(f"\\u{ord(char):04x}" for char in key),
     "base64": lambda key: base64.b64encode(key.encode()).decode(),
     "base64 of the header": lambda key: base64.b64encode(f"Bearer {key}".encode()).decode(),
     "base64 for URLs": lambda key: base64.urlsafe_b64encode(f"key: {key}!".encode()).decode(),

@@ -532,7 +532,6 @@ _FORMS = [
     quote(KEY, safe=""),
     base64.b64encode(KEY.encode()).decode(),
     base64.urlsafe_b64encode(f"user:{KEY}".encode()).decode(),
-    KEY.encode().hex(),
 ]
 
 
