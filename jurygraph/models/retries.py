@@ -72,7 +72,7 @@ async def call_with_retries(
 
     def check_time(state: RetryCallState) -> None:
         last = state.outcome and state.outcome.exception()
-        ends = asyncio.get_running_loop().time() + state.upcoming_sleep
+        ends = asyncio.get_running_loop().time() + (state.next_action.sleep if state.next_action else 0.0)
         if isinstance(last, Fault) and until is not None and ends >= until:
             raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
 

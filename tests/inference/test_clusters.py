@@ -35,7 +35,7 @@ def mean_interval(clusters: list[list[float]]) -> Estimate:
 def plain_jackknife(clusters: list[list[float]]) -> float:
     """Return the standard error by refitting least squares on a constant without each cluster."""
     numbers = [np.concatenate(clusters[:out] + clusters[out + 1 :]) for out in range(len(clusters))]
-    refitted = [float(np.linalg.lstsq(np.ones((len(v), 1)), v)[0][0]) for v in numbers]
+    refitted = [float(np.linalg.lstsq(np.ones((len(v), 1)), v, rcond=None)[0][0]) for v in numbers]
     whole = float(np.concatenate(clusters).mean())
     return math.sqrt((len(clusters) - 1) / len(clusters) * sum((one - whole) ** 2 for one in refitted))
 

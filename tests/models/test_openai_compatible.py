@@ -417,6 +417,7 @@ def test_a_reply_that_is_not_a_chat_completion_is_unreadable(body: str) -> None:
 def test_a_reply_that_is_not_http_is_unreadable() -> None:
     async def whole() -> None:
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")  # one that closes unread bytes resets the connection
             writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
             writer.close()
 
