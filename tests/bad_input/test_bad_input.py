@@ -111,9 +111,7 @@ def test_a_limit_of_no_tasks_is_refused(run: Command, project: Path) -> None:
     before = listing(project)
     ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 0)
     assert (ended.code, ended.out) == (2, "")
-    wrong = (
-        r"Error: Invalid value for '--limit': (.*greater than or equal to 1|0 is not in the range)"
-    )
+    wrong = r"Error: Invalid value for '--limit': (.*greater than or equal to 1|0 is not in the range)"
     assert re.match(wrong, ended.err.splitlines()[-1])
     assert listing(project) == before
 
