@@ -158,7 +158,7 @@ _EXPECTED = {
     "none_required": "null",
 }
 
-_TECHNICAL_WORDS = {"Line", "Use", "Config", "Reply", "Spec"}
+_TECHNICAL_WORDS = {"Line", "Use", "Config", "Reply", "Spec", "Imported"}
 """Words in the names of models that no message repeats: `ResponseLine` is a "response"."""
 
 _TEMPLATES = {

@@ -46,7 +46,7 @@ R = TypeVar("R", bound=FrozenModel)
 T = TypeVar("T")
 
 
-class StatedConstraint(FrozenModel):
+class ConstraintSpec(FrozenModel):
     """A constraint as a model states it."""
 
     quote: Annotated[str, Field(max_length=1000)]
@@ -58,7 +58,7 @@ class StatedConstraint(FrozenModel):
 class ConstraintsReply(FrozenModel):
     """All that a model states of a profile."""
 
-    constraints: tuple[StatedConstraint, ...] = Field(max_length=_MAX_LISTED)
+    constraints: tuple[ConstraintSpec, ...] = Field(max_length=_MAX_LISTED)
 
 
 class TensionReply(FrozenModel):

@@ -34,7 +34,7 @@ _START = b'{"key":'
 _MAX_LINE = 256 << 20  # most bytes of a line
 
 
-class RecordingLine(FrozenModel):
+class RecordedCallLine(FrozenModel):
     """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown."""
 
     key: Id
@@ -46,7 +46,7 @@ class RecordingLine(FrozenModel):
 class Recording(NamedTuple):
     """The content of a file: calls by key, and the size in bytes of their lines. A torn line follows these."""
 
-    calls: dict[str, RecordingLine]
+    calls: dict[str, RecordedCallLine]
     size: int
     torn: bool
 
@@ -56,11 +56,11 @@ def read_recording(path: str | Path) -> Recording:
 
     A last line without an end that is not valid JSON is torn: the writing process was killed.
     """
-    calls: dict[str, RecordingLine] = {}
+    calls: dict[str, RecordedCallLine] = {}
     size = 0
     with closing(TextFile(path)) as file:
         try:
-            for line, call in read_lines(file, RecordingLine):
+            for line, call in read_lines(file, RecordedCallLine):
                 if call.key != call.request.digest:
                     raise_line_error(file.name, line.number, _CHANGED_LINE)
                 calls.setdefault(call.key, call)
@@ -109,7 +109,7 @@ class Recorder:
         redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
         request = Request.model_validate(redacted[0])
         reply = Reply.model_validate(redacted[1])
-        call = RecordingLine(key=request.digest, request=request, reply=reply, cost=cost)
+        call = RecordedCallLine(key=request.digest, request=request, reply=reply, cost=cost)
         if call.key in self._keys:
             return
         try:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.agents.profile import (
     DEGREE_VALUES,
+    ConstraintSpec,
     ConstraintsReply,
-    StatedConstraint,
     parse_constraints,
 )
 from jurygraph.errors import BudgetExceeded, ModelError, PlanError
@@ -277,7 +277,7 @@ class TestHostile:
 
     @given(quote=st.text(max_size=60))
     def test_every_accepted_constraint_quotes_the_profile(self, quote: str) -> None:
-        listed = StatedConstraint(quote=quote, text="It is so.", kind="hard", restrictiveness="usual")
+        listed = ConstraintSpec(quote=quote, text="It is so.", kind="hard", restrictiveness="usual")
         kept, wrong = parse_constraints(ConstraintsReply(constraints=(listed,)), SearchableText(BEN))
         assert len(kept) + len(wrong) == 1
         assert all(one.quote in BEN for one in kept)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jurygraph.agents.checks.items import ListedItem, Open, Truth, lacking_columns, truth_without
-from jurygraph.agents.checks.spec import Check, CheckTerm, Scalar, Tests
+from jurygraph.agents.checks.spec import Check, Scalar, TermSpec, Tests
 from jurygraph.agents.facts.values import Amount, are_equal, equality_key, is_one_of, parse_amount, split_list, to_text
 from jurygraph.messages import shorten
 
@@ -159,7 +159,7 @@ class _Addend(NamedTuple):
     is_own: bool
 
 
-def _price(term: CheckTerm, item: ListedItem) -> tuple[Amount | None, Sequence[str]]:
+def _price(term: TermSpec, item: ListedItem) -> tuple[Amount | None, Sequence[str]]:
     """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
     price = _amount(term.column, item)
     times = _number(term.times or 1.0, item)

@@ -88,7 +88,7 @@ class Test(FrozenModel):
 Tests = dict[Id, Test]
 
 
-class CheckTerm(FrozenModel):
+class TermSpec(FrozenModel):
     """One term of a sum: the `column` of each item that passes `where`, `times` another column or a number.
 
     `people` pay for as many units as they need, each with `places` (a number, or a column); a price per head has one
@@ -114,7 +114,7 @@ class Check(FrozenModel):
 
     count: Items | None = None
     share: Items | None = None
-    sum: tuple[CheckTerm, ...] | None = Field(default=None, min_length=1)
+    sum: tuple[TermSpec, ...] | None = Field(default=None, min_length=1)
     values: Items | None = None
     text: Annotated[LongId, notation.IS_PATTERN] | None = None
     function: Id | None = None

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from jurygraph.schema.rating import Vote
 from jurygraph.sources.importers.grouptravelbench import GroupTrip
-from jurygraph.sources.importers.preferences import JudgeBenchRow, PreferenceRow
+from jurygraph.sources.importers.preferences import ImportedComparison, ImportedPair
 from jurygraph.sources.importers.qags import read_qags
 from jurygraph.sources.importers.rows import Imported, Note
-from jurygraph.sources.importers.rubrics import Case, HealthBenchRow, Query
+from jurygraph.sources.importers.rubrics import Case, ImportedExample, Query
 
 READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
-    "healthbench": HealthBenchRow.read,
+    "healthbench": ImportedExample.read,
     "plawbench": Case.read,
     "writingbench": Query.read,
-    "rewardbench": PreferenceRow.read,
-    "judgebench": JudgeBenchRow.read,
+    "rewardbench": ImportedComparison.read,
+    "judgebench": ImportedPair.read,
     "grouptravelbench": GroupTrip.read,
 }
 """Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""

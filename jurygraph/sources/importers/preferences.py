@@ -12,7 +12,7 @@ UNCOUNTED = "rows say another number of responses than they hold"
 UNNAMED = "rows do not name one model for each response, so that their responses have no agent"
 
 
-class PreferenceRow(TaskRow):
+class ImportedComparison(TaskRow):
     """RewardBench and RewardBench 2 (allenai/reward-bench): a prompt with chosen and rejected responses.
 
     RewardBench has one of each, whose models it names separately; RewardBench 2 has lists, and `models` has the models
@@ -81,7 +81,7 @@ def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
     return digest_of(text), preferred is rejected_first
 
 
-class JudgeBenchRow(TaskRow):
+class ImportedPair(TaskRow):
     """JudgeBench (ScalerLab/JudgeBench): two responses of one model to a question, and a label for the right one."""
 
     KEY = "pair_id"

@@ -32,7 +32,7 @@ class Sentence(ImportedRow):
     responses: tuple[Answer, ...]
 
 
-class QagsSummary(ImportedRow):
+class ImportedSummary(ImportedRow):
     """An article and its summary."""
 
     article: str
@@ -64,7 +64,7 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
     for name, path in files.items():
         has_answers = False
         with closing(TextFile(path)) as file:
-            for number, (_, summary) in enumerate(read_lines(file, QagsSummary), start=1):
+            for number, (_, summary) in enumerate(read_lines(file, ImportedSummary), start=1):
                 for vote in _votes(f"{name}_{number}", name.upper(), summary):
                     has_answers = True
                     yield vote
@@ -73,7 +73,7 @@ def read_qags(paths: Sequence[str | Path]) -> Iterator[Vote]:
             raise InputError(f"{path}: holds no answers; {hint}")
 
 
-def _votes(group: str, agent: str, summary: QagsSummary) -> Iterator[Vote]:
+def _votes(group: str, agent: str, summary: ImportedSummary) -> Iterator[Vote]:
     for index, sentence in enumerate(summary.summary_sentences):
         for answer in sentence.responses:
             annotator = f"worker_{answer.worker_id}"

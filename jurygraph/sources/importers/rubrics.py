@@ -78,7 +78,7 @@ class IdealCompletions(ImportedRow):
     ideal_completions_ref_completions: tuple[str | None, ...] | None = None
 
 
-class HealthBenchRow(TaskRow):
+class ImportedExample(TaskRow):
     """HealthBench (openai/simple-evals): a conversation that ends with the user, with a physician's rubric."""
 
     KEY = "prompt_id"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.checks.spec import Check, CheckTerm
+from jurygraph.agents.checks.spec import Check, TermSpec
 from jurygraph.messages import describe_validation_error
 from tests.rows import all_rows
 
@@ -144,7 +144,7 @@ def test_only_checks_declared_partial_are_partial() -> None:
 
 
 def test_a_price_a_head_has_one_place() -> None:
-    assert CheckTerm(of="meals", column="price", people=5).places == 1.0
+    assert TermSpec(of="meals", column="price", people=5).places == 1.0
 
 
 def test_a_check_reads_the_columns_that_its_tests_name() -> None:

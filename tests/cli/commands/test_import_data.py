@@ -233,7 +233,7 @@ def test_an_invalid_later_file_of_votes_prevents_any_output(run: Command, tmp_pa
     before = folder_contents(tmp_path)
     ended = run("import", "qags", cnn, xsum, "--out", tmp_path / "ratings.jsonl")
     assert (ended.code, ended.out) == (2, "")
-    assert ended.err == "error: xsum.jsonl, line 1, field summary_sentences: is missing; every qags summary needs it\n"
+    assert ended.err == "error: xsum.jsonl, line 1, field summary_sentences: is missing; every summary needs it\n"
     assert folder_contents(tmp_path) == before
 
 

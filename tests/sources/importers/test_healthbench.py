@@ -116,5 +116,5 @@ def test_the_file_of_the_meta_evaluation_is_not_read(file: Path) -> None:
         "rubric": "Greets.",
         "binary_labels": [True],
     }
-    with pytest.raises(InputError, match="field rubrics: is missing; every health bench row needs it"):
+    with pytest.raises(InputError, match="field rubrics: is missing; every example needs it"):
         import_rows("healthbench", write_rows(file, row))
