@@ -86,7 +86,7 @@ test-oldest test-newest: test-%: $(VENV)/.dev
 	$(BIN)/uv pip install --quiet --python $(VENV)-$*/bin/python --resolution $(VERSIONS_$*) --editable '.[dev]'
 	$(VENV)-$*/bin/python -m pytest $(EVERY_CORE) $(OPTIONS_$*)
 
-# Asks the package index, and installs nothing.
+# Queries the package index, and installs nothing.
 resolve: $(VENV)/.dev
 	$(BIN)/python -m tests.resolve
 

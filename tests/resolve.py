@@ -1,6 +1,6 @@
-"""Say beside what jurygraph can be installed, and what an installation brings, by resolving alone: `make resolve`.
+"""Show what jurygraph can be installed with, and what an installation brings, by resolving alone: `make resolve`.
 
-Prints the Markdown tables of `docs/installing.md`. Nothing is installed; the package index is asked.
+Prints the Markdown tables of `docs/installing.md`. Nothing is installed; the package index is queried.
 """
 
 import datetime
@@ -52,7 +52,7 @@ def resolve(requirements: Sequence[str]) -> dict[str, str]:
 
 
 def main() -> int:
-    """Print both tables; return 1 if there is a peer beside which nothing can be installed."""
+    """Print both tables; return 1 if there is a peer with which it cannot be installed."""
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     own = project["dependencies"]
     extras = project["optional-dependencies"]
@@ -71,8 +71,8 @@ def name_of(requirement: str) -> str:
 
 
 def print_peers(own: Sequence[str]) -> bool:
-    """Print a row for each peer; return whether one cannot be installed beside jurygraph."""
-    print(f"| beside | its version | {' | '.join(SHOWN)} | distributions |")
+    """Print a row for each peer; return whether one cannot be installed with jurygraph."""
+    print(f"| with | its version | {' | '.join(SHOWN)} | distributions |")
     print("|---" * (len(SHOWN) + 3) + "|")
     impossible = False
     for peer in PEERS:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from time import monotonic
 from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Price, Reservation, cost, highest_cost, reply_limit
@@ -69,13 +70,13 @@ class Gateway:
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
         self._uncached: dict[str, CachedReply] = {}
-        self._store_error: Exception | None = None
+        self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
 
     async def ask(self, request: Request, until: float | None = None, sink: CallSink | None = None) -> AnsweredCall:
         """Return the reply to a request, from the sink, the cache or the model. Raises `Fault`.
 
         A reply is kept in `sink` before it is returned. Equal concurrent requests with the same sink are sent once.
-        Once a reply could not be kept, as on a full disk, nothing more is sent, and that error is raised.
+        Once a sink could not keep a reply, as on a full disk, nothing more is sent for it, and that error is raised.
         `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
         """
         key = request.digest, id(sink)
@@ -163,7 +164,7 @@ class Gateway:
             try:
                 await sink.store(self._redact_request(request), answered)
             except Exception as error:
-                self._store_error = error
+                self._store_errors[sink] = error
                 raise
         return answered
 
@@ -196,8 +197,8 @@ class Gateway:
                     may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
                     # It waits with its turn: the next request to probe has one.
                     with await self._admitted(turn, self._breaker.admit(until, may_repeat)) as attempt:
-                        if self._store_error is not None:  # further replies would be paid for and lost
-                            raise self._store_error
+                        if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
+                            raise self._store_errors[sink]
                         reservation = await self._admitted(turn, self._reserve(highest_cost_of_request, until))
                         sent += 1
                         reply, billed = await self._send(request, reservation, turn, until)

@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import threading
+import warnings
 from collections.abc import Sequence
 from contextvars import ContextVar
 from typing import Any
@@ -192,5 +193,8 @@ def test_a_call_that_is_cancelled_before_it_begins_leaves_no_warning() -> None:
             task.cancel()
         await asyncio.gather(*(task for task, _ in started), return_exceptions=True)
 
-    asyncio.run(cancel_at_once())
-    gc.collect()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        asyncio.run(cancel_at_once())
+        gc.collect()
+    assert [str(warning.message) for warning in caught] == []

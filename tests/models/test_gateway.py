@@ -632,6 +632,24 @@ class TestBudget:
         assert (answered.call.cache_hit, server.count) == (True, 1)
 
 
+class TestFullDisk:
+    def test_what_one_sink_cannot_store_stops_no_other(self) -> None:
+        class Full(Kept):
+            async def store(self, request: Request, answered: AnsweredCall) -> None:
+                raise OSError("no space left")
+
+        async def ask(gateway: Gateway) -> None:
+            full = Full()
+            for text in ("first", "second"):
+                with pytest.raises(OSError, match="no space left"):
+                    await gateway.ask(make_request(text), sink=full)
+            await gateway.ask(make_request("third"), sink=Kept())
+
+        with run_server(yes) as server:
+            with_gateway(server.url, ask)
+        assert server.count == 2, "the second request was not sent"
+
+
 class TestDryRun:
     def test_what_would_be_sent_is_noted_and_what_is_stored_is_used(self, tmp_path: Path) -> None:
         kept = Kept()

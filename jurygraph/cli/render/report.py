@@ -51,8 +51,9 @@ class ReportOutput:
             print_result(report.to_markdown(command_line.get()).removesuffix("\n"))
         else:
             print_result_lines([*report_lines(report.sections), *lines])
-        for note in report.notes if not self.markdown else ():
-            print_message(note)
+        if not self.markdown:  # a page has its notes
+            for note in report.notes:
+                print_message(note)
         self.draw(report.plots)
 
     def draw(self, plots: Iterable[Plot]) -> None:

@@ -60,7 +60,7 @@ def sha256(content: bytes) -> str:
 
 
 def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the fields of a JSON object; a name that stands there twice would be read in two ways."""
+    """Return the fields of a JSON object; a name that occurs twice would be read in two ways."""
     fields = dict(pairs)
     require(len(fields) == len(pairs), "has a field twice")
     return fields
