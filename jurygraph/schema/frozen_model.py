@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from inspect import signature
@@ -68,6 +68,15 @@ def compact_json(value: Any) -> bytes:
     """Return JSON in UTF-8 without spaces, with the keys in the order of the value."""
     text = _write_quickly(value)
     return _COMPACT.encode(value).encode() if text is None else text
+
+
+def iter_strings(value: Any) -> Iterator[str]:
+    """Yield every string in a JSON value; the keys of objects are not included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from iter_strings(inner)
 
 
 def _write_quickly(value: Any, write_other: Callable[[Any], Any] | None = None, options: int = 0) -> bytes | None:

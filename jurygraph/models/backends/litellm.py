@@ -6,7 +6,7 @@ import logging
 import os
 import re
 import tomllib
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,7 @@ from jurygraph.models.faults import ABORTED, Fault, exception_chain, kind_of_sta
 from jurygraph.models.probability import read_tokens
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.safety.known_secrets import find_secrets
+from jurygraph.schema.frozen_model import iter_strings
 
 if TYPE_CHECKING:
     from jurygraph.models.backends.litellm_client import Exchange
@@ -259,13 +260,5 @@ def _sent_finish(sent: Any) -> Any:
 
 def _restore_text(text: str, sent: Any) -> str:
     """Return a text as the body has it, if it does: litellm removes what it considers thoughts, or a fence."""
-    containing = [string for string in _strings(sent) if text in string] if text.strip() else []
+    containing = [string for string in iter_strings(sent) if text in string] if text.strip() else []
     return text if text in containing or not containing else containing[0]
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _strings(inner)

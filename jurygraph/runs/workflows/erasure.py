@@ -23,10 +23,10 @@ from jurygraph.runs.workflows.fragments import (
     Fragments,
     encoded_forms,
     erase_calls,
-    iter_strings,
 )
 from jurygraph.runs.writable_run import WritableRun
 from jurygraph.safety.fence import MARK_LENGTH, fence_parts
+from jurygraph.schema.frozen_model import iter_strings
 
 ErasureTarget = Literal["response", "task"]
 

@@ -103,15 +103,6 @@ def encoded_forms(text: str, encoded_twice: bool = False) -> set[bytes]:
     return {form.encode(errors="surrogatepass") for form in forms}
 
 
-def iter_strings(value: Any) -> Iterator[str]:
-    """Yield every string in a JSON value; the keys of objects are not included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from iter_strings(inner)
-
-
 def _parse_object(line: bytes) -> Mapping[str, Any]:
     """Return the JSON object in a line; empty where there is none."""
     try:
