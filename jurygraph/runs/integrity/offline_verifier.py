@@ -314,7 +314,7 @@ def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[
     yield f"holds: {len(run.shown)} rewards, by their terms; every text, but for {run.erased} that were erased"
     require(sha256((folder / "config.yaml").read_bytes()) == run.config_file, "config.yaml: is not that of this run")
     check_traces(folder / "traces.jsonl", run.shown, run.judged)
-    yield "holds: config.yaml, and the rewards, verdicts and calls in traces.jsonl"
+    yield "holds: config.yaml, and in traces.jsonl the rewards, coverage, agents, labels, verdicts and calls"
     require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if signer is not None or (folder / "seal.json").exists():
         with at_place("seal.json"):
