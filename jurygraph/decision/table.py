@@ -294,7 +294,7 @@ def _assign_cells(
         elif question.scope == "pair":
             columns = (row[verdict.responses[1]],)
         else:
-            columns = (0 if question.scope == "group" else shown_variants.get(verdict.responses[0], 0),)
+            columns = (shown_variants.get(verdict.responses[0], 0),)  # a whole group is shown no variants: 0
         for column in columns:
             placed[own_row, column * question.samples + verdict.sample] = (verdict, False)
             if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:

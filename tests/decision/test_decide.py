@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiner import weighted_mean
+from jurygraph.decision.decide import SPREAD
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, RewardGate, Verdict
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
@@ -559,6 +560,11 @@ def test_a_sample_that_was_not_judged_has_no_part_in_the_spread() -> None:
 
 def test_without_samples_there_is_no_spread() -> None:
     assert spreads(0.75, samples=1) == {}
+    once = evaluator_use("tone")
+    config = {"evaluators": [once, {**evaluator_use("rude"), "samples": 2}], "reward": {"tone": 1.0}}
+    plan = make_plan(config, task())
+    answers = {place: Verdict(score=0.5) for question in plan.survey.questions for place in places(question, ["a"])}
+    assert Scene(config, task(), plan, {}).rewards(["a"], answers)["a"].diagnostics == {"rude": {SPREAD: 0.0}}
 
 
 def test_a_component_has_the_spread_of_its_least_certain_question() -> None:

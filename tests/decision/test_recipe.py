@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, GraphCycleError, PlanError
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, Task, TaskView
 from tests.graphs.scripted import (
@@ -293,6 +294,26 @@ def test_a_cyclic_rubric_is_refused_by_the_ids_of_its_criteria() -> None:
 def test_a_rubric_of_penalties_alone_is_refused() -> None:
     with pytest.raises(PlanError, match=r"'task'.*no criterion of positive weight.*; give one a positive weight"):
         make_plan({"evaluators": [MET]}, task(criterion("a", -1.0)))
+
+
+class Picky(Mean):
+    """A combiner that refuses its inputs by a message of its own."""
+
+    name = "picky"
+
+    def freeze(self, inputs: Any, params: Any) -> Any:
+        raise PlanError("task 'task': picky about its inputs")
+
+
+def test_a_message_that_names_the_task_does_not_name_it_twice() -> None:
+    own = {"combiner": f"{__name__}.Picky", "inputs": {"x": "tone"}}
+    with pytest.raises(PlanError, match=r"^task 'task': picky about its inputs$"):
+        make_plan({"evaluators": [evaluator_use("tone")], "components": {"own": own}, "reward": {"own": 1.0}}, task())
+
+
+def test_a_spec_knows_the_combiner_that_it_names() -> None:
+    plan = make_plan({"evaluators": [evaluator_use("tone")]}, task())
+    assert {type(spec.implementation) for spec in plan.decision.specs} == {Mean}
 
 
 def test_a_combiner_with_unsuitable_inputs_is_refused() -> None:

@@ -17,11 +17,11 @@ from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
 from jurygraph.models.cache import Cache
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.gateway import Gateway, RequestLimits, call_for
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import AnsweredCall, Reply, Request
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.schema import Message
+from jurygraph.schema import Call, Message
 from tests.models.server import (
     TOKENS_IN,
     TOKENS_OUT,
@@ -650,6 +650,24 @@ class TestFullDisk:
         assert server.count == 2, "the second request was not sent"
 
 
+def test_a_request_without_a_reply_is_stored_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", "sk-canary-0123456789")
+    stored: list[str] = []
+
+    class Failed(Kept):
+        def store_unanswered(self, request: Request, call: Call) -> None:
+            stored.append(request.messages[0].content)
+
+    async def store(gateway: Gateway) -> None:
+        request = make_request("my key is sk-canary-0123456789")
+        gateway.store_unanswered(request, call_for(request, served=None), Failed())
+        gateway.store_unanswered(request, call_for(request, served=None), None)
+
+    with run_server(yes) as server:
+        with_gateway(server.url, store)
+    assert stored == ["my key is [redacted]"]
+
+
 class TestDryRun:
     def test_what_would_be_sent_is_noted_and_what_is_stored_is_used(self, tmp_path: Path) -> None:
         kept = Kept()
@@ -663,7 +681,8 @@ class TestDryRun:
             stored = [await dry.ask(make_request(text)) for text in ("kept", "cached")]
             assert [answered.reply.text for answered in stored] == ["reply 1", "reply 2"]
             assert not backend.lacks_reply
-            assert (await fault_of(dry.ask(make_request("new")))).kind == "unrecorded"
+            fault = await fault_of(dry.ask(make_request("new")))
+            assert (fault.kind, str(fault)) == ("unrecorded", "the request was noted and not sent")
             assert backend.lacks_reply
             expected = [make_request(text) for text in ("kept", "cached", "new")]
             assert backend.requests == {request.digest: request for request in expected}

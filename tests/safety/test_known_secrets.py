@@ -1,17 +1,20 @@
 """Secrets are found among environment variables by their names; placeholders are none."""
 
 import os
+import re
 
 import pytest
 
-from jurygraph.errors import InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.safety.known_secrets import (
     find_secrets,
     is_placeholder,
     process_redactor,
     redacted_errors,
+    refuse_secrets_in_config,
     variable_with_secret,
 )
+from jurygraph.schema import Config
 from tests.rows import all_rows
 
 PLAIN = "sk-canary-0123456789"
@@ -117,3 +120,14 @@ def test_only_jurygraphs_own_errors_are_redacted() -> None:
     assert ours.value.args == ("a line says [redacted]", 7)
     with pytest.raises(ValueError, match=PLAIN), redacted_errors([PLAIN]):
         raise ValueError(PLAIN)
+
+
+def test_a_secret_in_a_config_is_found_wherever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_API_KEY", PLAIN)
+    for params, place in (
+        ({"keys": ["plain", {"inner": PLAIN}]}, "evaluators[0].params.keys[1].inner"),
+        ({"keys": {PLAIN: 1}}, "evaluators[0].params.keys"),
+    ):
+        config = Config.model_validate({"evaluators": [{"use": "maths.accuracy", "params": params}]})
+        with pytest.raises(ConfigError, match=f"^{re.escape(place)}: holds the secret of SOME_API_KEY"):
+            refuse_secrets_in_config(config)

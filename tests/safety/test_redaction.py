@@ -53,6 +53,14 @@ def test_a_secret_in_base64_is_redacted_in_any_context(before: bytes, secret: st
         assert not redactor.has_secret_in(redactor.redact_text(encoded))
 
 
+def test_nothing_of_a_secret_in_base64_is_left_where_it_fills_its_letters() -> None:
+    secret = "sk-canary-0123456789-0123456789-0123"
+    assert len(secret) % 3 == 0
+    for before in (b"", b"abc"):
+        encoded = base64.b64encode(before + secret.encode()).decode()
+        assert Redactor([secret]).redact_text(encoded) == base64.b64encode(before).decode() + "[redacted]"
+
+
 @given(st.lists(secrets, min_size=1, max_size=3), st.data())
 def test_redacting_twice_equals_redacting_once(known: list[str], data: st.DataObject) -> None:
     pieces = st.sampled_from([*known, " "]) | anything

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.text_folding import fold_text, letters_and_digits, remove_invisible
+from jurygraph.safety.text_folding import escape_hidden, fold_text, letters_and_digits, remove_invisible
 from tests.rows import all_rows
 
 
@@ -36,3 +36,7 @@ def test_only_invisible_characters_are_removed_from_a_visible_text() -> None:
 @pytest.mark.parametrize(("read", "alone"), [("a-b 1_2.", "ab12"), ("é-b 1_2.", "éb12"), ("字、ж", "字ж")])
 def test_letters_and_digits_are_taken_from_a_text(read: str, alone: str) -> None:
     assert letters_and_digits(read) == alone
+
+
+def test_what_could_control_a_terminal_is_written_as_its_escape() -> None:
+    assert escape_hidden("a\x1b[2Jb\u202ec\td é") == r"a\u001b[2Jb\u202ec\td é"

@@ -73,6 +73,13 @@ class TestChain:
             list(Ledger.open(path).verified_records(4, 4))
 
 
+class TestCreation:
+    def test_a_file_that_is_no_ledger_is_named(self, path: Path) -> None:
+        path.write_bytes(b"no database " * 100)
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite: is damaged"):
+            Ledger.create(path)
+
+
 class TestTransactions:
     def test_uncommitted_records_are_discarded(self, path: Path) -> None:
         ledger = make_ledger(path)

@@ -11,6 +11,7 @@ from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Texts,
+    count_discarded,
     number_shared_lists,
     pack_reward,
     pack_trace,
@@ -52,6 +53,11 @@ def through_json(value: Any) -> Any:
 
 
 class TestReward:
+    def test_discarded_verdicts_are_counted_by_component(self) -> None:
+        figures = {"tone": {"discarded": 2.0}, "wit": {"discarded": 0.0}, "rubric": {"spread over samples": 0.5}}
+        assert count_discarded({"diagnostics": figures}) == {"tone": 2}
+        assert count_discarded({}) == {}
+
     @given(scenes())
     def test_a_reward_survives_bit_for_bit(self, scene: Scene) -> None:
         decision = scene.plan.decision
