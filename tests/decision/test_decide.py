@@ -560,11 +560,12 @@ def test_a_sample_that_was_not_judged_has_no_part_in_the_spread() -> None:
 
 def test_without_samples_there_is_no_spread() -> None:
     assert spreads(0.75, samples=1) == {}
-    once = evaluator_use("tone")
-    config = {"evaluators": [once, {**evaluator_use("rude"), "samples": 2}], "reward": {"tone": 1.0}}
+    uses = [evaluator_use("tone"), evaluator_use("rude", samples=2), evaluator_use("better", scope="pair", samples=2)]
+    config = {"evaluators": uses, "reward": {"tone": 1.0}}
     plan = make_plan(config, task())
-    answers = {place: Verdict(score=0.5) for question in plan.survey.questions for place in places(question, ["a"])}
-    assert Scene(config, task(), plan, {}).rewards(["a"], answers)["a"].diagnostics == {"rude": {SPREAD: 0.0}}
+    answers = {place: Verdict(score=0.5) for question in plan.survey.questions for place in places(question, "abc")}
+    found = Scene(config, task(), plan, {}).rewards("abc", answers)["a"].diagnostics
+    assert {name for name, figures in found.items() if SPREAD in figures} == {"rude"}
 
 
 def test_a_component_has_the_spread_of_its_least_certain_question() -> None:
