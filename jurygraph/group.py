@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 
 from jurygraph.display import Displayed
 from jurygraph.errors import InputError
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
+from jurygraph.graphs.state import PlannedGroup
 from jurygraph.messages import require_type
 from jurygraph.schema import Plan, Response, Task
 
@@ -44,6 +45,11 @@ class Group(Displayed):
 
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         return [("task", self.task.id), ("responses", self.responses)]
+
+
+def plan_group(group: Group, plan: Plan) -> PlannedGroup:
+    """Return the group with its plan, as the score graph takes it."""
+    return PlannedGroup(plan, group.responses, sort_responses(group.responses), group.reused_results)
 
 
 GroupLike = Group | tuple[Task, Sequence[Response | str]]

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
-from langchain_core.runnables import RunnableConfig
 from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.graph_annotator.domains import load_domain
@@ -24,18 +23,19 @@ from jurygraph.concurrency import LoopThread, gather_as_finished, gather_in_orde
 from jurygraph.decision.combiner import Combiner
 from jurygraph.decision.recipe import check_recipe
 from jurygraph.display import Displayed
-from jurygraph.errors import ConfigError, InputError, TimeLimitExceeded
-from jurygraph.graphs import prepare_graph, score_graph
+from jurygraph.errors import InputError, TimeLimitExceeded
 from jurygraph.graphs.execution import run_isolated_sync, start_isolated
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
-from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext
+from jurygraph.graphs.prepare_graph import plan_tasks
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
+from jurygraph.graphs.score_graph import score_groups
+from jurygraph.graphs.state import PlannedGroup, RunContext
 from jurygraph.graphs.time_limits import call_within_limit, may_take_long
-from jurygraph.group import TASK_HINT, Group, GroupLike, read_groups, split_into_batches
+from jurygraph.group import TASK_HINT, Group, GroupLike, plan_group, read_groups, split_into_batches
 from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors, refuse_secrets_in_config
-from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Task, Trace, digest_of
+from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.schema.profile import ProfilesLine
-from jurygraph.schema.purpose import purpose_of
+from jurygraph.schema.purpose import permitted_purpose
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
@@ -112,16 +112,14 @@ class Jury(Displayed):
         self.combiners: Mapping[str, Combiner] = load_combiners(config, records.values())
         check_recipe(config, records)
         self.gateway = gateway = _choose_gateway(gateway, config, max_cost, max_calls)
-        secrets = () if gateway is None else gateway.backend.secrets
-        self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
+        backend = None if gateway is None else gateway.backend
+        judge = None if backend is None else backend.model
+        self.purpose = permitted_purpose(config.purpose, judge)
+        secrets = () if backend is None else tuple(backend.secrets)
+        self.context = RunContext(config, self.evaluators, self.derivers, self.combiners, judge=judge, secrets=secrets)
         is_slow = any(may_take_long(one) for ones in (self.evaluators, self.derivers) for one in ones.values())
         self._largest_batch = SLOW_BATCH if is_slow else LARGEST_BATCH
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
-        self._judge = None if gateway is None else gateway.backend.model
-        self.purpose = purpose_of(config.purpose, self._judge)
-        _refuse_training_judge(self.purpose, config.purpose)
-        self._prepare = prepare_graph.build()
-        self._score = score_graph.build()
         self.loop = LoopThread(self.context.threads)
         self._opened = self._closed = False
         self._process: int | None = None  # its process id, from the first use on
@@ -191,19 +189,11 @@ class Jury(Displayed):
 
     async def _prepare_batch(
         self, batch: Sequence[tuple[Task, ProfilesLine | None]], sink: "CallSink | None"
-    ) -> list[Plan | BaseException]:
+    ) -> list[Plan | Exception]:
         """Run the prepare graph on a batch of tasks; return each task's plan, or its error."""
         self._start_use()
-        defaults = self.config.task_defaults
-        completed = [(defaults.complete(task), profiles) for task, profiles in batch]
         gateway = self.gateway if self._plans_by_model else None
-        context = BatchContext([self.context.with_model(gateway, sink) for _ in completed])
-        start = prepare_graph.initial_state(completed)
-        output = await self._prepare.ainvoke(start, context=context)
-        return [
-            planning.get("plan") or prepare_graph.locate_error(planning["error"], task, defaults)
-            for planning, (task, _) in zip(output["tasks"], completed, strict=True)
-        ]
+        return await plan_tasks(batch, self.context.for_batch(len(batch), gateway, sink))
 
     @property
     def _plans_by_model(self) -> bool:
@@ -308,18 +298,22 @@ class Jury(Displayed):
         """
         self._start_use()
         planned, errors = await self._plan_groups(groups, sink)
-        scored = await self._score_planned(planned, sink) if planned else ()
-        return [*(self._finish_group(*one) for one in zip(groups, scored, strict=False)), *errors]
+        if not planned:
+            return errors
+        with redacted_errors():
+            self.open()
+            scored = await score_groups(planned, self.context.for_batch(len(planned), self.gateway, sink))
+        return [*scored, *errors]
 
     async def _plan_groups(
         self, groups: Sequence[Group], sink: "CallSink | None"
-    ) -> tuple[list[PlannedGroup], list[BaseException]]:
+    ) -> tuple[list[PlannedGroup], list["Outcome"]]:
         """Return the groups before the first that cannot begin with their plans, and the error of that one, if any.
 
         Plans are made for those without one.
         """
         checked: list[Group] = []
-        errors: list[BaseException] = []
+        errors: list[Outcome] = []
         for group in groups:
             try:
                 if (task := self.config.task_defaults.complete(group.task)) is not group.task:
@@ -336,37 +330,8 @@ class Jury(Displayed):
             plan = group.plan or next(made)
             if isinstance(plan, BaseException):
                 return planned, [plan]
-            planned.append(PlannedGroup(plan, sort_responses(group.responses), group.reused_results))
+            planned.append(plan_group(group, plan))
         return planned, errors
-
-    async def _score_planned(
-        self, planned: Sequence[PlannedGroup], sink: "CallSink | None"
-    ) -> "Sequence[Sequence[Trace] | BaseException]":
-        waves = max(len(one.plan.survey.waves) for one in planned)
-        limit = RunnableConfig(recursion_limit=2 * waves + 10)
-        context = BatchContext([self.context.with_model(self.gateway, sink) for _ in planned])
-        start = score_graph.initial_state(planned)
-        with redacted_errors():
-            self.open()
-            output = await self._score.ainvoke(start, context=context, config=limit)
-        outcomes: Sequence[Sequence[Trace] | BaseException] = output["outcomes"]
-        return outcomes
-
-    def _finish_group(self, group: Group, outcome: "Sequence[Trace] | BaseException") -> "Outcome":
-        """Return the traces in the order of the group's responses, or an error."""
-        if isinstance(outcome, BaseException):
-            return outcome
-        try:
-            traces = {trace.response_id: trace for trace in outcome}
-            return [self._complete_trace(traces[response.id], response) for response in group.responses]
-        except ConfigError as error:
-            return error
-
-    def _complete_trace(self, trace: Trace, response: Response) -> Trace:
-        """Return the trace with the agent and the labels of its response, and the purpose of its reward."""
-        purpose = purpose_of(self.config.purpose, self._judge, [call.served for call in trace.calls if call.served])
-        _refuse_training_judge(purpose, self.config.purpose)
-        return trace.model_copy(update={"agent": response.agent, "labels": response.labels, "purpose": purpose})
 
     @property
     def max_concurrent_groups(self) -> int:
@@ -522,13 +487,6 @@ def _choose_gateway(
         model = config.model if config.target is None else config.target
         gateway = open_gateway(model, config.calls, max_cost=max_cost, max_calls=max_calls)
     return gateway
-
-
-def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> None:
-    if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
-        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
-        how = "name another model, or set same_judge: allow, which every trace then tells"
-        raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
 
 
 def check_group(group: Group, context: RunContext) -> None:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jurygraph.agents.profile import read_profiles
 from jurygraph.display import Displayed
 from jurygraph.errors import ConfigError, ModelError
-from jurygraph.graphs import annotate_graph, prepare_graph, score_graph
+from jurygraph.graphs import annotate_graph
 from jurygraph.graphs.execution import start_isolated
-from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults, sort_responses
-from jurygraph.graphs.state import AnnotateInput, BatchContext, PlannedGroup, RunContext
-from jurygraph.group import TASK_HINT, Group
+from jurygraph.graphs.prepare_graph import plan_tasks
+from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
+from jurygraph.graphs.score_graph import score_groups
+from jurygraph.graphs.state import AnnotateInput, RunContext
+from jurygraph.group import TASK_HINT, Group, plan_group
 from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury, check_group
 from jurygraph.messages import require_type
 from jurygraph.safety.known_secrets import redacted_errors
@@ -84,10 +86,10 @@ class Planner(Displayed):
         """
         context = self._jury.context
         part = (task, profiles)
-        plan, first = await self._dry_run(lambda gateway: _plan_directly(*part, context.with_model(gateway)), sink)
+        plan, first = await self._dry_run(lambda gateway: _plan_task(*part, context, gateway), sink)
         if plan is None and self._config.annotation is not None:
             plain = replace(context, config=self._config.model_copy(update={"annotation": None}))
-            plan, _ = await self._dry_run(lambda gateway: _plan_directly(*part, plain.with_model(gateway)), sink)
+            plan, _ = await self._dry_run(lambda gateway: _plan_task(*part, plain, gateway), sink)
         return plan, first
 
     async def aestimate_requests(
@@ -119,13 +121,12 @@ class Planner(Displayed):
         return [*first, *backend.requests.values()]
 
     async def _answer_questions(self, group: Group, plan: Plan, gateway: "Gateway") -> None:
-        """Ask the questions about a group, and compute no rewards."""
         check_group(group, self._jury.context)
-        planned = PlannedGroup(plan, sort_responses(group.responses), group.reused_results)
         with redacted_errors():
             self._jury.open()
-            context = BatchContext([self._jury.context.with_model(gateway)])
-            await score_graph.answer_questions(score_graph.initial_state([planned]), context)
+            (outcome,) = await score_groups([plan_group(group, plan)], self._jury.context.for_batch(1, gateway))
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     async def _annotate_with(self, gateway: "Gateway | None", task: Task, reviewed: Rubric | None) -> Rubric:
         require_type("task", task, Task, TASK_HINT)
@@ -154,13 +155,12 @@ class Planner(Displayed):
             await gateway.close()
 
 
-async def _plan_directly(task: Task, profiles: "ProfilesLine | None", context: RunContext) -> Plan:
-    """Return the same plan as `Jury.aprepare` without the graph engine: quicker, and without LangSmith traces."""
-    start = prepare_graph.initial_state([(task, profiles)])
-    batch = BatchContext([context])
-    state = await start_isolated(lambda: prepare_graph.prepare_directly(start, batch), context.config.langsmith)
-    (planning,) = state["tasks"]
-    if "error" in planning:
+async def _plan_task(
+    task: Task, profiles: "ProfilesLine | None", context: RunContext, gateway: "Gateway | None"
+) -> Plan:
+    batch = context.for_batch(1, gateway)
+    (plan,) = await start_isolated(lambda: plan_tasks([(task, profiles)], batch), context.config.langsmith)
+    if isinstance(plan, Exception):
         with redacted_errors(context.secrets):
-            raise prepare_graph.locate_error(planning["error"], task, context.config.task_defaults)
-    return planning["plan"]
+            raise plan
+    return plan

@@ -172,7 +172,6 @@ def test_juries_in_different_loops_share_their_compiled_graphs() -> None:
         return float(response.text)
 
     with jury(tone) as one, jury(tone) as other, ThreadPoolExecutor(2) as threads:
-        assert (one._prepare, one._score) == (other._prepare, other._score)
         scored = threads.map(lambda made, text: made.score(task(), [Response(id="a", text=text)]), (one, other), "01")
         assert [trace.reward.value for (trace,) in scored] == [0.0, 1.0]
 

@@ -1,14 +1,16 @@
-"""The prepare graph, run once for a batch of tasks: make a frozen plan from each task alone."""
+"""The prepare graph, run once for a batch of tasks: make a frozen plan from each task alone.
+
+An error is the result of its task, which the later nodes leave alone; the other tasks go on.
+"""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache, partial
 from typing import Any, cast
 
-from langgraph.graph import END, START, StateGraph
+from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Command
 
 from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
@@ -36,55 +38,157 @@ from jurygraph.schema.task import sort_by_id
 
 _MAX_SHOWN = 200
 Update = dict[str, Any]
+Node = Callable[[PrepareState, Runtime[BatchContext]], Awaitable[PrepareState]]
 
 
-def _read(planning: TaskPlanning, context: RunContext) -> Update:
-    """Go to `profiles` only if an evaluator judges stakeholders: otherwise they change no question and no weight."""
-    task = planning["task"]
-    audiences = _audiences(context)
-    has_unread_profiles = planning["profiles_line"] is not None or any(map(is_text_only, task.stakeholders))
-    views = view_task(task, ["task", *audiences])
-    step = "profiles" if has_unread_profiles and "stakeholder" in audiences else "weigh"
-    return {"digest": task.content_digest, "profiles": None, "views": views, "rubric": None, "step": step}
+async def plan_tasks(
+    tasks: Sequence[tuple[Task, ProfilesLine | None]], context: BatchContext
+) -> list[Plan | Exception]:
+    """Return the plan of each task of a batch, or its error. Each has its profiles of a PROFILES file, if any.
+
+    Parts that a task lacks are those of the config's `task_defaults`.
+    """
+    defaults = context.groups[0].config.task_defaults
+    start = [
+        TaskPlanning(task=task, profiles_line=line, digest=task.content_digest)
+        for task, line in ((defaults.complete(task), line) for task, line in tasks)
+    ]
+    output = await build().ainvoke(PrepareState(tasks=start), context=context)
+    return [
+        planning.get("plan") or _locate_error(planning["error"], began["task"], defaults)
+        for planning, began in zip(output["tasks"], start, strict=True)
+    ]
 
 
-async def _profiles(planning: TaskPlanning, context: RunContext) -> Update:
+def _locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
+    """Return an error of planning, as a ConfigError with its key if the part is one from `task_defaults`."""
+    if not isinstance(error, PlanError) or not error.part:
+        return error
+    if getattr(task, error.part[0]) is not getattr(defaults, error.part[0]):
+        return error
+    message = str(error).removeprefix(f"task {task.id!r}: ")
+    if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
+        message = f"{defaults.key_of(error.part)}: {message}"
+    located = ConfigError(f"task_defaults.{message}")
+    located.__cause__ = error
+    return located
+
+
+@cache  # without a checkpointer, a compiled graph holds no state of a run
+def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
+    """Return the compiled graph: profiles → weigh → annotate → question → freeze."""
+    graph = StateGraph(PrepareState, context_schema=BatchContext)
+    graph.add_sequence(
+        [
+            ("profiles", _node_that_asks(_has_unread_profiles, _read_profiles)),
+            ("weigh", _node(_weigh)),
+            ("annotate", _node_that_asks(_lacks_graph, _annotate)),
+            ("question", _node(_question)),
+            ("freeze", _freeze_all),
+        ]  # type: ignore[arg-type]
+    )
+    graph.add_edge(START, "profiles")
+    return graph.compile(name="prepare")
+
+
+def _node(take: Callable[[TaskPlanning, RunContext], Update]) -> Node:
+    """Return a node that takes a step with every task."""
+
+    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
+        return _with_all(take, state, runtime.context)
+
+    return node
+
+
+def _with_all(
+    take: Callable[[TaskPlanning, RunContext], Update], state: PrepareState, context: BatchContext
+) -> PrepareState:
+    def try_with(planning: TaskPlanning, context: RunContext) -> TaskPlanning:
+        if "error" in planning:
+            return planning
+        try:
+            return _updated(planning, take(planning, context))
+        except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
+            return _updated(planning, {"error": error})
+
+    return {"tasks": [try_with(*each) for each in zip(state["tasks"], context.groups, strict=True)]}
+
+
+def _node_that_asks(
+    is_due: Callable[[TaskPlanning, RunContext], bool], ask: Callable[[TaskPlanning, RunContext], Awaitable[Update]]
+) -> Node:
+    """Return a node that may ask the model: about all tasks at once for which that `is_due`."""
+
+    async def try_with(planning: TaskPlanning, context: RunContext) -> TaskPlanning:
+        try:
+            return _updated(planning, await ask(planning, context))
+        except Exception as error:  # noqa: BLE001 - as above
+            return _updated(planning, {"error": error})
+
+    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
+        tasks = list(state["tasks"])
+        contexts = runtime.context.groups
+        due = [place for place, one in enumerate(tasks) if "error" not in one and is_due(one, contexts[place])]
+        asked = await asyncio.gather(*(try_with(tasks[place], contexts[place]) for place in due))
+        for place, planning in zip(due, asked, strict=True):
+            tasks[place] = planning
+        return {"tasks": tasks}
+
+    return node
+
+
+def _updated(planning: TaskPlanning, update: Update) -> TaskPlanning:
+    return cast(TaskPlanning, {**planning, **update})
+
+
+def _has_unread_profiles(planning: TaskPlanning, context: RunContext) -> bool:
+    """Return whether profiles in text have to be read: else, or if nobody judges stakeholders, they change nothing."""
+    has_text = planning["profiles_line"] is not None or any(map(is_text_only, planning["task"].stakeholders))
+    return has_text and "stakeholder" in _audiences(context)
+
+
+async def _read_profiles(planning: TaskPlanning, context: RunContext) -> Update:
     model = None if context.config.model == "none" else context.judge_client
-    read = await read_profiles(planning["task"], planning["profiles_line"], model)
-    task = with_profiles(planning["task"], read)
-    return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(context)]), "step": "weigh"}
+    task = planning["task"]
+    read = await read_profiles(task, planning["profiles_line"], model)
+    return {"profiles": read, "task": with_profiles(task, read)}
 
 
 def _weigh(planning: TaskPlanning, context: RunContext) -> Update:
-    """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria.
-
-    With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
-    """
     task = planning["task"]
     with name_part("stakeholders"):
         weights, difficulty = weigh_stakeholders(task, context.config.weights, _audiences(context), find_tensions)
-    has_no_graph = task.rubric is not None and not task.rubric.edges and task.rubric.annotation is None
-    judges_criteria = any(
+    return {"weights": weights, "difficulty": difficulty}
+
+
+def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
+    """Return whether the annotator is to be asked: about a rubric without edges, if the config enables that and an
+    evaluator judges criteria.
+
+    With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
+    """
+    rubric = planning["task"].rubric
+    if context.config.annotation is None or rubric is None or rubric.edges or rubric.annotation is not None:
+        return False
+    return any(
         evaluator.audience == "criterion" and (context.config.model != "none" or not evaluator.uses_model)
         for evaluator in context.evaluators.values()
     )
-    should_annotate = context.config.annotation is not None and has_no_graph and judges_criteria
-    return {"weights": weights, "difficulty": difficulty, "step": "annotate" if should_annotate else "question"}
 
 
 async def _annotate(planning: TaskPlanning, context: RunContext) -> Update:
     annotated = await annotate_graph.build().ainvoke(AnnotateInput(task=planning["task"]), context=context)
-    return {"rubric": annotated["rubric"], "step": "question"}
+    return {"rubric": annotated["rubric"]}
 
 
 def _question(planning: TaskPlanning, context: RunContext) -> Update:
     """List the questions, and decide how their answers count."""
     survey = _survey_of(planning, context)
-    return {"survey": survey, "decision": _decision_of(planning, survey, context), "step": "freeze"}
+    return {"survey": survey, "decision": _decision_of(planning, survey, context)}
 
 
 def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
-    views = planning["views"]
+    views = view_task(planning["task"], ["task", *_audiences(context)])
     derivations = list_derivations(context.derivers, next(view for view in views if view.audience == "task"))
     listed = ask_evaluators(context.evaluators, views)
     key = outline_key(views, derivations, listed)
@@ -104,7 +208,7 @@ def _survey_of(planning: TaskPlanning, context: RunContext) -> Survey:
 
 def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) -> Decision:
     """Return the decision. Raises ModelError for an incomplete graph, because missing edges would count as licensed."""
-    rubric = planning["rubric"]
+    rubric = planning.get("rubric")
     record = None if rubric is None else rubric.annotation
     if record is not None and (record.unanswered or record.unassigned):
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
@@ -122,9 +226,14 @@ def _decision_of(planning: TaskPlanning, survey: Survey, context: RunContext) ->
     return decision
 
 
+async def _freeze_all(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState:
+    redactor = runtime.context.redactor  # the environment, which user code may have changed, is read once for all tasks
+    return _with_all(partial(_freeze, redactor), state, runtime.context)
+
+
 def _freeze(redactor: Redactor, planning: TaskPlanning, context: RunContext) -> Update:
     client = context.judge_client
-    rubric = planning["rubric"]
+    rubric = planning.get("rubric")
     survey = planning["survey"]
     decision = planning["decision"]
     parts = survey.outline.digest, decision.digest, redactor
@@ -140,116 +249,12 @@ def _freeze(redactor: Redactor, planning: TaskPlanning, context: RunContext) -> 
         task_digest=planning["digest"],
         survey=survey,
         decision=decision,
-        profiles=planning["profiles"],
+        profiles=planning.get("profiles"),
         rubric=rubric,
         calls=() if client is None else tuple(client.calls[name] for name in sorted(client.calls)),
     )
-    return {"plan": plan, "step": END}
+    return {"plan": plan}
 
 
 def _audiences(context: RunContext) -> list[Audience]:
     return [evaluator.audience for evaluator in context.evaluators.values()]
-
-
-Step = Callable[[TaskPlanning, RunContext], Update | Awaitable[Update]]
-_STEPS: Mapping[str, Callable[[BatchContext], Step]] = {
-    "read": lambda _: _read,
-    "profiles": lambda _: _profiles,
-    "weigh": lambda _: _weigh,
-    "annotate": lambda _: _annotate,
-    "question": lambda _: _question,
-    # the environment, which user code may have changed, is read once for all tasks
-    "freeze": lambda batch: partial(_freeze, batch.redactor),
-}
-"""In the order in which a task takes them; each names the next. `profiles` and `annotate` are left out where they are
-not needed."""
-_AFTER = {
-    "read": ("profiles", "weigh"),
-    "profiles": ("weigh",),
-    "weigh": ("annotate", "question"),
-    "annotate": ("question",),
-    "question": ("freeze",),
-    "freeze": (END,),
-}
-"""The nodes that may follow a node; of two, the first if any task of the batch needs it."""
-
-
-def locate_error(error: Exception, task: Task, defaults: TaskDefaults) -> Exception:
-    """Return an error of planning, as a ConfigError with its key if the part is one from `task_defaults`."""
-    if not isinstance(error, PlanError) or not error.part:
-        return error
-    if getattr(task, error.part[0]) is not getattr(defaults, error.part[0]):
-        return error
-    message = str(error).removeprefix(f"task {task.id!r}: ")
-    if not message.startswith(f"{error.part[0]}."):  # else it begins with the field itself
-        message = f"{defaults.key_of(error.part)}: {message}"
-    located = ConfigError(f"task_defaults.{message}")
-    located.__cause__ = error
-    return located
-
-
-def initial_state(tasks: Iterable[tuple[Task, ProfilesLine | None]]) -> PrepareState:
-    """Return the state from which a batch of tasks is planned, each with its profiles of a PROFILES file, if any."""
-    return PrepareState(tasks=[TaskPlanning(task=task, profiles_line=line, step="read") for task, line in tasks])
-
-
-async def _advance(step: str, state: PrepareState, context: BatchContext) -> PrepareState:
-    """Take a step with all tasks of which it is the next. An error is the result of its task; the others go on."""
-    tasks = list(state["tasks"])
-    places = [place for place, planning in enumerate(tasks) if planning["step"] == step]
-    take = _STEPS[step](context)
-    updates = {place: _start(take, tasks[place], context.groups[place]) for place in places}
-    awaited = {place: _finish(update) for place, update in updates.items() if isinstance(update, Awaitable)}
-    updates.update(zip(awaited, await asyncio.gather(*awaited.values()), strict=True))
-    for place, update in updates.items():
-        tasks[place] = cast(TaskPlanning, {**tasks[place], **cast(Update, update)})
-    return {"tasks": tasks}
-
-
-def _start(take: Step, planning: TaskPlanning, context: RunContext) -> Update | Awaitable[Update]:
-    try:
-        return take(planning, context)
-    except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this task's plan
-        return {"error": error, "step": END}
-
-
-async def _finish(update: Awaitable[Update]) -> Update:
-    try:
-        return await update
-    except Exception as error:  # noqa: BLE001 - as above
-        return {"error": error, "step": END}
-
-
-async def prepare_directly(start: PrepareState, context: BatchContext) -> PrepareState:
-    """Return the same as the compiled graph, for dry runs: the bookkeeping of the graph engine takes most of the
-    time of planning a single task."""
-    state = start
-    for step in _STEPS:
-        state = await _advance(step, state, context)
-    return state
-
-
-@cache  # without a checkpointer, a compiled graph holds no state of a run
-def build() -> CompiledStateGraph[PrepareState, BatchContext, PrepareState, PrepareState]:
-    """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → freeze."""
-    graph = StateGraph(PrepareState, context_schema=BatchContext)
-    graph.add_edge(START, "read")
-    for step, after in _AFTER.items():
-        has_one = len(after) == 1
-        graph.add_node(step, _node(step, after), destinations=None if has_one else after)  # type: ignore[arg-type]
-        if has_one:
-            graph.add_edge(step, after[0])
-    return graph.compile(name="prepare")
-
-
-def _node(
-    step: str, after: Sequence[str]
-) -> Callable[[PrepareState, Runtime[BatchContext]], Awaitable[PrepareState | Command[str]]]:
-    async def node(state: PrepareState, runtime: Runtime[BatchContext]) -> PrepareState | Command[str]:
-        state = await _advance(step, state, runtime.context)
-        if len(after) == 1:
-            return state
-        waiting = {planning["step"] for planning in state["tasks"]}
-        return Command(goto=after[0] if after[0] in waiting else after[1], update=state)
-
-    return node

@@ -3,28 +3,40 @@
 Each group of the batch has its own waves, verdicts, failures and calls; they share the engine's cost.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import cache
-from typing import Any, cast, get_args
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, get_args
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.decision.decide import GroupVerdicts, compute_rewards_of_each
+from jurygraph.graphs.answer_validation import catch_errors
 from jurygraph.graphs.execution import GroupCalls, deriver_calls, evaluator_calls, make_calls
 from jurygraph.graphs.routing import WaveWork, next_work
-from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState, extend_each
-from jurygraph.graphs.tracing import build_traces, group_statistics
+from jurygraph.graphs.state import BatchContext, PlannedGroup, RunContext, ScoreOutput, ScoreState
+from jurygraph.graphs.tracing import GroupFindings, build_traces
 from jurygraph.safety.evidence import search_off_loop
-from jurygraph.schema import Branch, RecordedVerdict, Reward, Trace
+from jurygraph.schema import Branch, RecordedVerdict, Trace
 
 Update = dict[str, Any]
 BranchNode = Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Update]]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 _NO_WORK = WaveWork()
+
+
+async def score_groups(groups: Sequence[PlannedGroup], context: BatchContext) -> list[list[Trace] | BaseException]:
+    """Return the traces of each group of a batch, in the order in which its responses were submitted, or its error."""
+    nothing: list[Any] = [()] * len(groups)
+    start = ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
+    waves = max((len(group.plan.survey.waves) for group in groups), default=0)
+    limit = RunnableConfig(recursion_limit=2 * waves + 10)
+    output = await build().ainvoke(start, context=context, config=limit)
+    outcomes: list[list[Trace] | BaseException] = output["outcomes"]
+    return outcomes
 
 
 async def _route(state: ScoreState) -> Command[str]:
@@ -96,12 +108,13 @@ async def _decide(state: ScoreState, runtime: Runtime[BatchContext]) -> Update:
     decided = [number for number in range(len(groups)) if number not in errors]
     inputs = [_decision_input(groups[number], state["verdicts"][number]) for number in decided]
     rewards = compute_rewards_of_each(inputs, contexts[0].combiners)
-    outcomes: dict[int, tuple[Trace, ...] | BaseException] = dict(errors)
+    outcomes: dict[int, list[Trace] | BaseException] = dict(errors)
     for number, its_rewards in zip(decided, rewards, strict=True):
         if isinstance(its_rewards, Exception):
             outcomes[number] = its_rewards
         else:
-            outcomes[number] = _trace_group(number, state, contexts[number], its_rewards)
+            found = GroupFindings(state["verdicts"][number], state["material"][number], its_rewards)
+            outcomes[number] = catch_errors(partial(build_traces, groups[number], found, contexts[number]))
     return {"outcomes": [outcomes[number] for number in range(len(groups))]}
 
 
@@ -110,52 +123,10 @@ def _decision_input(group: PlannedGroup, verdicts: Sequence[RecordedVerdict]) ->
     return GroupVerdicts(group.plan.decision, group.plan.survey.questions, names, verdicts)
 
 
-def _trace_group(number: int, state: ScoreState, context: RunContext, rewards: Sequence[Reward]) -> tuple[Trace, ...]:
-    group = state["groups"][number]
-    verdicts = state["verdicts"][number]
-    material = state["material"][number]
-    questions = group.plan.survey.questions
-    statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in verdicts))
-    calls = {**group.reused_results.calls, **context.calls}
-    return build_traces(group.plan, group.responses, verdicts, material, statistics, rewards, calls)
-
-
 _BRANCH_NODES: Mapping[str, BranchNode] = {
     "derive": _derive,
     **{branch: _answer_node(branch) for branch in BRANCHES},
 }
-
-
-def initial_state(groups: Iterable[PlannedGroup]) -> ScoreState:
-    """Return the state from which a batch of groups is scored."""
-    groups = tuple(groups)
-    nothing: list[Any] = [()] * len(groups)
-    return ScoreState(groups=groups, waves=[0] * len(groups), material=nothing, verdicts=nothing, errors={})
-
-
-async def answer_questions(start: ScoreState, context: BatchContext) -> None:
-    """Ask every question that the compiled graph asks about a batch, and compute no rewards.
-
-    A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
-    """
-    state = start.copy()
-    runtime = Runtime(context=context)
-    while True:
-        _add(state, cast(Update, (await _route(state)).update))
-        steps = [node for name, node in _BRANCH_NODES.items() if any(name in one.branches for one in state["work"])]
-        if not steps:
-            break
-        for update in await asyncio.gather(*(step(state, runtime) for step in steps)):
-            _add(state, update)
-    for error in state["errors"].values():
-        raise error
-
-
-def _add(state: ScoreState, update: Update) -> None:
-    """Update a state as the graph engine does: each group's verdicts and material are appended."""
-    added = {name: extend_each(state[name], update[name]) for name in ("material", "verdicts") if name in update}
-    errors = {**state["errors"], **update.get("errors", {})}
-    state.update(cast(ScoreState, {**update, **added, "errors": errors}))
 
 
 def _then_go_on(node: BranchNode) -> Callable[[ScoreState, Runtime[BatchContext]], Awaitable[Command[str]]]:

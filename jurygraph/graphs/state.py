@@ -30,7 +30,6 @@ from jurygraph.schema import (
     Survey,
     SurveyOutline,
     Task,
-    TaskView,
     Trace,
     UnansweredPair,
 )
@@ -62,9 +61,10 @@ class SharedParts(dict[Hashable, T]):
 class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `judge_client` is the client for the model, None without one. `secrets` are known in addition to those of the
-    environment. Plain functions of evaluators and derivers run in `threads`. Tasks that differ only in their texts
-    share the `outlines` and `decisions` of their plans, and `secret_free` tells which of them contain no secret.
+    `judge_client` is the client for the model, None without one, and `judge` the model's name. `secrets` are known in
+    addition to those of the environment. Plain functions of evaluators and derivers run in `threads`. Tasks that differ
+    only in their texts share the `outlines` and `decisions` of their plans, and `secret_free` tells which of them
+    contain no secret.
     """
 
     config: Config
@@ -72,6 +72,7 @@ class RunContext(Displayed):
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
     judge_client: "JudgeClient | None" = None
+    judge: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
@@ -88,6 +89,10 @@ class RunContext(Displayed):
         context = object.__new__(RunContext)  # a third of the time of `replace`, for each task of a batch
         context.__dict__.update(self.__dict__, judge_client=client)
         return context
+
+    def for_batch(self, count: int, gateway: "Gateway | None", sink: "CallSink | None" = None) -> "BatchContext":
+        """Return the contexts of a batch of groups or tasks, each with a client of its own."""
+        return BatchContext([self.with_model(gateway, sink) for _ in range(count)])
 
     @property
     def calls(self) -> Mapping[str, Call]:
@@ -122,17 +127,14 @@ class TaskPlanning(TypedDict, total=False):
 
     `task` is the original task, and after its `profiles` were read the task with their constraints and tensions;
     `digest` is that of the original. `profiles_line` has the profiles of a PROFILES file. `rubric` is the task's
-    rubric with its annotated graph, None where it was not annotated. `step` is the next step, and the last one is
-    followed by a `plan`, or an `error` if there is none.
+    rubric with its annotated graph, if it was annotated. In the end there is a `plan`, or an `error` if there is none.
     """
 
-    step: Required[str]
     task: Required[Task]
     profiles_line: Required[ProfilesLine | None]
-    digest: str
+    digest: Required[str]
     profiles: Profiles | None
-    rubric: Rubric | None
-    views: tuple[TaskView, ...]
+    rubric: Rubric
     weights: dict[str, float]
     difficulty: dict[str, Any]
     survey: Survey
@@ -177,9 +179,13 @@ class AnnotateOutput(TypedDict):
 
 
 class PlannedGroup(NamedTuple):
-    """A task's plan, and its whole group of responses in canonical order."""
+    """A task's plan, and its whole group of responses: as submitted, and in canonical order without their metadata.
+
+    Evaluators are shown the latter; agents and labels come back with the traces.
+    """
 
     plan: Plan
+    submitted: Sequence[Response]
     responses: tuple[Response, ...]
     reused_results: ReusedResults
 
@@ -203,10 +209,10 @@ class ScoreState(TypedDict, total=False):
     material: Annotated[Sequence[Sequence[Material]], extend_each]
     verdicts: Annotated[Sequence[Sequence[RecordedVerdict]], extend_each]
     errors: Annotated[dict[int, BaseException], operator.or_]
-    outcomes: Sequence[tuple[Trace, ...] | BaseException]
+    outcomes: list[list[Trace] | BaseException]
 
 
 class ScoreOutput(TypedDict):
     """The output of the score graph: each group's traces, or its error."""
 
-    outcomes: Sequence[tuple[Trace, ...] | BaseException]
+    outcomes: list[list[Trace] | BaseException]

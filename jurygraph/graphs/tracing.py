@@ -2,9 +2,11 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from jurygraph.schema import Call, Material, Plan, Question, RecordedVerdict, Response, Reward, Trace, digest_of
+from jurygraph.graphs.state import PlannedGroup, RunContext
+from jurygraph.schema import Call, Material, Question, RecordedVerdict, Response, Reward, Trace, digest_of
+from jurygraph.schema.purpose import permitted_purpose
 from jurygraph.schema.trace import group_verdicts_by_response
 
 
@@ -28,40 +30,52 @@ def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, 
     return {"questions": described}
 
 
-def build_traces(
-    plan: Plan,
-    responses: Sequence[Response],
-    verdicts: Sequence[RecordedVerdict],
-    material: Sequence[Material],
-    statistics: dict[str, Any],
-    rewards: Sequence[Reward],
-    calls: Mapping[str, Call],
-) -> tuple[Trace, ...]:
-    """Return one trace for each response, in canonical order; the caller adds agents and labels again.
+class GroupFindings(NamedTuple):
+    """What was found about a group: verdicts and material in any order, and the rewards in canonical order."""
 
-    `calls` are the calls, by id, that the group's verdicts and material may refer to.
+    verdicts: Sequence[RecordedVerdict]
+    material: Sequence[Material]
+    rewards: Sequence[Reward]
+
+
+def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext) -> list[Trace]:
+    """Return one trace for each response, in the order in which they were submitted.
+
+    Raises ConfigError where the judge would evaluate what was trained on its own rewards, and that is refused.
     """
-    by_response = group_verdicts_by_response(plan.survey.questions, [r.id for r in responses], verdicts)
+    plan = group.plan
+    questions = plan.survey.questions
+    calls = {**group.reused_results.calls, **context.calls}
+    statistics = group_statistics(questions, ((verdict.question, verdict.score) for verdict in found.verdicts))
+    by_response = group_verdicts_by_response(questions, [r.id for r in group.responses], found.verdicts)
     material_of: dict[str, list[Material]] = defaultdict(list)
-    for item in material:
+    for item in found.material:
         material_of[item.response].append(item)
-    group = group_digest(responses)
-    plan_digest = plan.digest
-    return tuple(
-        Trace(
+    reward_of = {response.id: reward for response, reward in zip(group.responses, found.rewards, strict=True)}
+    of_group = group_digest(group.responses)
+    traces = []
+    for response in group.submitted:
+        verdicts = tuple(by_response[response.id])
+        material = tuple(sorted(material_of[response.id], key=lambda item: item.name))
+        referenced = _referenced_calls(calls, (*verdicts, *material))
+        served = [call.served for call in referenced if call.served]
+        trace = Trace(
             task_id=plan.task_id,
             response_id=response.id,
-            group=group,
-            plan_digest=plan_digest,
-            reward=reward,
-            verdicts=tuple(by_response[response.id]),
-            calls=_referenced_calls(calls, (*by_response[response.id], *material_of[response.id])),
-            material=tuple(sorted(material_of[response.id], key=lambda item: item.name)),
+            agent=response.agent,
+            group=of_group,
+            labels=response.labels,
+            plan_digest=plan.digest,
+            reward=reward_of[response.id],
+            verdicts=verdicts,
+            calls=referenced,
+            material=material,
             statistics=statistics,
+            purpose=permitted_purpose(context.config.purpose, context.judge, served),
             plan=plan,
         )
-        for response, reward in zip(responses, rewards, strict=True)
-    )
+        traces.append(trace)
+    return traces
 
 
 def _referenced_calls(calls: Mapping[str, Call], users: Iterable[RecordedVerdict | Material]) -> tuple[Call, ...]:

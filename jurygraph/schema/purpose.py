@@ -5,6 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from jurygraph.errors import ConfigError
 from jurygraph.schema.frozen_model import Flag, FrozenModel, Id
 from jurygraph.schema.task import Audience, NonNegative
 
@@ -64,6 +65,19 @@ def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] =
     judge_names = {judge, *served} - {None}
     same = not {_model_name(str(name)) for name in judge_names}.isdisjoint(map(_model_name, reward_judges))
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
+
+
+def permitted_purpose(config: PurposeConfig, judge: str | None, served: Iterable[str] = ()) -> Purpose | None:
+    """Return the purpose of rewards as `purpose_of` does.
+
+    Raises ConfigError where the judge is one of those that gave the rewards in training, and that is refused.
+    """
+    purpose = purpose_of(config, judge, served)
+    if purpose is not None and purpose.same_judge and config.same_judge == "refuse":
+        problem = f"{purpose.judge!r} (or who answers for it) would evaluate what was trained on its own rewards"
+        how = "name another model, or set same_judge: allow, which every trace then tells"
+        raise ConfigError(f"purpose.reward_judges: {problem}; {how}")
+    return purpose
 
 
 def _model_name(name: str) -> str:

@@ -138,17 +138,6 @@ class TestCalls:
             pairs = 3 * unknown
             assert estimate.expected.calls + pairs == server.count == 2 + 3 + unknown
 
-    def test_a_forecast_computes_no_rewards(
-        self, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        decided: list[str] = []
-        monkeypatch.setattr(
-            "jurygraph.graphs.score_graph.compute_rewards_of_each", lambda *_: decided.append("a reward")
-        )
-        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
-        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url))) == (4, 4, 8)
-        assert not decided
-
     def test_tokens_follow_from_the_requests(self, tmp_path: Path, server: Server) -> None:
         tasks = write_tasks(tmp_path, [make_task("a", "roses: „rot“", criteria=2)])
         estimate = forecast(tmp_path / "run", tasks, judge_config(server.url, max_tokens=100))
