@@ -5,11 +5,9 @@ machine, for any order of unordered inputs, and for any split of the group where
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,38 +37,17 @@ from jurygraph.decision.table import (
     Scenario,
     ScoreArrays,
     VerdictTable,
-    build_table,
     dropped_questions,
     has_score,
     lacks_score,
     sampled_questions,
-    stack_scores,
+    stack_groups,
 )
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, RecordedVerdict, Reward
 from jurygraph.schema.plan import SUBMITTED
 from jurygraph.schema.trace import group_verdicts_by_response
 from jurygraph.schema.verdict import GROUP_OF_ONE
-
-
-def compute_rewards(
-    decision: Decision,
-    questions: Sequence[Question],
-    responses: Sequence[str],
-    verdicts: Sequence[RecordedVerdict],
-    combiners: Combiners,
-) -> tuple[Reward, ...]:
-    """Return the rewards of a group, in the order of `responses` (ids); they are computed in sorted order of ids.
-
-    Raises PlanError if a reward overflows, or if a combiner returns something that is not a number.
-    """
-    names = sorted(responses)
-    result = _aggregate_group(decision, build_table(questions, names, verdicts), combiners)
-    verdicts_by_response = group_verdicts_by_response(questions, names, verdicts)
-    is_alone = [any(v.gated_by == GROUP_OF_ONE for v in verdicts_by_response[name]) for name in names]
-    rows = reward_rows(decision, result, [_count(verdicts_by_response[name]) for name in names], is_alone)
-    rewards = {name: row.to_reward(decision) for name, row in zip(names, rows, strict=True)}
-    return tuple(rewards[name] for name in responses)
 
 
 class GroupVerdicts(NamedTuple):
@@ -88,6 +65,21 @@ class GroupVerdicts(NamedTuple):
         return self.decision.digest, tuple((question.id, question.samples) for question in self.questions)
 
 
+def compute_rewards(
+    decision: Decision,
+    questions: Sequence[Question],
+    responses: Sequence[str],
+    verdicts: Sequence[RecordedVerdict],
+    combiners: Combiners,
+) -> tuple[Reward, ...]:
+    """Return the rewards of a group, in the order of `responses` (ids); they are computed in sorted order of ids.
+
+    Raises PlanError if a reward overflows, or if a combiner returns something that is not a number.
+    """
+    (rewards,) = _decide_together([GroupVerdicts(decision, questions, responses, verdicts)], combiners)
+    return rewards
+
+
 def compute_rewards_of_each(
     groups: Sequence[GroupVerdicts], combiners: Combiners
 ) -> list[tuple[Reward, ...] | Exception]:
@@ -101,27 +93,47 @@ def compute_rewards_of_each(
         together[(place,) if key is None else key].append(place)
     outcomes: dict[int, tuple[Reward, ...] | Exception] = {}
     for places in together.values():
-        outcomes.update(zip(places, _decide_together([groups[place] for place in places], combiners), strict=True))
+        outcomes.update(zip(places, _try_together([groups[place] for place in places], combiners), strict=True))
     return [outcomes[place] for place in range(len(groups))]
 
 
-def _decide_together(groups: Sequence[GroupVerdicts], combiners: Combiners) -> Iterable[tuple[Reward, ...] | Exception]:
+def _try_together(groups: Sequence[GroupVerdicts], combiners: Combiners) -> Sequence[tuple[Reward, ...] | Exception]:
     """Return the rewards of groups of one batch key; after an error of one of them, each is decided alone."""
-    if len(groups) > 1:
-        decision, questions, *_ = groups[0]
-        with suppress(Exception):
-            scores = stack_scores(questions, ((group.responses, group.verdicts) for group in groups))
-            rows = compute_rewards_batch(decision, questions, scores, combiners)
-            rewards = iter([row.to_reward(decision) for row in rows])
-            return [tuple(islice(rewards, len(group.responses))) for group in groups]
-    return [_rewards_or_error(group, combiners) for group in groups]
-
-
-def _rewards_or_error(group: GroupVerdicts, combiners: Combiners) -> tuple[Reward, ...] | Exception:
     try:
-        return compute_rewards(*group, combiners)
+        return _decide_together(groups, combiners)
     except Exception as error:  # noqa: BLE001 - raised to the caller who waits for this group's traces
-        return error
+        return [error] if len(groups) == 1 else [_try_together([group], combiners)[0] for group in groups]
+
+
+def _decide_together(groups: Sequence[GroupVerdicts], combiners: Combiners) -> list[tuple[Reward, ...]]:
+    """Return the rewards of groups of one batch key, or of a single group."""
+    decision = groups[0].decision
+    questions = groups[0].questions
+    names = [sorted(group.responses) for group in groups]
+    table = stack_groups(questions, [(names[place], group.verdicts) for place, group in enumerate(groups)])
+    counts: list[Counts] = []
+    is_alone: list[bool] = []
+    for of_group, group in zip(names, groups, strict=True):
+        by_response = group_verdicts_by_response(questions, of_group, group.verdicts)
+        counts += [_count(by_response[name]) for name in of_group]
+        is_alone += [any(v.gated_by == GROUP_OF_ONE for v in by_response[name]) for name in of_group]
+    rows = iter(decide_table(decision, table, counts, is_alone, combiners))
+    rewards = [{name: next(rows).to_reward(decision) for name in of_group} for of_group in names]
+    return [tuple(its[name] for name in group.responses) for its, group in zip(rewards, groups, strict=True)]
+
+
+def decide_table(
+    decision: Decision,
+    table: VerdictTable,
+    counts: Sequence[Counts],
+    is_alone: Sequence[bool],
+    combiners: Combiners,
+) -> list[RewardRow]:
+    """Return the rewards of all rows of a table, of one group, or of several if `is_independent`.
+
+    `counts` are those of a row's verdicts by status; `is_alone` marks rows with nothing to be compared with.
+    """
+    return reward_rows(decision, _aggregate(decision, table, combiners), counts, is_alone)
 
 
 def has_independent_rows(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
@@ -132,19 +144,19 @@ def has_independent_rows(decision: Decision, questions: Sequence[Question], comb
 
 
 def is_independent(decision: Decision, questions: Sequence[Question], combiners: Combiners) -> bool:
-    """Return whether no reward depends on another response of its group, as `compute_rewards_batch` requires."""
+    """Return whether no reward depends on another response of its group, as `decide_scores` requires."""
     is_per_response = all(q.scope == "response" and q.material == SUBMITTED for q in questions)
     are_batched = all(combiners[spec.combiner].batched for spec in decision.specs)
     return is_per_response and are_batched and decision.group_rule is None
 
 
-def compute_rewards_batch(
+def decide_scores(
     decision: Decision, questions: Sequence[Question], scores: ScoreArrays, combiners: Combiners
 ) -> list[RewardRow]:
-    """Return the rewards of all rows, with the same bits as `compute_rewards`; groups and tasks may differ.
+    """Return the rewards of responses given by their scores [R, K], whose columns are the samples of each question.
 
-    Requires `is_independent`. Raises PlanError as `compute_rewards` does, and if the number of scores does not match
-    the questions.
+    Requires `is_independent`: their groups and tasks may differ. Raises PlanError as `compute_rewards` does, and if the
+    number of scores does not match the questions.
     """
     assert is_independent(decision, questions, combiners), (
         "a reward that depends on its group is decided with its group"
@@ -158,12 +170,12 @@ def compute_rewards_batch(
     rows, width = scores.outcome.shape
     if width != end:
         raise PlanError(f"expected {end} scores per response, one for each sample of a question, got {width}")
-    result = _aggregate_group(decision, VerdictTable(rows, columns, sampled_questions(questions)), combiners)
-    return reward_rows(decision, result, _count_each(scores.outcome), [False] * rows)
+    table = VerdictTable(rows, columns, sampled_questions(questions))
+    return decide_table(decision, table, _count_each(scores.outcome), [False] * rows, combiners)
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _aggregate_group(decision: Decision, table: VerdictTable, combiners: Combiners) -> GroupResult:
+def _aggregate(decision: Decision, table: VerdictTable, combiners: Combiners) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped = dropped_questions(decision, table)
     counted = table.with_outcome(dropped, ABSENT) if dropped else table

@@ -39,6 +39,9 @@ _DOES_NOT_APPLY = -1.0
 Variants = Mapping[str, Mapping[str, int]]
 """{response id: {variant id: column}}."""
 
+Cells = dict[tuple[int, int], tuple[RecordedVerdict, bool]]
+"""The verdict of each cell [R,K], and whether it is mirrored for the second response of a pair."""
+
 Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
 
@@ -179,16 +182,30 @@ def build_table(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[RecordedVerdict]
 ) -> VerdictTable:
     """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
-    row = {name: i for i, name in enumerate(responses)}
-    by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
-    for verdict in verdicts:
-        by_question[verdict.question].append(verdict)
-    shown = {
-        material: _variant_columns(material, questions, by_question)
-        for material in sorted({q.material for q in questions})
-    }
-    columns = {q.id: _build_columns(q, row, by_question[q.id], shown[q.material]) for q in questions}
-    return VerdictTable(len(row), columns, sampled_questions(questions))
+    return stack_groups(questions, [(responses, verdicts)])
+
+
+def stack_groups(
+    questions: Sequence[Question], groups: Iterable[tuple[Sequence[str], Sequence[RecordedVerdict]]]
+) -> VerdictTable:
+    """Return the table of groups, each given by the ids of its responses and their verdicts: a row for each response.
+
+    Several groups need questions that look at one response.
+    """
+    cells: dict[str, Cells] = {question.id: {} for question in questions}
+    materials = sorted({question.material for question in questions})
+    rows = 0
+    for names, verdicts in groups:
+        row = {name: place for place, name in enumerate(names, start=rows)}
+        rows += len(names)
+        by_question: dict[str, list[RecordedVerdict]] = defaultdict(list)
+        for verdict in verdicts:
+            by_question[verdict.question].append(verdict)
+        shown = {material: _variant_columns(material, questions, by_question) for material in materials}
+        for question in questions:
+            _place_verdicts(question, row, by_question[question.id], shown[question.material], cells[question.id])
+    columns = {question.id: _fill_columns(rows, cells[question.id]) for question in questions}
+    return VerdictTable(rows, columns, sampled_questions(questions))
 
 
 def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
@@ -197,38 +214,17 @@ def sampled_questions(questions: Iterable[Question]) -> frozenset[str]:
     return frozenset(q.id for q in several)
 
 
-def _build_columns(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
-) -> ScoreArrays:
-    placed = _assign_cells(question, row, verdicts, variants)
-    width = 1 + max((column for _, column in placed), default=0)
-    scores = ScoreArrays.absent(len(row), width)
+def _fill_columns(rows: int, cells: Cells) -> ScoreArrays:
+    width = 1 + max((column for _, column in cells), default=0)
+    scores = ScoreArrays.absent(rows, width)
     value, met, outcome, _ = scores
-    for cell, (verdict, is_mirrored) in placed.items():
+    for cell, (verdict, is_mirrored) in cells.items():
         scores.fill(cell, verdict)
         if is_mirrored and verdict.score is not None:
-            value[cell], met[cell], outcome[cell] = 1.0 - verdict.score, 1.0 - verdict.score >= MET_THRESHOLD, OK
-    return scores
-
-
-def stack_scores(
-    questions: Sequence[Question], groups: Iterable[tuple[Sequence[str], Sequence[RecordedVerdict]]]
-) -> ScoreArrays:
-    """Return the verdicts of several groups, each given by the ids of its responses: a row for each response, in order,
-    and a column for each sample of each question. Every question looks at one response as it was submitted."""
-    start = {}
-    width = 0
-    for question in questions:
-        start[question.id], width = width, width + question.samples
-    placed: list[tuple[tuple[int, int], RecordedVerdict]] = []
-    rows = 0
-    for names, verdicts in groups:
-        row = {name: place for place, name in enumerate(names, start=rows)}
-        placed += (((row[v.about], start[v.question] + v.sample), v) for v in verdicts)
-        rows += len(names)
-    scores = ScoreArrays.absent(rows, width)
-    for cell, verdict in placed:
-        scores.fill(cell, verdict)
+            mirrored = 1.0 - verdict.score
+            value[cell] = mirrored
+            met[cell] = mirrored >= MET_THRESHOLD
+            outcome[cell] = OK
     return scores
 
 
@@ -278,14 +274,17 @@ def ok_outcome(gated_by: str | None) -> int:
     return STOPPED if gated_by in RESPONSE_GATES else OK
 
 
-def _assign_cells(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[RecordedVerdict], variants: Variants
-) -> dict[tuple[int, int], tuple[RecordedVerdict, bool]]:
-    """Return the verdict of each cell, and whether it is mirrored for the second response.
+def _place_verdicts(
+    question: Question,
+    row: Mapping[str, int],
+    verdicts: Iterable[RecordedVerdict],
+    variants: Variants,
+    cells: Cells,
+) -> None:
+    """Put the verdicts of a group on a question into their cells.
 
     A verdict without a judgement (of a gate, say) fills the cells of every variant of its response.
     """
-    placed: dict[tuple[int, int], tuple[RecordedVerdict, bool]] = {}
     for verdict in verdicts:
         own_row = row[verdict.about]
         shown_variants = variants.get(verdict.about, {})
@@ -296,10 +295,9 @@ def _assign_cells(
         else:
             columns = (shown_variants.get(verdict.responses[0], 0),)  # a whole group is shown no variants: 0
         for column in columns:
-            placed[own_row, column * question.samples + verdict.sample] = (verdict, False)
+            cells[own_row, column * question.samples + verdict.sample] = (verdict, False)
             if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
-                placed[column, own_row * question.samples + verdict.sample] = (verdict, True)
-    return placed
+                cells[column, own_row * question.samples + verdict.sample] = (verdict, True)
 
 
 def _variant_columns(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jurygraph.decision import decide
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
-from jurygraph.decision.decide import compute_rewards, compute_rewards_batch, compute_rewards_of_each, is_independent
+from jurygraph.decision.decide import compute_rewards, compute_rewards_of_each, decide_scores, is_independent
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
     FAILED_BY_INFRASTRUCTURE,
@@ -60,9 +60,7 @@ def score_arrays_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, R
 
 
 def rewards_in_batch(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, RecordedVerdict]) -> dict[str, Reward]:
-    rows = compute_rewards_batch(
-        plan.decision, plan.survey.questions, score_arrays_of(plan, names, verdicts), COMBINERS
-    )
+    rows = decide_scores(plan.decision, plan.survey.questions, score_arrays_of(plan, names, verdicts), COMBINERS)
     return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
 
@@ -114,7 +112,9 @@ def members(drawn: Sequence[Scene], names: st.SearchStrategy[list[str]]) -> st.S
 
 
 def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr(decide, "compute_rewards")
+    tables: list[int] = []
+    decide_table = decide.decide_table
+    monkeypatch.setattr(decide, "decide_table", lambda *given: tables.append(given[1].rows) or decide_table(*given))
     plans = [make_plan({"evaluators": [evaluator_use("x", samples=2)]}, task(id=name)) for name in "mn"]
     verdicts = {("x", "r", (), 0): SCREENED_OUT, ("x", "s", ("s",), 1): RecordedVerdict(score=0.5)}
     groups = [Scene({}, task(), plan, verdicts).group(["s", "r"]) for plan in plans]
@@ -124,6 +124,7 @@ def test_groups_with_equal_decisions_are_decided_together(monkeypatch: pytest.Mo
         if isinstance(rewards, tuple)
     ]
     assert counts == [[(1, 0), (0, 1)]] * 2
+    assert tables == [4]
 
 
 class SeenRows(Combiner):
@@ -179,7 +180,7 @@ def test_outcomes_are_counted_from_verdict_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
     entries = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
-    counts = [row.counts for row in compute_rewards_batch(TWO.decision, TWO.survey.questions, entries, COMBINERS)]
+    counts = [row.counts for row in decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)]
     assert counts == [
         Counts(judged=3),
         Counts(judged=1, abstained=1, failed=1),
@@ -189,7 +190,7 @@ def test_outcomes_are_counted_from_verdict_codes() -> None:
 
 
 def test_a_batch_without_rows_has_no_rewards() -> None:
-    assert compute_rewards_batch(TWO.decision, TWO.survey.questions, score_arrays_of(TWO, [], {}), COMBINERS) == []
+    assert decide_scores(TWO.decision, TWO.survey.questions, score_arrays_of(TWO, [], {}), COMBINERS) == []
 
 
 def test_scores_of_other_questions_are_refused() -> None:
@@ -197,7 +198,7 @@ def test_scores_of_other_questions_are_refused() -> None:
         np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
     )
     with pytest.raises(PlanError, match="expected 3 scores per response, one for each sample of a question, got 2"):
-        compute_rewards_batch(TWO.decision, TWO.survey.questions, entries, COMBINERS)
+        decide_scores(TWO.decision, TWO.survey.questions, entries, COMBINERS)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def types_within(value: Any) -> Any:
 def test_numbers_from_a_combiner_become_floats() -> None:
     plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
     entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
-    (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, entries, {"mean": OtherNumberTypes()})
+    (row,) = decide_scores(plan.decision, plan.survey.questions, entries, {"mean": OtherNumberTypes()})
     reward = row.to_reward(plan.decision)
     assert (type(row.value), types_within(row.components), types_within(row.terms)) == (
         float,
@@ -327,4 +328,4 @@ def test_a_combiner_without_a_finite_number_is_named(value: float, part: float) 
     plan = make_plan({"evaluators": [evaluator_use("x")]}, task())
     entries = score_arrays_of(plan, ["a"], {("x", "a", ("a",), 0): RecordedVerdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; fix"):
-        compute_rewards_batch(plan.decision, plan.survey.questions, entries, {"mean": Broken(value, part)})
+        decide_scores(plan.decision, plan.survey.questions, entries, {"mean": Broken(value, part)})

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.decision.combiner import Combiner
-from jurygraph.decision.decide import compute_rewards, compute_rewards_batch, is_independent
+from jurygraph.decision.decide import compute_rewards, decide_scores, is_independent
 from jurygraph.decision.group_result import RewardRow
 from jurygraph.decision.table import (
     ABSENT,
@@ -88,7 +88,7 @@ def recompute_rewards(
 def _decide_batch(
     traces: Sequence[TraceOutline], outline: SurveyOutline, decision: Decision, combiners: Combiners
 ) -> Iterator[tuple[TraceOutline, Body]]:
-    rows = compute_rewards_batch(decision, outline.questions, _score_arrays(traces), combiners)
+    rows = decide_scores(decision, outline.questions, _score_arrays(traces), combiners)
     return zip(traces, map(pack_reward, rows), strict=True)
 
 

@@ -36,13 +36,13 @@ def test_groups_are_batched_where_rewards_are_independent(
     plain: Path, rich: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    decide_batch = recomputation.compute_rewards_batch
+    decide_batch = recomputation.decide_scores
 
     def count_batches(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
         calls.append(len(marks.value))
         return decide_batch(decision, questions, marks, combiners)
 
-    monkeypatch.setattr(recomputation, "compute_rewards_batch", count_batches)
+    monkeypatch.setattr(recomputation, "decide_scores", count_batches)
     recompute(Run.open(plain))
     assert sum(calls) > 0
     calls.clear()
