@@ -59,7 +59,7 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
         material = tuple(sorted(material_of[response.id], key=lambda item: item.name))
         referenced = _referenced_calls(calls, (*verdicts, *material))
         served = [call.served for call in referenced if call.served]
-        trace = Trace(
+        made = Trace(
             task_id=plan.task_id,
             response_id=response.id,
             agent=response.agent,
@@ -74,7 +74,7 @@ def build_traces(group: PlannedGroup, found: GroupFindings, context: RunContext)
             purpose=permitted_purpose(context.config.purpose, context.judge, served),
             plan=plan,
         )
-        traces.append(trace)
+        traces.append(made)
     return traces
 
 
