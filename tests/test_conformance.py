@@ -229,7 +229,7 @@ def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
     install_module: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine shows every group in one order, so the machine has to be broken first."""
-    monkeypatch.setattr("jurygraph.group.sort_responses", lambda responses: tuple(r.strip_metadata() for r in responses))
+    monkeypatch.setattr("jurygraph.group.sort_responses", lambda given: tuple(one.strip_metadata() for one in given))
 
     class First(_GroupScore):
         def score(self, response: Response, company: Sequence[Response]) -> float:
