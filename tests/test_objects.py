@@ -271,7 +271,8 @@ def test_a_file_may_have_them_too(tmp_path: Path) -> None:
         assert jury.score(TASK, ["Dear Ann"])[0].reward.components == {"criteria": 0.75}
     file.write_text("evaluators: [{use: criteria, params: {criteria: polite}}]\n")
     with pytest.raises(
-        ConfigError, match=r"^evaluators\[0\]: params.criteria: is the text 'polite'; write texts by id"
+        ConfigError,
+        match=r"^evaluators\[0\]: criteria: params.criteria: is the text 'polite'; write an object",
     ):
         jg.Jury.from_config(file)
 
@@ -295,9 +296,9 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("criteria", "message"),
     [
-        ([3], "evaluators[0]: params.criteria.c1: is the number 3; write a text or an object"),
+        ([3], "evaluators[0]: criteria: params.criteria[0]: is the number 3; write text, in quotes or an object"),
         ([object()], "config, key evaluators[0].params.criteria"),
-        ({"a": None}, "evaluators[0]: params.criteria.a: is null; write a text or an object"),
+        ({"a": None}, "evaluators[0]: criteria: params.criteria.a: is null; write text, in quotes or an object"),
         ([{"text": "a", "weight": -1.0}], "evaluators[0]: params.criteria[0].weight: is -1, below 0"),
         ({"a/b": "x"}, "evaluators[0]: params.criteria[0].id: has a slash"),
         (

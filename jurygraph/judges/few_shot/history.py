@@ -4,10 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, InstanceOf, PlainSerializer
+from pydantic.json_schema import SkipJsonSchema
 
 from jurygraph.errors import InputError
 from jurygraph.judges.few_shot.pairs import swap_texts
@@ -333,3 +335,7 @@ class ReviewerHistory:
 
 def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+LoadedHistory = Annotated[SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))]
+"""A history as the type of a field, whose digest stands for it."""
