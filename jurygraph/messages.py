@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
@@ -126,6 +126,15 @@ def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
     """Raise InputError with the name of an argument that is not of one of these kinds."""
     if not isinstance(value, kinds) or isinstance(value, bool):
         raise InputError(f"{argument}: is {name_type(value)}; {hint}")
+
+
+_MOST_NAMES = 5
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the names in a row, with the number of those beyond the fifth."""
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([*names[:_MOST_NAMES], *more])
 
 
 def quote(name: str) -> str:

@@ -28,7 +28,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.params import NoParams, ParamsModel, PlainParams, read_params
+from jurygraph.schema.params import ParamsModel, PlainParams, read_params
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
@@ -119,7 +119,10 @@ class Configurable(Displayed):
     """
 
     name: str
-    Params: ClassVar[type[ParamsModel]] = NoParams
+    bounds_its_time: ClassVar[bool] = False
+    may_take_long: ClassVar[bool] = False
+    """Its answers may take long, though the class bounds its time."""
+    Params: ClassVar[type[ParamsModel]] = ParamsModel
     settings: Any
 
     def __init__(self, **params: Any) -> None:
@@ -153,7 +156,6 @@ class Evaluator(Configurable, ABC):
     batched: bool = False
     runs_inline: bool = False
     reads_data: bool = False
-    bounds_its_time: ClassVar[bool] = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: PlainParams = NO_PARAMS
@@ -180,6 +182,11 @@ class Evaluator(Configurable, ABC):
     @property
     def notes(self) -> Sequence[str]:
         """Return what the user should know before a run, such as skipped parts; one sentence each."""
+        return ()
+
+    @property
+    def known_reviewers(self) -> Sequence[str]:
+        """Return the only reviewers whom it can predict, sorted; empty if it can predict any, or none."""
         return ()
 
     def check(self, question: Question) -> None:
@@ -253,7 +260,6 @@ class Deriver(Configurable, ABC):
     gives: str
     uses_model: bool = False
     reads_data: bool = False
-    bounds_its_time: ClassVar[bool] = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
     params: PlainParams = NO_PARAMS

@@ -57,6 +57,7 @@ class Mean(Combiner):
     name = "mean"
     version = "1"
     batched = True
+    is_sum = True
 
     def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         values, has_value = input_means(matrices)
@@ -70,6 +71,7 @@ class Product(Combiner):
     name = "product"
     version = "1"
     batched = True
+    is_product = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         if len(inputs) < 2:
@@ -95,11 +97,12 @@ class _Rubric(Combiner):
         """How strongly a prerequisite counts that is not met; only `gear` uses it."""
         exact: ExactInference = "auto"
         """`auto`: exact inference up to ten criteria with a parent; `never`: always the one-pass update of GEAR. Only
-        `gear` uses it.
-        """
+        `gear` uses it."""
 
     version = "1"
     batched = True
+    is_sum = True
+    counts_criteria = True
     uses_edges: ClassVar[bool] = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
@@ -152,6 +155,10 @@ class _Rubric(Combiner):
         greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
         return least, greatest
 
+    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+        edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
+        return [(parent, child, None) for parent, child in edges]
+
     @abstractmethod
     def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
@@ -183,6 +190,14 @@ class Gear(_Rubric):
         exact: ExactInference = self.read_params(params).exact
         graph = _graph(len(inputs), tuple(frozen["parents"]), tuple(frozen["children"]))
         return {**frozen, "inference": "exact" if is_inferred_exactly(graph, exact) else "one-pass"}
+
+    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+        return list(zip(params["parents"], params["children"], params["retention"], strict=True))
+
+    def describe_rule(self, params: PlainParams) -> str:
+        if not params["parents"]:
+            return ""
+        return "exact inference" if params["inference"] == "exact" else "one-pass update"
 
     def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
@@ -298,6 +313,11 @@ class _Welfare(Combiner):
 
     version = "2"
     batched = True
+    is_sum = True
+    aggregates_utilities = True
+
+    def describe_rule(self, params: PlainParams) -> str:
+        return "the sum of w × û"
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         total = float(aggregation.total([one.input_weight for one in inputs.values()]))
@@ -343,6 +363,9 @@ class Egalitarian(_Welfare):
 
     name = "egalitarian"
 
+    def describe_rule(self, params: PlainParams) -> str:
+        return f"{super().describe_rule(params)}, at most the lowest û if that is below {params['floor']:.4f}"
+
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
         weighted = np.asarray(aggregation.total(weight * utility))
         least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
@@ -353,6 +376,11 @@ class Nash(_Welfare):
     """R = Π û_i, Nash's product with a disagreement point of 0: it uses no weights, and a single 0 makes it 0."""
 
     name = "nash"
+    is_sum = False
+    is_product = True
+
+    def describe_rule(self, params: PlainParams) -> str:
+        return "the product of all û, regardless of w"
 
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)

@@ -29,7 +29,7 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import did_you_mean, format_plain, join_names, quote
 from jurygraph.schema import ComponentInput
 from jurygraph.schema.frozen_model import Flag, Unit
 from jurygraph.schema.params import ParamsModel
@@ -232,6 +232,41 @@ class ConsensusOfJudges(Combiner):
     batched = True
     needs_all_columns = True
     if_skipped = "left-out"
+
+    def has_direction(self, name: str) -> bool:
+        """Return false: the effect of a vote depends on how its judge errs."""
+        return False
+
+    def part_inputs(self, params: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        panels: Mapping[str, Sequence[str]] = params.get("panels", {})
+        return panels
+
+    def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
+        if params.get("pool"):
+            return ["pooled (pool: true); all votes are taken to be on one truth that all reviewers share"]
+        reviewers: dict[tuple[str, ...], list[str]] = {}
+        for reviewer, inputs in self.part_inputs(params).items():
+            reviewers.setdefault(tuple(judge_name(name, reviewer) for name in inputs), []).append(reviewer)
+        return [
+            f"a panel for each of {join_names(names)}, with the judges {join_names(judges)}; the reviewers count alike"
+            for judges, names in reviewers.items()
+        ]
+
+    def describe_value(
+        self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
+    ) -> Sequence[str]:
+        fused = ["the mean over reviewers, who count alike"] if self.part_inputs(params) else []
+        votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, params['levels']))}"
+        if is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
+            return [f"{votes}; missing votes count as the worst level", *fused]
+        confusions = params.get("confusions")
+        learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
+        rule = "by majority" if confusions is None else learned
+        if fused:
+            return [f"{votes}; of each reviewer the sum of level × probability {rule}", *fused]
+        shares = [(level, diagnostics.get(f"p({level:g})", 0.0)) for level in params["levels"]]
+        summands = (f"{format_plain(level)} × {format_plain(share)}" for level, share in shares)
+        return [f"{votes}; {' + '.join(summands)}, level × probability {rule}"]
 
     def arrange_inputs(
         self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Mapping[str, Any]

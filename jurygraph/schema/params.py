@@ -16,13 +16,9 @@ PlainParams = Mapping[str, Any]
 
 
 class ParamsModel(FrozenModel):
-    """Base class of params; the docstring below a field is its description in schemas and docs."""
+    """Base class of params, and no params by itself; the docstring below a field is its description in schemas."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class NoParams(ParamsModel):
-    """The params of a class that takes none."""
 
 
 def read_params(owner: str, model: type[M], params: PlainParams, error: type[JurygraphError]) -> M:

@@ -35,8 +35,7 @@ class Constraints(Evaluator):
     class Params(ParamsModel):
         functions: dict[str, str] = Field(default_factory=dict)
         """Python functions (task, response, **params) by the names that checks use for them, each as
-        package.module.function: a task is data, so it cannot name code by itself.
-        """
+        package.module.function: a task is data, so it cannot name code by itself."""
 
     name = "checks.constraints"
     version = "1"

@@ -78,8 +78,7 @@ class RecordParams(ParamsModel):
         min_length=1, max_length=30
     )
     """Kinds of records, each with its fields: a description of each, or `about` with `number`, `context`, `optional` or
-    `one_of`.
-    """
+    `one_of`."""
 
 
 def reply_model(kinds: Kinds) -> type[FrozenModel]:

@@ -28,8 +28,7 @@ class Claims(Deriver):
     class Params(ParamsModel):
         tools: dict[str, str] = Field(default_factory=dict)
         """langchain-core tools by the names that tasks use for them, each as package.module.tool: a task is data, so it
-        cannot name code by itself.
-        """
+        cannot name code by itself."""
 
     name = "facts.claims"
     version = "1"

@@ -34,8 +34,7 @@ class Criteria(JudgeEvaluator):
     class Params(JudgeEvaluator.Params):
         criteria: dict[str, _CriterionFields] | tuple[_CriterionFields, ...] | None = None
         """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
-        task, in place of its rubric, and form a component of the evaluator's name: their mean by weight.
-        """
+        task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
 
     name = "criteria"
     version = "3"

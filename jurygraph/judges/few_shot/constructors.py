@@ -14,7 +14,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.few_shot import shown_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, Dimensions, ReadySet, check_screening, load_ready_set
-from jurygraph.judges.few_shot.history import Example, LoadedHistory, ReviewerHistory, join_names
+from jurygraph.judges.few_shot.history import Example, LoadedHistory, ReviewerHistory
 from jurygraph.judges.few_shot.pairs import combine_orders, missing_verdict, no_pair, swap_response
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
 from jurygraph.judges.few_shot.shown_examples import (
@@ -24,7 +24,7 @@ from jurygraph.judges.few_shot.shown_examples import (
     example_use,
     format_score,
 )
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.frozen_model import Count, Flag, PositiveInt
@@ -62,23 +62,19 @@ class ReviewerJudge(Evaluator):
         choice: str = "random"
         """`random`, so that a reviewer's base rate survives, `balanced` over the scores, `similar` to the task's query,
         or a callable as package.module.name that makes a langchain-core example selector. An item that several
-        reviewers rated is shown once.
-        """
+        reviewers rated is shown once."""
         seed: Count = 0
         """Seed of the draw, or of the draw among equal candidates."""
         samples: PositiveInt = 3
         """Number of answers to each question, each with the next seed and so with another draw of examples; the
-        config's `panel` combines them.
-        """
+        config's `panel` combines them."""
         counts: Flag = False
         """Show, before the examples, how often each score was given in all ratings that may be shown: the reviewer's
-        own for the personalized judge, those of all others for the aggregate judge.
-        """
+        own for the personalized judge, those of all others for the aggregate judge."""
         both_orders: Flag = False
         """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
         Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
-        then, since they may name a position.
-        """
+        then, since they may name a position."""
         profile: Profile = "full"
         """`full`, or `compact` for fewer tokens."""
 
@@ -335,8 +331,7 @@ class Personalized(ReviewerJudge):
         shrinkage: NonNegative = 0.0
         """Shrinks the prediction for reviewers with few ratings toward what the aggregate judge predicts for the same
         response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each question then takes two calls.
-        0 turns it off.
-        """
+        0 turns it off."""
 
     settings: Params
 

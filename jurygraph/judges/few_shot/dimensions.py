@@ -158,9 +158,9 @@ Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
 
 @lru_cache(maxsize=8)
 def load_ready_set(name: str) -> dict[str, Dimension]:
-    """Return a ready set of dimensions."""
+    """Return a ready set of dimensions, sorted by name."""
     text = files("jurygraph.judges.few_shot").joinpath(f"{name}.toml").read_text(encoding="utf-8")
-    return {key: Dimension.model_validate(fields) for key, fields in tomllib.loads(text).items()}
+    return {key: Dimension.model_validate(fields) for key, fields in sorted(tomllib.loads(text).items())}
 
 
 def check_screening(dimensions: Mapping[str, Dimension]) -> None:
