@@ -39,7 +39,11 @@ EVALUATORS = {
         ({"kinds": []}, "kinds: has 0 entries; give it at least 1"),
     ],
     "checks.constraints": [({"functions": {"f": 1}}, "functions.f: is the number 1; write text, in quotes")],
-    "criteria": [PROFILE, ({"criteria": 5}, "criteria: is the number 5; write an object or a list")],
+    "criteria": [
+        PROFILE,
+        ({"criteria": []}, "criteria: has 0 entries; give it at least 1"),
+        ({"criteria": 5}, "criteria: is the number 5; write an object or a list"),
+    ],
     "preferences": [PROFILE],
     "checklist": [
         PROFILE,
@@ -95,7 +99,7 @@ COMBINERS = {
         ({"prior": 0}, "prior: is the number 0; write a number of 0.01 or more"),
         ({"shown": "list"}, "shown: is the text 'list'; did you mean lists? write 'pairs' or 'lists'"),
     ],
-}  # fmt: skip
+}
 TABLES: Mapping[str, Mapping[str, Any]] = {"evaluators": EVALUATORS, "derivers": DERIVERS, "combiners": COMBINERS}
 INPUTS = {"a": ComponentInput(questions=("q",), weights=(1.0,))}
 

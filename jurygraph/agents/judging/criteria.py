@@ -6,22 +6,41 @@ decides, judged in isolation. The checklist is the same for every stakeholder: q
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue
+from pydantic import AfterValidator, Field, model_validator
 
 from jurygraph.agents.judging.evaluator import JudgeEvaluator, Sentence
 from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, describe_value, shorten, validate
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Audience, Criterion, Question, Rubric, Stakeholder, TaskView
+from jurygraph.schema import Audience, Criterion, Question, Stakeholder, TaskView
+from jurygraph.schema.frozen_model import Id, Positive, require_unique
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
-_CriterionFields = str | dict[str, JsonValue]
-"""The text of a criterion, or its fields."""
+
+
+def _check_own_id(name: str) -> str:
+    if "/" in name:
+        raise ValueError("has a slash; leave it out")
+    return name
+
+
+_OwnId = Annotated[Id, AfterValidator(_check_own_id)]
+_ANY = Field(min_length=1)
+
+
+class OwnCriterion(Criterion):
+    """A criterion of an evaluator's own; a text alone will do."""
+
+    id: _OwnId | None = None  # type: ignore[assignment]  # the key in a mapping, or the place in a list, replaces it
+    weight: Positive = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_text(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
 
 
 class Criteria(JudgeEvaluator):
@@ -32,9 +51,22 @@ class Criteria(JudgeEvaluator):
     """
 
     class Params(JudgeEvaluator.Params):
-        criteria: dict[str, _CriterionFields] | tuple[_CriterionFields, ...] | None = None
+        criteria: Annotated[dict[_OwnId, OwnCriterion], _ANY] | Annotated[tuple[OwnCriterion, ...], _ANY] | None = None
         """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
         task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
+
+        @property
+        def own(self) -> tuple[Criterion, ...]:
+            """The criteria, each with its id."""
+            named = self.criteria or {}
+            if not isinstance(named, dict):
+                named = {f"c{number}": one for number, one in enumerate(named, 1)}
+            return tuple(one.model_copy(update={"id": one.id or name}) for name, one in named.items())
+
+        @model_validator(mode="after")
+        def _check_ids(self) -> Self:
+            require_unique("criterion", "criteria[{}].id", [one.id for one in self.own])
+            return self
 
     name = "criteria"
     version = "3"
@@ -46,9 +78,8 @@ class Criteria(JudgeEvaluator):
 
     def __init__(self, **params: Any) -> None:
         super().__init__(**params)
-        criteria = self.settings.criteria
-        self._own = () if criteria is None else _read_criteria(criteria)
-        if criteria is not None:
+        self._own = self.settings.own
+        if self._own:
             self.audience = "task"
             self.shares = {criterion.id: criterion.weight for criterion in self._own}
 
@@ -71,35 +102,6 @@ class Criteria(JudgeEvaluator):
             anchors = tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
             return Item(about.text, Scale(*about.scale), anchors=anchors)
         return Item(about.text, Binary())
-
-
-def _read_criteria(
-    criteria: Mapping[str, _CriterionFields] | Sequence[_CriterionFields],
-) -> tuple[Criterion, ...]:
-    """Return criteria of an evaluator's own; a bare text, or one without an id or a weight, gets the defaults.
-
-    Raises ConfigError if they are no rubric, or if one is a penalty.
-    """
-    named = criteria if isinstance(criteria, Mapping) else {}
-    for name, one in named.items():
-        if isinstance(one, Mapping) and one.get("id", name) != name:
-            hint = "leave it out, or write a list"
-            raise ConfigError(f"params.criteria.{shorten(name)}.id: is {describe_value(one['id'])}; {hint}")
-    numbered = {f"c{number}": criterion for number, criterion in enumerate(criteria, 1)}
-    own = [
-        {"id": name, "weight": 1.0, **({"text": one} if isinstance(one, str) else one)}
-        for name, one in (named or numbered).items()
-    ]
-    rubric = validate(Rubric, {"criteria": own})
-    if isinstance(rubric, Problem):
-        raise ConfigError(f"params.{rubric.field}: {rubric}")
-    for place, criterion in enumerate(rubric.criteria):
-        if criterion.weight < 0:
-            hint = "make an evaluator of the penalties, and give it a negative weight in `reward`"
-            raise ConfigError(f"params.criteria[{place}].weight: is {criterion.weight:g}, below 0; {hint}")
-        if "/" in criterion.id:
-            raise ConfigError(f"params.criteria[{place}].id: has a slash; leave it out")
-    return rubric.criteria
 
 
 def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
