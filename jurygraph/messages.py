@@ -63,8 +63,10 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], va
         first = max(inner, key=lambda e: len(_locate(e, value)[0]))
     path, invalid = _locate(first, value)
     alternatives = [e for e in errors if _locate(e, value)[0] == path]
-    if not isinstance(invalid, str):  # the problem is not that it is none of some words
-        first = next((e for e in alternatives if e["type"] != "literal_error"), first)
+    fitting = [e for e in alternatives if e["type"] not in (*_EXPECTED, "is_instance_of", "literal_error")]
+    if not fitting and not isinstance(invalid, str):  # the problem is not that it is none of some words
+        fitting = [e for e in alternatives if e["type"] != "literal_error"]
+    first = (fitting or [first])[0]
     expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
     if len(expected) > 1:
         return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
