@@ -5,11 +5,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import ClassVar
 
 from jurygraph.models.faults import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.schema import Price
 
 _MAX_MESSAGE = 300
 _REJECTED_FIELDS = {
@@ -41,7 +43,16 @@ class Backend(ABC):
     `provider` names the backend (`litellm`, `openai-compatible`, `gguf`), `endpoint` the server or a digest of what
     answers, `model` the model as the server names it; together they identify what answers a request. `secrets` are
     values that must never be written anywhere. `key_variable` is the environment variable with the key, if it is known.
+
+    What is special about a backend is said here: it `costs_nothing`; its replies are not worth a cache, or no request
+    contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
+    (`is_recording`); `calls.form` cannot be set, because of `fixed_form`.
     """
+
+    costs_nothing: ClassVar[bool] = False
+    is_cached: ClassVar[bool] = True
+    is_recording: ClassVar[bool] = False
+    fixed_form: ClassVar[str] = ""
 
     provider: str
     endpoint: str | None = None
@@ -56,6 +67,10 @@ class Backend(ABC):
 
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""
+
+    def list_price(self) -> Price | None:
+        """Return the price of the model, if the backend knows it."""
+        return None
 
     @property
     def label(self) -> str:
