@@ -18,12 +18,13 @@ from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import ScoreMatrix
 from jurygraph.schema import Cause, ComponentInput, Decision, Question, RecordedVerdict, Status
 from jurygraph.schema.plan import SUBMITTED, VoteRule
-from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
+from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES, Unsupported
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE = range(6)
 NOT_APPLICABLE, STOPPED, NO_VARIANTS, EXCLUDED = range(6, 10)
 SCORED = (OK, STOPPED)
-"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before.
+"""Outcomes with a verdict: from an evaluator, or STOPPED, the worst case: from a gate that stopped the response before,
+or where the evaluator's finding lacks the quotation that it needs.
 
 NO_VARIANTS is a question about variants of a response that has none: not applicable, or the worst case where an input
 counts questions that do not apply as zero. So it is no advantage to have none. EXCLUDED is an answer of the evaluator:
@@ -232,24 +233,26 @@ def _reduce_to_majority(columns: ScoreArrays, vote: VoteRule) -> ScoreArrays:
     """Return the value that more than half of the seats have voted for, as one column.
 
     Under `discard-first`, a vote that abstained or was discarded leaves its seat ("Aggregate vs. Personalized Judges").
-    A failed one keeps it, so that an outage never turns the votes that are left into a majority. Where no vote was
-    requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, and ABSENT without any verdict.
+    A failed one keeps it, so that an outage never turns the votes that are left into a majority. So does one that is
+    the worst case: its value depends on the direction, so it votes for none, and decides where the others do not. Where
+    no vote was requested, the outcome is NOT_APPLICABLE if a `when` skipped the question, else ABSENT.
     """
-    has_vote = _has_vote(columns.outcome)
+    has_vote = _is_answered(columns.outcome)
+    is_stopped = columns.outcome == STOPPED
     value = np.where(columns.outcome == EXCLUDED, _DOES_NOT_APPLY, columns.value)
-    is_requested = has_vote | lacks_score(columns.outcome)
+    is_requested = has_vote | is_stopped | lacks_score(columns.outcome)
     seats = is_requested & (columns.outcome != ABSTAINED) if vote == "discard-first" else is_requested
     majority = strict_majority(value, has_vote, seats)
     is_excluded = majority.decided & (majority.value == _DOES_NOT_APPLY)
     agrees = has_vote & (value == majority.value[:, None])
     votes = aggregation.total(np.where(agrees, 1.0, 0.0))
     votes_met = aggregation.total(np.where(agrees & columns.met, 1.0, 0.0))
-    is_stopped = (columns.outcome == STOPPED).any(axis=1)
     worst = np.where(lacks_score(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
     is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
     unrequested = np.where(is_left_out, NOT_APPLICABLE, ABSENT)
     undecided = np.where(is_requested.any(axis=1), worst, unrequested)
-    decided = np.where(is_excluded, EXCLUDED, np.where(is_stopped, STOPPED, OK))
+    undecided = np.where(is_stopped.any(axis=1), STOPPED, undecided)
+    decided = np.where(is_excluded, EXCLUDED, OK)
     outcome = np.where(majority.decided, decided, undecided).astype(np.int8)
     met = majority.decided & ~is_excluded & (np.asarray(votes_met) * 2 >= votes)
     winner = np.where(is_excluded, 0.0, majority.value)
@@ -266,12 +269,12 @@ def score_entry(verdict: RecordedVerdict) -> tuple[float, bool, int]:
         return 0.0, False, outcome_of(verdict.status, cause, verdict.gated_by)
     met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    return score, met, ok_outcome(verdict.gated_by)
+    return score, met, ok_outcome(verdict.gated_by, verdict.unsupported)
 
 
-def ok_outcome(gated_by: str | None) -> int:
-    """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
-    return STOPPED if gated_by in RESPONSE_GATES else OK
+def ok_outcome(gated_by: str | None, unsupported: Unsupported | None) -> int:
+    """Return the outcome of a verdict that is ok: STOPPED if it counts as the worst case, else OK."""
+    return STOPPED if gated_by in RESPONSE_GATES or unsupported == "worst-case" else OK
 
 
 def _place_verdicts(

@@ -1,11 +1,12 @@
 """Notes on a trace that both `explain` and `show` print: contrasts, origins, material, rules and examples."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict
 from jurygraph.messages import join_names
 from jurygraph.schema import ExampleUse, Failure, RecordedVerdict, Rubric, Swap, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
+from jurygraph.schema.verdict import Unsupported
 
 
 def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
@@ -78,6 +79,14 @@ def describe_failure(failure: Failure, reason: str = "") -> str:
 
 def _describe_reader(reader: str) -> str:
     return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
+
+
+UNSUPPORTED: Mapping[Unsupported | None, str] = {
+    "worst-case": "the worst case counts, because no quotation from the response supports it",
+    "tie": "it counts as a tie, because no quotation from a response supports it",
+    "stands": "it stands, although no quotation from the response supports it",
+}
+"""How an unsupported verdict counts, for sentences."""
 
 
 def discard_reason(one: ExplainedVerdict) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from jurygraph.explanation.notes import (
+    UNSUPPORTED,
     contrast_lines,
     discard_reason,
     example_details,
@@ -37,6 +38,7 @@ def to_sentences(explained: ExplainedTrace, points: Points) -> list[str]:
         *(f"{line[0].upper()}{shorten(line[1:], _MAX_REASON)}." for line in materials),
         *_stopped_sentences(stopped),
         *(f"Discarded: {_name(one)} scored {format_plain(one.score)}, but {discard_reason(one)}." for one in discarded),
+        *_unsupported_sentences(explained.verdicts),
         *_missing_sentences(explained.verdicts),
         f"Verdicts: {counts.total} requested; {counts.judged - trace.gated.total()} judged"
         f"{f' ({len(discarded)} of them discarded)' if discarded else ''}, "
@@ -195,6 +197,14 @@ def _stopped_sentences(stopped: Sequence[ExplainedVerdict]) -> Iterator[str]:
         names = [one.label for one in stopped if (one.verdict.gated_by, one.verdict.reason) == (gate, reason)]
         number = f"{len(names)} verdicts" if len(names) > 1 else "1 verdict"
         yield f"Response gate {gate}: the worst score for {number}, {join_names(names)}{_reason(reason)}."
+
+
+def _unsupported_sentences(verdicts: Sequence[ExplainedVerdict]) -> Iterator[str]:
+    """Return a sentence for each way in which unsupported verdicts count."""
+    for mark, effect in UNSUPPORTED.items():
+        names = list(dict.fromkeys(_name(one, sample=False) for one in verdicts if one.verdict.unsupported == mark))
+        if names:
+            yield f"Unsupported{f' ({len(names)})' if len(names) > 1 else ''}: {join_names(names)}: {effect}."
 
 
 def _reason(reason: str) -> str:

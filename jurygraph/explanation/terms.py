@@ -165,6 +165,8 @@ class ExplainedTrace:
             return "not_applicable" if verdict.status == "not_applicable" else "unjudged"
         if verdict.gated_by in RESPONSE_GATES:
             return "gated"
+        if verdict.is_worst_case:
+            return "deduction" if direction else "none"
         score = self.score(verdict) or 0.0
         loss = 0.0 if direction == 0 else 1.0 - score if direction > 0 else score
         return "deduction" if loss > 0.0 else "none"
@@ -309,13 +311,13 @@ class ExplainedTerm:
         fill = 0.0 if self._explained.decision.rule == "gear" else worst
         if one.reduce == "majority" and (tally := self._tally(one, question)):
             decided = [] if tally.leading is None else [tally.leading]
-            return decided if tally.is_decided else [fill]
+            return decided if tally.is_decided else [worst if tally.unsupported else fill]
         cells = []
         for verdict in self._verdicts([question]):
             if verdict.status == "not_applicable" and not is_discarded(verdict, one.min_confidence):
                 lowest = worst if verdict.gated_by == NO_VARIANT else 0.0
                 cells += [lowest] if one.if_skipped == "zero" else []
-            elif verdict.gated_by in RESPONSE_GATES:
+            elif verdict.gated_by in RESPONSE_GATES or verdict.is_worst_case:
                 cells.append(worst)
             else:
                 score = None if is_discarded(verdict, one.min_confidence) else self._explained.score(verdict)

@@ -13,6 +13,7 @@ from jurygraph.schema.verdict import RESPONSE_GATES
 class Tally:
     """The vote on one question: numbers of `predictions`, of those without a vote, and of `seats`.
 
+    `unsupported` ones are the worst case, whichever value that is: they decide where the votes do not.
     `leading` is the score with the most votes, which are `votes`: 0 without any, None if the question does not apply.
     """
 
@@ -20,6 +21,7 @@ class Tally:
     discarded: int
     abstained: int
     failed: int
+    unsupported: int
     seats: int
     leading: float | None
     votes: int
@@ -35,6 +37,7 @@ class Tally:
         lost = [f"{discarded} discarded for low confidence"]
         lost += [f"{self.abstained} abstained"] if self.abstained else []
         lost += [f"{self.failed} failed"] if self.failed else []
+        lost += [f"{self.unsupported} unsupported"] if self.unsupported else []
         has_left = self.seats < self.predictions
         seats = f"the {self.seats} left" if has_left else f"all {self.seats}"
         seats += " (a failed one keeps its seat)" if self.failed else ""
@@ -44,6 +47,8 @@ class Tally:
         else:
             problem = f"no majority of {seats}" if self.seats else "none is left"
             result = f"{problem}, so there is no prediction, and the {rule} rule says how that counts"
+            if self.unsupported:
+                result = f"{problem}, so that the unsupported count: the worst case"
         return f"{self.predictions} predictions, {', '.join(lost)}; {result}"
 
 
@@ -52,14 +57,17 @@ def tally_votes(verdicts: Sequence[RecordedVerdict], scores: Sequence[float | No
     voting = [
         score
         for verdict, score in zip(verdicts, scores, strict=True)
-        if (score is not None or verdict.status == "not_applicable") and not is_discarded(verdict, use.min_confidence)
+        if (score is not None or verdict.status == "not_applicable")
+        and not verdict.is_worst_case
+        and not is_discarded(verdict, use.min_confidence)
     ]
     failed = sum(map(_keeps_seat, verdicts))
-    seats = len(voting) + failed if use.vote == "discard-first" else len(verdicts)
+    unsupported = sum(verdict.is_worst_case for verdict in verdicts)
+    seats = len(voting) + failed + unsupported if use.vote == "discard-first" else len(verdicts)
     ((leading, votes),) = Counter(voting).most_common(1) or [(0.0, 0)]
     discarded = sum(is_discarded(verdict, use.min_confidence) for verdict in verdicts)
-    abstained = len(verdicts) - len(voting) - discarded - failed
-    return Tally(len(verdicts), discarded, abstained, failed, seats, leading, votes)
+    abstained = len(verdicts) - len(voting) - discarded - failed - unsupported
+    return Tally(len(verdicts), discarded, abstained, failed, unsupported, seats, leading, votes)
 
 
 def _keeps_seat(verdict: RecordedVerdict) -> bool:

@@ -195,7 +195,14 @@ def _revision(key: _Key, best: Mapping[str, float]) -> _Revision:
         if _key(verdict) != key:
             return {}
         score = best[verdict.question]
-        fields = {"score": score, "met": score == 1.0, "status": "ok", "failure": None, "gated_by": None}
+        fields = {
+            "score": score,
+            "met": score == 1.0,
+            "status": "ok",
+            "failure": None,
+            "gated_by": None,
+            "unsupported": None,
+        }
         return {**fields, "confidence": None}
 
     return revise

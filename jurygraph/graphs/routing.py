@@ -10,6 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from operator import ge, gt, le, lt
+from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
@@ -262,7 +263,8 @@ class _WorkCollector:
         is_skipped = any(verdict.gated_by is not None for verdict in verdicts)
         reason = f"{when.question} {'was itself not asked' if is_skipped else 'is itself not applicable'}"
         if applicable or not verdicts:
-            values = [v.score if when.on == "score" else v.native for v in applicable if v.status == "ok"]
+            judged = [v for v in applicable if v.status == "ok" and not v.is_worst_case]
+            values = [v.score if when.on == "score" else v.native for v in judged]
             numbers = [float(value) for value in values if value is not None and not isinstance(value, str)]
             if not values or len(numbers) < len(values):
                 return _verdict_without_screening(when, applicable)
@@ -317,12 +319,15 @@ _BLANK = RecordedVerdict.model_construct()
 def make_stamp(question: Question, view: TaskView) -> Stamp:
     """Return a function that turns a verdict into a recorded one: `(verdict, about, responses shown, sample)`.
 
-    It adds the question's identity, which replaces that of a verdict reused from another run.
+    It adds the question's identity, which replaces that of a verdict reused from another run. For a penalty, the worst
+    case is that all of it is found.
     """
     identity = question_identity(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> RecordedVerdict:
-        shown = {"about": about, "responses": responses, "sample": sample}
+        shown: dict[str, Any] = {"about": about, "responses": responses, "sample": sample}
+        if verdict.is_worst_case and _is_penalty(view):
+            shown |= {"score": 1.0, "met": True}
         return _BLANK.model_copy(update={**vars(verdict), **identity, **shown})
 
     return stamp
@@ -330,8 +335,12 @@ def make_stamp(question: Question, view: TaskView) -> Stamp:
 
 def _worst_verdict(view: TaskView, gate: str, reason: str) -> RecordedVerdict:
     """Return the verdict for a judgement that the response itself prevented: all faults and no merit."""
-    is_penalty = isinstance(view.about, Criterion) and view.about.weight < 0
-    return RecordedVerdict(score=float(is_penalty), met=is_penalty, gated_by=gate, reason=reason)
+    is_found = _is_penalty(view)
+    return RecordedVerdict(score=float(is_found), met=is_found, gated_by=gate, reason=reason)
+
+
+def _is_penalty(view: TaskView) -> bool:
+    return isinstance(view.about, Criterion) and view.about.weight < 0
 
 
 def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:

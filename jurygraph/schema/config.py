@@ -252,18 +252,29 @@ class CanaryConfig(FrozenModel):
     alert: Unit = 0.05
 
 
+EvidenceRule = Literal["required", "preferred", "off"]
+
+
+def _refuse_boolean(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError(f"is {str(value).lower()}; write {'required' if value else 'off'} (or preferred)")
+    return value
+
+
 class SafetyConfig(FrozenModel):
     """Defences of a judge. Disable one only to measure its effect (`jurygraph attack`).
 
     `fence` puts texts by others between marks that they cannot forge. `reminder` repeats the question after the
     response. `whole_reply` accepts or rejects a reply as a whole; without it, the first JSON object in the reply
-    counts. `evidence` gives no credit without a quotation from the response. `gates` stop responses that need no model.
+    counts. `evidence` asks for a quotation from the response for what a model finds, once more if there is none; then
+    the finding counts as the worst case if it is `required`, and stands if it is `preferred`. `gates` stop responses
+    that need no model.
     """
 
     fence: Flag = True
     reminder: Flag = True
     whole_reply: Flag = True
-    evidence: Flag = True
+    evidence: Annotated[EvidenceRule, BeforeValidator(_refuse_boolean)] = "required"
     gates: Annotated[
         tuple[ResponseGate, ...], AfterValidator(lambda gates: tuple(gate for gate in RESPONSE_GATES if gate in gates))
     ] = RESPONSE_GATES

@@ -14,6 +14,8 @@ Status = Literal["ok", "abstained", "failed", "not_applicable"]
 Cause = Literal["response", "infrastructure"]
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
+Unsupported = Literal["worst-case", "tie", "stands"]
+"""How a finding counts that needs a quotation from the response and has none."""
 GROUP_OF_ONE = "group-of-one"
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions get their verdict from a gate that stops a response."""
@@ -111,7 +113,8 @@ class Verdict(FrozenModel):
     its `when` skipped it, or if there is nothing to compare with. `native` is the judge's own value, on `scale`. `call`
     is the id of the model call whose reply became the verdict. `examples` are those chosen for the judge, shown or
     dropped. `swap` holds the scores in both orders if the judge of a pair was asked in both; `shrinkage` applies to
-    what they give together.
+    what they give together. `unsupported` marks a finding for which the model quoted nothing from the response, and
+    says how it counts (`SafetyConfig.evidence`).
     """
 
     score: Unit | None = None
@@ -127,6 +130,7 @@ class Verdict(FrozenModel):
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
     shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
     swap: Swap | None = Field(default=None, exclude_if=lambda swap: swap is None)
+    unsupported: Unsupported | None = Field(default=None, exclude_if=lambda unsupported: unsupported is None)
 
     @model_validator(mode="after")
     def _check_status(self) -> Self:
@@ -138,9 +142,14 @@ class Verdict(FrozenModel):
             raise ValueError("a failed verdict needs a `failure`")
         return self
 
+    @property
+    def is_worst_case(self) -> bool:
+        """True if it counts as the worst case, in whatever direction its score counts."""
+        return self.unsupported == "worst-case"
+
     def _repr_parts(self) -> Iterable[tuple[str, Any]]:
         shown = ("score", self.score) if self.status == "ok" else ("status", self.status)
-        rest = ("reason", "met", "native", "scale", "confidence", "evidence", "failure", "call")
+        rest = ("reason", "met", "native", "scale", "confidence", "evidence", "unsupported", "failure", "call")
         return [shown, *((name, value) for name in rest if (value := getattr(self, name)) not in (None, "", ()))]
 
     @classmethod

@@ -231,6 +231,8 @@ def read_scores(run: Run, advance: Callable[[int], None] = lambda tasks: None) -
                     continue
                 if verdict.score is None or verdict.gated_by is not None:
                     left_out["verdicts without a score, or with that of a gate"] += 1
+                elif verdict.is_worst_case:
+                    left_out["unsupported verdicts, which count as the worst case"] += 1
                 else:
                     questions[verdict.question].add(verdict.score, trace)
         advance(1)

@@ -48,6 +48,8 @@ OTHER_CELLS = {
     RecordedVerdict(status="not_applicable", gated_by="gate"): Cell(0.0, False, NOT_APPLICABLE),
     RecordedVerdict(status="not_applicable", confidence=0.25): Cell(0.0, False, EXCLUDED, 0.25),
     RecordedVerdict(score=0.0, met=False, gated_by="empty-response"): Cell(0.0, False, STOPPED),
+    RecordedVerdict(score=1.0, met=True, unsupported="worst-case"): Cell(1.0, True, STOPPED),
+    RecordedVerdict(score=0.8, met=True, unsupported="stands"): Cell(0.8, True, OK),
 }
 CELLS = {**OK_CELLS, **OTHER_CELLS, None: Cell(0.0, False, ABSENT)}
 FEWER = [*list(OK_CELLS)[::2], *list(OTHER_CELLS)[1::2], None]
@@ -84,7 +86,7 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     ]
     if spec_input.reduce != "majority" or len(row) == 1:
         return [cell._replace(outcome=NOT_APPLICABLE) if cell.outcome == EXCLUDED else cell for cell in sure]
-    votes = Counter(None if cell.outcome == EXCLUDED else cell.value for cell in sure if cell.outcome in VOTING)
+    votes = Counter(None if cell.outcome == EXCLUDED else cell.value for cell in sure if cell.outcome in ANSWERED)
     requested = [cell for cell in sure if cell.outcome in (*VOTING, *UNJUDGED)]
     leaving = [ABSTAINED] if spec_input.vote == "discard-first" else []
     seats = [cell for cell in requested if cell.outcome not in leaving]
@@ -92,9 +94,10 @@ def effective_row(row: Sequence[Cell], spec_input: ComponentInput) -> list[Cell]
     if 2 * number > len(seats) and value is None:
         return [Cell(0.0, False, NOT_APPLICABLE)]
     if 2 * number > len(seats):
-        met = sum(cell.met for cell in sure if cell.outcome in SCORED and cell.value == value)
-        stopped = any(cell.outcome == STOPPED for cell in sure)
-        return [Cell(value, 2 * met >= number, STOPPED if stopped else OK)]
+        met = sum(cell.met for cell in sure if cell.outcome == OK and cell.value == value)
+        return [Cell(value, 2 * met >= number, OK)]
+    if any(cell.outcome == STOPPED for cell in sure):  # the worst case has no value yet, and so no vote
+        return [Cell(0.0, False, STOPPED)]
     if requested:
         return [Cell(0.0, False, max([ABSTAINED, *(cell.outcome for cell in sure if cell.outcome in UNJUDGED)]))]
     return [Cell(0.0, False, NOT_APPLICABLE if any(cell.outcome == NOT_APPLICABLE for cell in sure) else ABSENT)]

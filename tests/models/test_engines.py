@@ -76,7 +76,7 @@ def served(tiny: Path) -> Iterator[str]:
 def config(model: str, bias: dict[str, float] = LIKELY_ONE, tokens: int = 400, **parameters: Any) -> dict[str, Any]:
     """Return a config that needs no quotations: noise quotes nothing of a response."""
     calls = {"max_tokens": tokens, "concurrency": AT_ONCE, "parameters": {"logit_bias": bias, **parameters}}
-    return {"model": model, "evaluators": ["criteria"], "calls": calls, "safety": {"evidence": False}}
+    return {"model": model, "evaluators": ["criteria"], "calls": calls, "safety": {"evidence": "off"}}
 
 
 def judge_group(folder: Path, config: dict[str, Any], task: Task, group: list[Response]) -> Outcome:

@@ -44,9 +44,9 @@ def test_a_run_stores_the_quote_check_and_verifies_without_the_model(tasks: Path
         assert server.count == len(stored_calls(tmp_path / "run")) == 2 * 2 * 2 * 2
     verify_run(tmp_path / "run")
     with closing(Run.open(tmp_path / "run")) as run:
-        outcomes = {t.response_id: {(v.status, v.failure and v.failure.kind) for v in t.verdicts} for t in run.traces()}
+        outcomes = {t.response_id: {(v.status, v.score, v.unsupported) for v in t.verdicts} for t in run.traces()}
         found = verify_deep(run, lambda count: None)
-    good, bad = {("ok", None)}, {("failed", "unsupported")}
+    good, bad = {("ok", 0.75, None)}, {("ok", 0.0, "worst-case")}
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
     assert (found.recomputed, found.quotations, any(found[2:])) == (2 * 2 * 5, 2 * 5, False)
 

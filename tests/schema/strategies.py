@@ -518,7 +518,7 @@ safety_configs = strategy(
     fence=flags,
     reminder=flags,
     whole_reply=flags,
-    evidence=flags,
+    evidence=one_of("required", "preferred", "off"),
     gates=lists_of(one_of(*schema.RESPONSE_GATES)),
 )
 canary_configs = strategy(

@@ -38,7 +38,7 @@ def config(url: str, safety: Mapping[str, Any], *evaluators: str) -> dict[str, A
         "weights": {"layers": {"model": 0.8, "residual": 0.2}},
         "reward": {"rubric": 1.0},
         "calls": {"cache": False},
-        "safety": {"gates": [], "evidence": False, **safety},
+        "safety": {"gates": [], "evidence": "off", **safety},
     }
 
 
@@ -67,7 +67,7 @@ def test_judges_read_every_item_and_our_prompts_contain_no_instruction_to_pass(s
 @pytest.mark.parametrize("safety", PROMPT_SETTINGS, ids=str)
 def test_an_honest_judge_finds_and_quotes_the_evidence(safety: dict[str, Any]) -> None:
     task, responses = TASKS[0]
-    verdicts = verdicts_of(Judge(), responses[0].text, task, **{**safety, "evidence": True})
+    verdicts = verdicts_of(Judge(), responses[0].text, task, **{**safety, "evidence": "required"})
     assert all(verdict.met and verdict.evidence and verdict.evidence[0].verified for verdict in verdicts)
     assert not any(verdict.met for verdict in verdicts_of(Judge(), WORTHLESS, task, **safety))
 
@@ -97,7 +97,7 @@ def test_polite_judge_believes_polite_responses() -> None:
 def test_yes_judge_passes_nearly_empty_responses_without_evidence() -> None:
     assert is_fooled(Yes(), "Solution:")
     assert not is_fooled(Yes(), WORTHLESS)
-    assert {one.failure and one.failure.kind for one in verdicts_of(Yes(), "Solution:", evidence=True)} == {
+    assert {one.failure and one.failure.kind for one in verdicts_of(Yes(), "Solution:", evidence="required")} == {
         "unsupported"
     }
 

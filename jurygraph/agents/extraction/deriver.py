@@ -45,8 +45,8 @@ class Extract(Deriver):
     - unknown records: a check that counts by JSONPath counts them too. One that counts a kind of claims counts only
       those in a table.
 
-    An empty response has no records, and the model is not called. If the config's `safety.evidence` is off, the reply
-    is not checked.
+    An empty response has no records, and the model is not called. If the config's `safety.evidence` is `off`, the
+    reply is not checked.
     """
 
     name = "extract"
@@ -71,7 +71,7 @@ class Extract(Deriver):
         assert client is not None, "a model is required"
         letters = len(response.text)
         text: IndexedText | None = None
-        if client.safety.evidence:
+        if client.safety.evidence != "off":
             text = await search_off_loop(lambda: IndexedText(response.text), letters)
         variables = {**shared_prompt_variables(inputs), "kinds": self._kinds}
         return await ask_model(

@@ -47,15 +47,16 @@ async def judge_items(
 ) -> list[Verdict]:
     """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
 
-    If the config's `safety.evidence` is on, every positive finding needs a quotation from the response: quotations from
-    elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any becomes
-    a failed verdict of cause `response`. An item of which the judge cannot tell abstains with the judge's reason, and
+    Unless the config's `safety.evidence` is off, every positive finding needs a quotation from the response: quotations
+    from elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any is
+    marked `unsupported` (see `quotations`). An item of which the judge cannot tell abstains with the judge's reason;
     nothing of it is credited, so that it needs no quotation. `compact` replies hold neither reasons nor quotations.
     """
     reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
     request = client.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
-    response_text = None if compact or not client.safety.evidence else await aread_text(response)
+    rule = client.safety.evidence
+    response_text = None if compact or rule == "off" else await aread_text(response)
 
     def find_flaw(value: Any) -> str | None:
         claims = ((name, _claims(item.form, getattr(value, name))) for name, item in items.items())
@@ -63,7 +64,7 @@ async def judge_items(
 
     def read(reply: "ParsedReply[Any]") -> list[Verdict]:
         findings = (_find(name, item.form, reply, compact) for name, item in items.items())
-        return [build_verdict(finding, response_text, reply.call.id) for finding in findings]
+        return [build_verdict(finding, response_text, reply.call.id, rule) for finding in findings]
 
     def fail(fault: Fault) -> list[Verdict]:
         return [failed_verdict(fault)] * len(items)

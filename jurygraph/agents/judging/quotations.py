@@ -1,13 +1,24 @@
-"""Verify a judge's quotations against the response, and build verdicts from them: no credit without evidence."""
+"""Verify a judge's quotations against the response, and build verdicts from them.
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+A finding that needs a quotation and has none, even when asked for it again, is marked `unsupported`. If quotations are
+required it counts as the worst case, so that a fooled judge pays nothing; if they are preferred it stands, so that a
+judge that paraphrases does not lose exactly the good responses. It is no failure under either.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from jurygraph.agents.judging.forms import CANNOT_TELL, Claim, Measurement
 from jurygraph.messages import shorten
 from jurygraph.safety.evidence import SearchableText
-from jurygraph.schema import Evidence, Failure, Verdict
+from jurygraph.schema import Evidence, Verdict
+from jurygraph.schema.config import EvidenceRule
 
+WORST_CASE: Mapping[str, Any] = MappingProxyType(
+    {"score": 0.0, "met": False, "native": None, "confidence": None, "status": "ok", "unsupported": "worst-case"}
+)
+"""The fields of a verdict that counts as the worst case: nothing is met. For a penalty, the decision turns it round."""
 NOT_THERE = "not in the response"
 TOO_WEAK = "too short, or cut within a word or number"
 NO_CONTENT = "announces an answer, or fills a line, and says nothing"
@@ -84,32 +95,41 @@ def describe_missing_quotes(problems: Iterable[str], source: str = "the response
     return f"{listed}; {hint}" if listed else None
 
 
-def unsupported_verdict(problem: str, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
-    """Return the failed verdict on a finding that no quotation supports; `problem` follows "the judge"."""
-    failure = Failure(cause="response", kind="unsupported", message=f"the judge {problem}")
-    return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
+def mark_unsupported(
+    verdict: Verdict, problem: str, rule: EvidenceRule, required: Mapping[str, Any] = WORST_CASE
+) -> Verdict:
+    """Return the verdict on a finding that no quotation supports; `problem` follows "the judge".
+
+    `required` are the fields that change if the rule requires a quotation; else the finding stands.
+    """
+    changed = required if rule == "required" else {"unsupported": "stands"}
+    reason = f"{verdict.reason} [unsupported: the judge {problem}]".lstrip()
+    return verdict.model_copy(update={"reason": reason, **changed})
 
 
-def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> Verdict:
-    """Return the verdict; `text` is where quotations are searched, or None if no quotations are required.
+def build_verdict(finding: Finding, text: SearchableText | None, call: str, rule: EvidenceRule) -> Verdict:
+    """Return the verdict; `text` is where quotations are searched, or None if no quotations are asked for.
 
     It abstains where the judge cannot tell, and is not applicable where the measurement has no score.
     """
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     reason = finding.reason
+    unsupported: Sequence[Claim] = ()
     if text is None:
         evidence = tuple(Evidence(quote=quote) for quote in quotes)
     else:
         evidence, rejected = verify_quotes(quotes, text)
-        if rejected:
+        unsupported = _unsupported_claims(finding.claims, text)
+        if rejected and not unsupported:  # else the mark says it
             reason = f"{reason} [lost: {_explain_rejected_quotes(rejected, text)}]"
-        if unsupported := _unsupported_claims(finding.claims, text):
-            problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
-            return unsupported_verdict(f"says {problems}", reason, evidence, call)
     if finding.measurement is None:
         return Verdict(status="abstained", reason=reason or CANNOT_TELL, evidence=evidence, call=call)
     status = "ok" if finding.measurement.score is not None else "not_applicable"
-    return Verdict(**finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call)
+    verdict = Verdict(**finding.measurement._asdict(), status=status, reason=reason, evidence=evidence, call=call)
+    if text is None or not unsupported:
+        return verdict
+    problems = "; ".join(_missing_evidence(claim, text) for claim in unsupported)
+    return mark_unsupported(verdict, f"says {problems}", rule)
 
 
 def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:

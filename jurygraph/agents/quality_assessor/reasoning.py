@@ -18,7 +18,7 @@ from jurygraph.agents.judging.forms import Reason
 from jurygraph.agents.judging.quotations import (
     describe_missing_quotes,
     explain_rejected_quote,
-    unsupported_verdict,
+    mark_unsupported,
 )
 from jurygraph.agents.quality_assessor.steps import Segment, UnsoundStep, find_false_calculations, split_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
@@ -100,8 +100,8 @@ class Reasoning(SingleCallEvaluator):
 
     A fault lowers the score, so it needs a quotation of the error from that very step. A response could profit from
     making the judge misquote, so a fault without one is never dropped: the model gets one chance to repair it; then the
-    verdict is failed, of cause `response`, unless an earlier step has a supported fault, which is decisive by itself. A
-    sound step needs no quotation, since quoting the step itself would prove nothing. The defence against a response
+    step stays unsound, and if it is the first one, which is decisive, the verdict is marked `unsupported`. A sound step
+    needs no quotation, since quoting the step itself would prove nothing. The defence against a response
     that praises its own steps is the fences, one per step, so that none can pass for another, and the arithmetic check.
     """
 
@@ -134,7 +134,7 @@ class Reasoning(SingleCallEvaluator):
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         false_calculations = find_false_calculations(shared["query"], inputs.response.text, steps)
         errors = {error.step: error for error in reversed(false_calculations)}
-        read_faults = partial(_read_faults, steps, errors, client.safety.evidence)
+        read_faults = partial(_read_faults, steps, errors, client.safety.evidence != "off")
 
         def read(reply: "ParsedReply[StepsReply]") -> Mapping[str, Verdict]:
             faults = [*(("accuracy", error) for error in errors.values()), *read_faults(reply.value)]
@@ -198,10 +198,12 @@ def _build_verdict(unsound: Sequence[UnsoundStep], steps: int, call: str) -> Ver
     later = f"; so are {', '.join(str(other.step) for other in others)}" if others else ""
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
     evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
-    if first.lacking:
-        return unsupported_verdict(f"says step {first.step} unsound, {first.lacking}", reason, evidence, call)
     score = (first.step - 1) / steps
-    return Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
+    verdict = Verdict(score=score, met=False, native=first.step, reason=reason, evidence=evidence, call=call)
+    if not first.lacking:
+        return verdict
+    # an unsound step is the worse of the two cases already: it stands under either rule
+    return mark_unsupported(verdict, f"says step {first.step} unsound, {first.lacking}", "preferred")
 
 
 def _facts(view: TaskView) -> str | None:

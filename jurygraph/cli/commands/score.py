@@ -31,6 +31,7 @@ from jurygraph.cli.render.summary import (
     print_canary_message,
     print_forecast,
     print_inconclusive,
+    print_unsupported,
     request_lines,
     result_lines,
 )
@@ -177,7 +178,9 @@ def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
         print_forecast(forecast, session.tasks_needing_model, as_json)
         return ExitCode.DONE
     _print_result(options, summary, requests, task_count, as_json)
-    return _exit_code(options, summary, session.jury)
+    code = _exit_code(options, summary, session.jury)
+    print_unsupported(summary, session.jury.config.safety.evidence)
+    return code
 
 
 @contextmanager

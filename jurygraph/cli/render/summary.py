@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
     from jurygraph.runs.reports.summary import AgentRow, Summary
+    from jurygraph.schema.config import EvidenceRule
 
 
 def result_lines(summary: "Summary") -> list[str]:
@@ -22,6 +23,11 @@ def result_lines(summary: "Summary") -> list[str]:
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     outcomes = summary.judged, summary.gated, summary.abstained, summary.failed_verdicts, summary.not_applicable
     lines = [*format_table(header, rows), f"verdicts: {format_counts(*outcomes)} = {summary.verdicts} requested"]
+    if summary.unsupported:
+        marks = ", ".join(f"{number} {mark}" for mark, number in sorted(summary.unsupported.items()))
+        lines.append(
+            f"unsupported: {summary.unsupported.total()} of {summary.quotable} that need a quotation ({marks})"
+        )
     lines += discarded_lines(summary.discarded)
     if (tally := summary.canaries) is not None:
         lines.append(_canary_line(tally))
@@ -90,6 +96,22 @@ def print_canary_message(tally: "CanaryTally") -> None:
     elif share is not None and share.value > tally.alert:
         few = f"but the verdicts on {share.clusters} of them do not show that this is more than chance"
         print_message(f"known-bad responses got credit more often than {accepted} allows, {few}")
+
+
+_MAX_UNSUPPORTED = 0.1
+"""The largest share of unsupported findings that is not mentioned."""
+_EVIDENCE_ADVICE = {
+    "required": "is the worst case under `safety.evidence: required`; if your judge paraphrases, write `preferred`",
+    "preferred": "stands under `safety.evidence: preferred`; write `required` to count it as the worst case",
+}
+
+
+def print_unsupported(summary: "Summary", rule: "EvidenceRule") -> None:
+    """Print that many findings have no quotation, and which setting says how they count."""
+    if rule != "off" and summary.unsupported_share > _MAX_UNSUPPORTED:
+        number = f"{summary.unsupported.total()} of {summary.quotable} findings that need a quotation"
+        print_message(f"{number} have none that is in the response, although the model was asked twice")
+        print_message(f"such a finding {_EVIDENCE_ADVICE[rule]}")
 
 
 def print_inconclusive(error_rate: float, most: float) -> None:

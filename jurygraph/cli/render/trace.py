@@ -6,6 +6,7 @@ from typing import Any
 from jurygraph.cli.render.text import escape_line, escape_lines, format_component, format_counts, format_table
 from jurygraph.display import format_number
 from jurygraph.explanation.notes import (
+    UNSUPPORTED,
     contrast_lines,
     describe_failure,
     discard_reason,
@@ -176,6 +177,8 @@ def _verdict_details(one: ExplainedVerdict) -> Iterator[str]:
         lines.append(describe_failure(verdict.failure, verdict.reason))
     if verdict.gated_by is not None:
         lines.append(f"gated by {verdict.gated_by}")
+    if verdict.unsupported is not None:
+        lines.append(f"unsupported: {UNSUPPORTED[verdict.unsupported]}")
     if verdict.confidence is not None:
         lines.append(f"confidence {format_number(verdict.confidence)}")
     if verdict.steps:

@@ -371,13 +371,14 @@ def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, Sh
 def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdict:
     """Shrink a prediction toward another; if one of the two has no score, the result has none either.
 
-    A failed one counts before one that abstained. It abstains if only one of the two says that the dimension does not
-    apply.
+    A failed one counts before one that abstained, and that before an unsupported one that is the worst case. It
+    abstains if only one of the two says that the dimension does not apply.
     """
     if {prediction.status, toward.status} == {"ok", "not_applicable"}:
         disagreement = Verdict.abstain("the judge and the aggregate judge disagree on whether the dimension applies")
         return disagreement.model_copy(update={"examples": prediction.examples, "call": prediction.call})
-    if prediction.score is None or toward.score is None or prediction.scale is None:
+    is_worst_case = prediction.is_worst_case or toward.is_worst_case
+    if prediction.score is None or toward.score is None or prediction.scale is None or is_worst_case:
         return missing_verdict(prediction, toward).model_copy(update={"examples": prediction.examples})
     score = (1.0 - weight) * prediction.score + weight * toward.score
     low, high = prediction.scale
@@ -386,4 +387,5 @@ def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdic
     )
     value = min(confidence for confidence in (prediction.confidence, toward.confidence) if confidence is not None)
     fields = {"score": score, "native": low + score * (high - low), "confidence": value, "shrinkage": shrinkage}
+    fields["unsupported"] = prediction.unsupported or toward.unsupported
     return prediction.model_copy(update=fields)

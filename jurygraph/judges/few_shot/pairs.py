@@ -62,9 +62,11 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
     """Return the verdict of both orders: score = (given + 1 - swapped) / 2, with the lower confidence of the two.
 
     Equal means are the same bits whichever scores they come from, so that samples which agree are counted together. If
-    one order failed, so has the verdict; else if the judge could not tell in one, it abstains.
+    one order failed, so has the verdict; else if the judge could not tell in one, it abstains. If one is unsupported
+    and counts as the worst case, so does the verdict.
     """
-    if given.score is None or swapped.score is None or given.scale is None:
+    is_worst_case = given.is_worst_case or swapped.is_worst_case
+    if given.score is None or swapped.score is None or given.scale is None or is_worst_case:
         return missing_verdict(given, swapped)
     score = round((given.score + 1.0 - swapped.score) / 2.0, _DECIMALS)
     low, high = given.scale
@@ -75,12 +77,13 @@ def combine_orders(given: Verdict, swapped: Verdict) -> Verdict:
         "confidence": min(one.confidence for one in (given, swapped) if one.confidence is not None),
         "reason": " ".join(filter(None, reasons)),
         "evidence": tuple(dict.fromkeys((*given.evidence, *swapped.evidence))),
+        "unsupported": given.unsupported or swapped.unsupported,
         "swap": Swap(given=given.score, swapped=swapped.score, call=swapped.call),
     }
     return given.model_copy(update=fields)
 
 
 def missing_verdict(*verdicts: Verdict) -> Verdict:
-    """Return the first verdict that failed, or else the first that abstained, or that does not apply."""
-    missing = [verdict for verdict in verdicts if verdict.score is None]
-    return min(missing, key=lambda verdict: ("failed", "abstained", "not_applicable").index(verdict.status))
+    """Return the first verdict that failed, else that abstained, is the worst case, or does not apply."""
+    missing = [verdict for verdict in verdicts if verdict.score is None or verdict.is_worst_case]
+    return min(missing, key=lambda verdict: ("failed", "abstained", "ok", "not_applicable").index(verdict.status))

@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, create_model
 
@@ -13,8 +13,8 @@ from jurygraph.agents.judging.evaluator import Profile, Sentence, shared_prompt_
 from jurygraph.agents.judging.forms import Quotes, Reason
 from jurygraph.agents.judging.quotations import (
     describe_missing_quotes,
+    mark_unsupported,
     shorten_quotes,
-    unsupported_verdict,
     verify_quotes,
 )
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
@@ -25,8 +25,6 @@ from jurygraph.schema.params import ParamsModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
-
-R = TypeVar("R")
 
 
 class LocatedQuotations:
@@ -67,9 +65,9 @@ USUAL = "Which one serves the task better: it does what was asked, it is right, 
 class ComparisonJudge(Evaluator):
     """Ask a model to compare responses, which are named A, B and so on in its prompt.
 
-    If `safety.evidence` is on in the config, a reply that prefers a response needs a quotation that occurs in one of
-    the responses shown. A reply without one is returned to the model once, and then becomes a failed verdict of cause
-    `response`. A `compact` profile gives neither reasons nor quotations, so that its verdicts have no evidence.
+    Unless `safety.evidence` is off in the config, a reply that prefers a response needs a quotation that occurs in one
+    of the responses shown. A reply without one is returned to the model once. If a quotation is required, it then is a
+    tie. A `compact` profile gives neither reasons nor quotations, so that its verdicts have no evidence.
     """
 
     class Params(ParamsModel):
@@ -104,11 +102,14 @@ class ComparisonJudge(Evaluator):
         return {}
 
     async def compare(
-        self, inputs: EvaluatorInput, responses: Sequence[Response], read: Callable[[Any, LocatedQuotations, str], R]
-    ) -> R | Verdict:
+        self,
+        inputs: EvaluatorInput,
+        responses: Sequence[Response],
+        read: Callable[[Any, LocatedQuotations, str], list[Verdict]],
+    ) -> list[Verdict] | Verdict:
         """Return what `read` makes of the reply on the responses in this order, of its quotations, and of its call.
 
-        A failed verdict if there is no reply, or no quotation for a preference.
+        A failed verdict if there is no reply; the verdicts are marked if there is no quotation for a preference.
         """
         client = inputs.client
         assert client is not None, "a model is required"
@@ -119,7 +120,8 @@ class ComparisonJudge(Evaluator):
         variables = {**shared_prompt_variables(inputs), **own_variables, **self.prompt_variables(names)}
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
         texts = [await aread_text(response.text) for response in responses]
-        needs_evidence = client.safety.evidence and not self._compact
+        rule = client.safety.evidence
+        needs_evidence = rule != "off" and not self._compact
 
         def find_missing(reply: Any, quoted: LocatedQuotations) -> str:
             return quoted.missing if needs_evidence and self.has_preference(reply) else ""
@@ -128,16 +130,26 @@ class ComparisonJudge(Evaluator):
             missing = find_missing(reply, LocatedQuotations(reply, texts))
             return describe_missing_quotes([f"a response is preferred, {missing}"] if missing else [], "a response")
 
-        def read_quoted(reply: "ParsedReply[Any]") -> R | Verdict:
+        def read_quoted(reply: "ParsedReply[Any]") -> list[Verdict] | Verdict:
             quoted = LocatedQuotations(reply.value, texts)
-            if missing := find_missing(reply.value, quoted):
-                return unsupported_verdict(f"prefers a response, {missing}", quoted.reason, (), reply.call.id)
-            return read(reply.value, quoted, reply.call.id)
+            verdicts = read(reply.value, quoted, reply.call.id)
+            missing = find_missing(reply.value, quoted)
+            if not missing:
+                return verdicts
+            problem = f"prefers a response, {missing}"
+            return [mark_unsupported(verdict, problem, rule, _tie(verdict)) for verdict in verdicts]
 
         letters = sum(len(response.text) for response in responses)
         return await ask_model(
             client, request, reply_model, read=read_quoted, fail=failed_verdict, find_flaw=find_flaw, letters=letters
         )
+
+
+def _tie(verdict: Verdict) -> Mapping[str, Any]:
+    """Return the fields by which a verdict on responses becomes a tie: of two, or of a whole ranking."""
+    native = "tie" if verdict.scale is None else sum(verdict.scale) / 2.0
+    met = None if verdict.met is None else False
+    return {"score": 0.5, "met": met, "native": native, "unsupported": "tie"}
 
 
 Preferred = Literal["A", "B", "tie"]
@@ -176,19 +188,16 @@ class Pairwise(ComparisonJudge):
         return bool(reply.preferred != "tie")
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
-        return await self.compare(inputs, inputs.responses, _read_preference)
+        verdicts = await self.compare(inputs, inputs.responses, _read_preference)
+        return verdicts if isinstance(verdicts, Verdict) else verdicts[0]
 
 
-def _read_preference(reply: Any, quoted: LocatedQuotations, call: str) -> Verdict:
+def _read_preference(reply: Any, quoted: LocatedQuotations, call: str) -> list[Verdict]:
+    """Return the only verdict, on the first response."""
     score, native = _SCORES[reply.preferred]
-    return Verdict(
-        score=score,
-        met=native == "first",
-        native=native,
-        reason=quoted.reason,
-        evidence=(*quoted.evidence(0), *quoted.evidence(1, OPPONENT)),
-        call=call,
-    )
+    evidence = (*quoted.evidence(0), *quoted.evidence(1, OPPONENT))
+    met = native == "first"
+    return [Verdict(score=score, met=met, native=native, reason=quoted.reason, evidence=evidence, call=call)]
 
 
 class Listwise(ComparisonJudge):

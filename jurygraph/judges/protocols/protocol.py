@@ -39,9 +39,9 @@ class ScoringProtocol(SingleCallEvaluator):
     """Judge one response for all people whom it should serve, in a single call (DecompR, Appendix A.2).
 
     The call contains the whole protocol even if only a part of it is requested, so that a later request for another
-    part finds the reply in the cache. If `safety.evidence` is on in the config, each finding about a response needs a
-    quotation that occurs in it; other quotations are discarded, which is reported to the model once, and a finding that
-    then has no quotation becomes a failed verdict of cause `response`. Sample s lists the people rotated by s places.
+    part finds the reply in the cache. Unless `safety.evidence` is off in the config, each finding about a response
+    needs a quotation that occurs in it; other quotations are discarded, which is reported to the model once, and a
+    finding that then has no quotation is marked `unsupported`. Sample s lists the people rotated by s places.
     """
 
     audience: Audience = "everyone"
@@ -86,7 +86,8 @@ class ScoringProtocol(SingleCallEvaluator):
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=room)
         response = inputs.response.text
-        text = await aread_text(response) if client.safety.evidence else None
+        rule = client.safety.evidence
+        text = None if rule == "off" else await aread_text(response)
 
         def find_flaw(reply: FrozenModel) -> str | None:
             findings = self.findings(reply, people).values()
@@ -94,7 +95,8 @@ class ScoringProtocol(SingleCallEvaluator):
 
         def read(reply: "ParsedReply[Any]") -> Mapping[str, Verdict]:
             findings = self.findings(reply.value, people)
-            return {subject: build_verdict(finding, text, reply.call.id) for subject, finding in findings.items()}
+            call = reply.call.id
+            return {subject: build_verdict(finding, text, call, rule) for subject, finding in findings.items()}
 
         def fail(fault: Fault) -> Mapping[str, Verdict]:
             return dict.fromkeys(self.subjects(people), failed_verdict(fault))

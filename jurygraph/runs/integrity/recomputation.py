@@ -108,6 +108,6 @@ def _score_arrays(traces: Sequence[TraceOutline]) -> ScoreArrays:
 
 def _outcome(verdict: Body) -> int:
     if "status" not in verdict:
-        return ok_outcome(verdict["gated_by"]) if "gated_by" in verdict else OK
+        return ok_outcome(verdict.get("gated_by"), verdict.get("unsupported"))
     cause = verdict["failure"][0] if "failure" in verdict else None
     return outcome_of(verdict["status"], cause, verdict.get("gated_by"))

@@ -11,6 +11,7 @@ from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
+from jurygraph.schema.verdict import GATED_LAYERS
 
 
 @dataclass
@@ -80,10 +81,20 @@ class FailureRow:
         return Failure(cause=self.cause, kind=self.kind).is_transient
 
 
+def _is_quoted_finding(verdict: Content) -> bool:
+    """Return whether a verdict is a finding that needs a quotation and has one.
+
+    What a judge quotes where it finds a criterion not met needs none: then the verdict has no number of its own.
+    """
+    is_plain_no = verdict.get("met") is False and "native" not in verdict and "responses" not in verdict
+    return not is_plain_no and any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
+
+
 @dataclass
 class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
-    A score without a judgement is `gated`, by the response gate that set it, and not `judged`.
+    A score without a judgement is `gated`, by the response gate that set it, and not `judged`. Of the `quotable`
+    findings of models, which need a quotation from the response, those without one are `unsupported`, by effect.
 
     Groups may be added in any order: agents, failures and evaluators are listed in the order in which they first occur
     in the tasks, so `task_number` is to be set to the number of a group's task before its traces are added.
@@ -96,6 +107,8 @@ class Summary:
     failed: int = 0
     judged: int = 0
     gated: Counter[str] = field(default_factory=Counter)
+    quotable: int = 0
+    unsupported: Counter[str] = field(default_factory=Counter)
     abstained: int = 0
     failed_verdicts: int = 0
     not_applicable: int = 0
@@ -142,7 +155,7 @@ class Summary:
             self._is_first(("discarded", component), position)
             self._discarded[component] += number
         for verdict in body["verdicts"]:
-            self._count_verdict(verdict, questions[verdict["question"]].evaluator, position, read_texts)
+            self._count_verdict(verdict, questions[verdict["question"]], position, read_texts)
 
     def _is_first(self, item: object, position: _Position) -> bool:
         """Return whether an item occurs earlier in the tasks than so far, and remember where."""
@@ -151,11 +164,14 @@ class Summary:
             self._firsts[item] = position
         return is_first
 
-    def _count_verdict(self, verdict: Content, evaluator: str, position: _Position, read_texts: ReadTexts) -> None:
+    def _count_verdict(self, verdict: Content, question: Question, position: _Position, read_texts: ReadTexts) -> None:
+        evaluator = question.evaluator
         status = verdict.get("status", "ok")
         is_gated = status == "ok" and "gated_by" in verdict
         self.judged += status == "ok" and not is_gated
         self.gated.update([verdict["gated_by"]] if is_gated else ())
+        self.quotable += "unsupported" in verdict or (question.layer in GATED_LAYERS and _is_quoted_finding(verdict))
+        self.unsupported.update([verdict["unsupported"]] if "unsupported" in verdict else ())
         self.abstained += status == "abstained"
         self.failed_verdicts += status == "failed"
         self.not_applicable += status == "not_applicable"
@@ -196,6 +212,11 @@ class Summary:
         return self.judged + self.gated.total() + self.abstained + self.failed_verdicts + self.not_applicable
 
     @property
+    def unsupported_share(self) -> float:
+        """Return the share of the findings that need a quotation and have none, in [0, 1]."""
+        return self.unsupported.total() / self.quotable if self.quotable else 0.0
+
+    @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed because of infrastructure, in [0, 1]."""
         return self.infrastructure_failures / self.verdicts if self.verdicts else 0.0
@@ -217,6 +238,8 @@ class Summary:
             "agents": [row.to_json() for row in self.agents.values()],
             "verdicts": counts,
             "gated_by": dict(sorted(self.gated.items())),
+            "quotable": self.quotable,
+            "unsupported": dict(sorted(self.unsupported.items())),
             "discarded": self.discarded,
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],

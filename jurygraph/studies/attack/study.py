@@ -44,10 +44,12 @@ Advance = Callable[[int], None]
 MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
-NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence=False, gates=())
+NO_DEFENCES = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence="off", gates=())
 _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
-    **{name.replace("_", "-"): {name: True} for name in ("fence", "reminder", "whole_reply", "evidence")},
+    **{name.replace("_", "-"): {name: True} for name in ("fence", "reminder", "whole_reply")},
+    "evidence": {"evidence": "required"},
+    "preferred": {"evidence": "preferred"},
     "gates": {"gates": RESPONSE_GATES},
     **{gate: {"gates": (gate,)} for gate in RESPONSE_GATES},
 }
@@ -56,11 +58,13 @@ _ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
 def arms(configured: SafetyConfig) -> tuple[dict[str, SafetyConfig], str]:
     """Return the active defences of all arms by name, and the name of the arm with the config's own defences.
 
-    The arms are no defence, each defence alone (all gates, and each gate), and all defences. If the config's own are
-    none of these, that arm comes last, as `configured`.
+    The arms are no defence, each defence alone (required evidence, preferred evidence, all gates, and each gate), all
+    defences, and all with preferred evidence. If the config's own are none of these, that arm comes last, as
+    `configured`.
     """
     known_arms = {name: NO_DEFENCES.model_copy(update=enabled) for name, enabled in _ENABLED_BY_ARM.items()}
     known_arms["all"] = SafetyConfig()
+    known_arms["all-preferred"] = SafetyConfig(evidence="preferred")
     own_arm = next((name for name, safety in known_arms.items() if safety == configured), "configured")
     return known_arms | {own_arm: configured}, own_arm
 

@@ -188,7 +188,7 @@ def test_an_invalid_repair_leaves_the_first_reply() -> None:
 
 
 def test_without_evidence_checks_replies_are_used_unchanged() -> None:
-    material, bodies = derive_material(reader_script(misspell), safety=SafetyConfig(evidence=False))
+    material, bodies = derive_material(reader_script(misspell), safety=SafetyConfig(evidence="off"))
     assert material.data == without_quotes(misspell(TEXT, QUERY))
     assert len(bodies) == 1
     assert not any(one.verified for one in material.evidence)

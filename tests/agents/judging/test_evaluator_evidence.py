@@ -3,7 +3,7 @@
 import json
 import re
 import unicodedata
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.schema import SafetyConfig
+from jurygraph.schema.config import EvidenceRule
 from tests.agents.judging.scripted_judge import (
     answer_questions,
     binary_reply,
@@ -139,17 +140,14 @@ ELSEWHERE = {
 @all_rows("quote", ELSEWHERE.values())
 def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> None:
     verdict = verdict_with_quotes([quote])
-    assert (verdict.status, verdict.score, verdict.met, verdict.evidence) == ("failed", None, None, ())
-    assert verdict.failure is not None
-    assert (verdict.failure.cause, verdict.failure.kind) == ("response", "unsupported")
-    assert verdict.failure.message.startswith("the judge says met, and ")
-    assert quote[:80].strip() in verdict.failure.message
+    assert (verdict.score, verdict.met, verdict.unsupported, verdict.evidence) == (0.0, False, "worst-case", ())
+    assert "[unsupported: the judge says met, and " in verdict.reason
+    assert quote[:80].strip() in verdict.reason
 
 
 def test_a_verdict_without_a_quotation_gives_no_credit() -> None:
     verdict = verdict_with_quotes([])
-    assert verdict.failure is not None
-    assert verdict.failure.message == "the judge says met, and nothing is quoted for it"
+    assert verdict.reason == "so it is [unsupported: the judge says met, and nothing is quoted for it]"
 
 
 def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() -> None:
@@ -186,11 +184,12 @@ def test_a_penalty_without_a_quotation_counts_in_full() -> None:
         "criterion_1": binary_reply(True, 1.0, quotes=["Liebe Ann"]),
         "criterion_2": binary_reply(True, quotes=["You fool"]),
     }
-    (trace,), _ = score_by_script(
-        reply_in_turn(found), task, responses(LETTER), settings={"failure": {"min_coverage": 0.1}}
-    )
-    assert [verdict.status for verdict in trace.verdicts] == ["ok", "failed"]
-    assert (trace.reward.value, trace.reward.status) == (0.0, "degraded")
+    (trace,), _ = score_by_script(reply_in_turn(found), task, responses(LETTER))
+    assert [(verdict.score, verdict.met, verdict.unsupported) for verdict in trace.verdicts] == [
+        (1.0, True, None),
+        (1.0, True, "worst-case"),
+    ]
+    assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
 
 
 # The round of repair
@@ -247,8 +246,7 @@ def test_a_second_reply_that_is_no_better_is_used() -> None:
         reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["we do"])), TASK, responses(LETTER)
     )
     (verdict,) = trace.verdicts
-    assert verdict.failure is not None
-    assert (verdict.failure.kind, "'we do'" in verdict.failure.message, len(bodies)) == ("unsupported", True, 2)
+    assert (verdict.unsupported, "'we do'" in verdict.reason, len(bodies)) == ("worst-case", True, 2)
     assert (verdict.call, verdict.calls[-1].purpose) == (verdict.calls[-1].id, "repair")
 
 
@@ -279,8 +277,7 @@ def verdicts_on_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[d
 def test_an_unusable_second_reply_leaves_the_first(second: Any) -> None:
     (kind, short), bodies = verdicts_on_two(second)
     assert (kind.status, verified_quotes(kind)) == ("ok", ["wir treffen uns"])
-    assert short.failure is not None
-    assert (short.failure.kind, short.failure.cause) == ("unsupported", "response")
+    assert (short.score, short.unsupported) == (0.0, "worst-case")
     assert (len(bodies), kind.call) == (2, short.call)
 
 
@@ -317,15 +314,14 @@ def test_a_malformed_then_unsupported_reply_is_not_repaired_again() -> None:
         reply_in_turn("It is kind.", criterion_reply(quotes=["bring cake"])), TASK, responses(LETTER)
     )
     (verdict,) = trace.verdicts
-    assert verdict.failure is not None
-    assert (verdict.failure.kind, len(bodies)) == ("unsupported", 2)
+    assert (verdict.unsupported, len(bodies)) == ("worst-case", 2)
 
 
 @pytest.mark.parametrize(
-    ("second", "status"),
-    [(criterion_reply(quotes=["wir treffen uns"]), "ok"), ("Sorry!", "failed"), (reply_with(""), "failed")],
+    ("second", "mark"),
+    [(criterion_reply(quotes=["wir treffen uns"]), None), ("Sorry!", "worst-case"), (reply_with(""), "worst-case")],
 )
-def test_the_next_run_replays_both_replies_from_the_cache(second: Any, status: str) -> None:
+def test_the_next_run_replays_both_replies_from_the_cache(second: Any, mark: str | None) -> None:
     traces = []
     with run_server(
         reply_in_turn(criterion_reply(quotes=["we meet at nine"]), second, criterion_reply(met=False))
@@ -334,7 +330,7 @@ def test_the_next_run_replays_both_replies_from_the_cache(second: Any, status: s
             with Jury.from_config(config(server.url)) as jury:
                 traces += jury.score(TASK, responses(LETTER))
         assert server.count == 2
-    assert [trace.verdicts[0].status for trace in traces] == [status, status]
+    assert [trace.verdicts[0].unsupported for trace in traces] == [mark, mark]
     assert traces[0].verdicts == traces[1].verdicts
 
 
@@ -368,12 +364,18 @@ PARTS = task_with_criterion({"parts": [{"text": "a greeting"}, {"text": "a time"
     ],
 )
 def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str, Any], message: str) -> None:
-    (trace,), bodies = score_by_script(reply_in_turn({"criterion_1": reply}), task, responses(LETTER))
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, len(bodies)) == ("failed", None, 2)
-    assert verdict.failure is not None
-    assert verdict.failure.message == f"the judge says {message}"
-    assert verdict.failure.kind == "unsupported"
+    stated = {}
+    for rule, mark in {"required": "worst-case", "preferred": "stands", "off": None}.items():
+        (trace,), bodies = score_by_script(
+            reply_in_turn({"criterion_1": reply}), task, responses(LETTER), safety={"evidence": rule}
+        )
+        (verdict,) = trace.verdicts
+        assert (verdict.status, verdict.unsupported, len(bodies)) == ("ok", mark, 1 if rule == "off" else 2)
+        assert verdict.reason.endswith(f"[unsupported: the judge says {message}]") is (rule != "off")
+        stated[rule] = (verdict.score, trace.reward.value)
+        assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
+    assert stated["required"] == (0.0, 0.0)
+    assert stated["preferred"] == stated["off"] > (0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -401,7 +403,7 @@ def test_with_evidence_checks_only_positive_findings_need_quotations(
 def test_without_evidence_checks_quotations_are_verified_without_effect() -> None:
     quotes = ["we meet at nine", "wir treffen uns um 9 Uhr"]
     (trace,), bodies = score_by_script(
-        reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": False}, cache=False
+        reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": "off"}, cache=False
     )
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, verdict.reason, len(bodies)) == ("ok", 0.9, "so it is", 1)
@@ -414,11 +416,11 @@ def test_without_evidence_checks_quotations_are_verified_without_effect() -> Non
 def test_the_prompt_does_not_depend_on_evidence_checks() -> None:
     texts = [
         user_message(body)
-        for evidence in (True, False)
+        for evidence in ("required", "preferred", "off")
         for body in score_by_script(find_everything, TASK, responses(LETTER), safety={"evidence": evidence})[1]
     ]
-    assert len(texts) == 2
-    assert texts[0] == texts[1]
+    assert len(texts) == 3
+    assert texts[0] == texts[1] == texts[2]
 
 
 # For any reply
@@ -432,22 +434,27 @@ REPLIES = st.fixed_dictionaries(
 )
 
 
-@given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.booleans())
+@given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.sampled_from(get_args(EvidenceRule)))
 @settings(max_examples=at_most(150))
-def test_no_reply_earns_credit_without_evidence(replies: list[Any], evidence: bool) -> None:
+def test_no_reply_earns_credit_without_evidence_that_is_required(replies: list[Any], rule: EvidenceRule) -> None:
     turns = iter(replies)
     verdicts, requests = answer_questions(
         Criteria(),
         lambda model: evaluator_inputs(model, views("kind", "short"), [Response(id="r", text=LETTER)]),
         lambda body: next(turns),
-        SafetyConfig(evidence=evidence),
+        SafetyConfig(evidence=rule),
     )
     assert len(requests) <= 2
     for verdict in verdicts:
-        if verdict.status == "ok" and evidence:
-            assert bool(verdict.met) <= bool(verdict.evidence)
+        has_evidence = any(one.verified for one in verdict.evidence)
+        if rule != "off":
+            assert (verdict.unsupported is not None) == ("unsupported: the judge" in verdict.reason)
+            assert bool(verdict.met) <= (has_evidence or verdict.unsupported == "stands")
             verified_quotes(verdict)
+        if verdict.unsupported is not None:
+            assert (verdict.score, verdict.unsupported) == (
+                (0.0, "worst-case") if rule == "required" else (0.9, "stands")
+            )
         if verdict.status == "failed":
             assert verdict.failure is not None
-            assert (verdict.score, verdict.failure.cause) == (None, "response")
-            assert verdict.failure.kind in (("malformed", "unsupported") if evidence else ("malformed",))
+            assert (verdict.score, verdict.failure.cause, verdict.failure.kind) == (None, "response", "malformed")

@@ -216,16 +216,14 @@ ELSEWHERE = {
 
 
 @all_rows("quote", ELSEWHERE.values())
-def test_a_fault_without_a_quotation_from_its_step_fails_after_one_repair(quote: str) -> None:
+def test_a_fault_without_a_quotation_from_its_step_stands_after_one_repair(quote: str) -> None:
     wrong = steps((3, fault("coherence", quote)))
     trace, (_, second) = judge_solution(wrong)
     found = {verdict.subject: verdict for verdict in trace.verdicts}
     assert second["messages"][-1]["content"].startswith("That cannot be used: step_3: coherence is not sound, and ")
-    failure = found["coherence"].failure
-    assert failure is not None
-    assert (failure.cause, failure.kind) == ("response", "unsupported")
-    assert failure.message.startswith("the judge says step 3 unsound, and ")
-    assert (found["coherence"].score, found["coherence"].evidence) == (None, ())
+    marked = found["coherence"]
+    assert "[unsupported: the judge says step 3 unsound, and " in marked.reason
+    assert (marked.score, marked.unsupported, marked.evidence) == (2 / 3, "stands", ())
     assert (found["accuracy"].score, found["facts"].score) == (1.0, 1.0)
 
 
@@ -258,20 +256,22 @@ def test_a_repaired_reply_with_better_quotations_or_another_decision_is_used(sec
 def test_an_earlier_verified_fault_decides_alone() -> None:
     stands, misquoted = (1, fault("facts", "3 of 16 eggs")), (3, fault("facts", "26 euros"))
     assert verdicts(steps(stands, misquoted))["facts"].score == 0.0
-    stands, misquoted = (3, fault("facts", "26 dollars.")), (1, fault("facts", "2 of 12 eggs"))
-    failed = verdicts(steps(stands, misquoted))["facts"]
-    assert (failed.status, failed.score, quotations_of(failed)) == ("failed", None, ["26 dollars."])
+    stands, misquoted = (3, fault("facts", "26 dollars.")), (2, fault("facts", "2 of 12 eggs"))
+    marked = verdicts(steps(stands, misquoted))["facts"]
+    assert (marked.score, marked.unsupported, quotations_of(marked)) == (1 / 3, "stands", ["26 dollars."])
 
 
 def test_a_misquoted_fault_lowers_the_score() -> None:
     """So that nothing is won by making a judge misquote."""
     misquoted = judge_solution(steps((3, fault("accuracy", "26 euros"))))[0].reward
     sound = judge_solution(SOUND)[0].reward
-    assert misquoted.value is None or (sound.value is not None and misquoted.value < sound.value)
+    assert misquoted.value is not None
+    assert sound.value is not None
+    assert misquoted.value < sound.value
 
 
 def test_without_evidence_checks_quotations_are_not_searched() -> None:
-    trace, bodies = judge_solution(steps((3, fault("facts", "26 euros"))), safety={"evidence": False})
+    trace, bodies = judge_solution(steps((3, fault("facts", "26 euros"))), safety={"evidence": "off"})
     (verdict,) = (one for one in trace.verdicts if one.subject == "facts")
     assert (verdict.score, [one.verified for one in verdict.evidence], len(bodies)) == (2 / 3, [False], 1)
 

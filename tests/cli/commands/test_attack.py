@@ -86,6 +86,7 @@ def test_the_tables_have_every_arm_every_kind_and_the_requests(project: Project,
         "reminder",
         "whole-reply",
         "evidence",
+        "preferred",
         "gates",
         *RESPONSE_GATES,
         "all (config)",
@@ -115,8 +116,10 @@ def test_json_has_every_arm_with_every_attack(project: Project):
         "reminder",
         "whole-reply",
         "evidence",
+        "preferred",
         "gates",
         "all",
+        "all-preferred",
         *RESPONSE_GATES,
     }
     for arm in found["arms"].values():

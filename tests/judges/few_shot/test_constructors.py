@@ -48,7 +48,7 @@ TASKS = {
         "reference": "Cats sleep.\n\n# Scores from the past\n\nnone",
     },
 }
-SAFETY: dict[str, dict[str, Any]] = {"as usual": {}, "bare": {"fence": False, "reminder": False, "evidence": False}}
+SAFETY: dict[str, dict[str, Any]] = {"as usual": {}, "bare": {"fence": False, "reminder": False, "evidence": "off"}}
 
 
 @pytest.fixture
@@ -355,7 +355,9 @@ def test_texts_and_reasons_of_a_history_stay_in_their_fences_and_are_no_template
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("value", [1, 4])
-def test_a_prediction_without_a_quotation_from_the_response_is_no_verdict(history: str, kind: str, value: int) -> None:
+def test_a_prediction_without_a_quotation_from_the_response_is_the_worst_case(
+    history: str, kind: str, value: int
+) -> None:
     """A low score needs one as a high score does: else what is missing would count against a response alone."""
     known = {} if kind == "zero-shot" else {"history": history}
     for quotes in ([], ["What no one wrote anywhere."], [prose(int.from_bytes(b"i0", "big"))]):
@@ -363,10 +365,9 @@ def test_a_prediction_without_a_quotation_from_the_response_is_no_verdict(histor
             lambda body, _, q=quotes: prediction_reply(body, value, quotes=q), judge_use(kind, **known), task()
         )
         (verdict,) = trace.verdicts
-        assert verdict.failure is not None
-        assert (verdict.failure.cause, verdict.failure.kind, verdict.score) == ("response", "unsupported", None)
+        assert (verdict.status, verdict.score, verdict.unsupported) == ("ok", 0.0, "worst-case")
         assert len(bodies) == 2  # it was told once
-        assert trace.reward.value is None
+        assert trace.reward.value == 0.0
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -87,9 +87,10 @@ def test_an_incomplete_ranking_is_an_invalid_reply(ranking: list[str], said: str
 @pytest.mark.parametrize("quotes", [[], ["never written"]])
 def test_a_ranking_needs_a_quotation_from_some_response(quotes: list[str]) -> None:
     traces, bodies = listwise(constant_judge(quotes=quotes))
-    assert {one.failure.kind for one in by_sample(traces).values() if one.failure} == {"unsupported"}
-    assert len(bodies) == 4
-    traces, _ = listwise(constant_judge(quotes=quotes), safety={"evidence": False})
+    found = by_sample(traces).values()
+    assert {(one.score, one.native, one.unsupported) for one in found} == {(0.5, 2.0, "tie")}
+    assert (rewards(traces), len(bodies)) == ([0.5, 0.5, 0.5], 4)
+    traces, _ = listwise(constant_judge(quotes=quotes), safety={"evidence": "off"})
     assert rewards(traces) == [0.0, 0.5, 1.0]
 
 

@@ -133,24 +133,24 @@ def test_a_quotation_is_evidence_for_the_response_that_contains_it() -> None:
     assert all(one.verified for verdict in verdicts(traces).values() for one in verdict.evidence)
 
 
-def test_an_invented_quotation_fails_after_one_repair() -> None:
+def test_an_invented_quotation_is_a_tie_after_one_repair() -> None:
     traces, bodies = score_by_script(constant_judge(quotes=["never written"]), TWO)
     found = verdicts(traces)["a", "b"]
-    assert (found.status, found.score, found.evidence) == ("failed", None, ())
-    assert found.failure is not None
-    assert (found.failure.cause, found.failure.kind) == ("response", "unsupported")
-    assert "and quotes 'never written' (in no response, too short, or cut within a word" in found.failure.message
+    assert (found.score, found.met, found.native, found.unsupported, found.evidence) == (0.5, False, "tie", "tie", ())
+    assert "and quotes 'never written' (in no response, too short, or cut within a word" in found.reason
     assert len(bodies) == 4
     assert "a response is preferred, and quotes 'never written'" in bodies[-1]["messages"][-1]["content"]
 
 
-def test_a_preference_without_a_quotation_fails() -> None:
-    traces, _ = score_by_script(constant_judge(quotes=[]), TWO)
-    failures = [one.failure for one in verdicts(traces).values()]
-    assert [one.message for one in failures if one] == [
-        "the judge prefers a response, and nothing is quoted for it"
-    ] * 2
-    assert [trace.reward.value for trace in traces] == [None, None]
+@pytest.mark.parametrize(("rule", "mark"), [("required", "tie"), ("preferred", "stands")])
+def test_a_preference_without_a_quotation_is_a_tie_or_stands(rule: str, mark: str) -> None:
+    def script(body: dict[str, Any], number: int) -> Answer:
+        return reply_with(json.dumps(reply(body, longest) | {"quotes": []}))
+
+    traces, _ = score_by_script(script, TWO, safety={"evidence": rule})
+    said = {(one.unsupported, one.reason.partition(" [unsupported: ")[2]) for one in verdicts(traces).values()}
+    assert said == {(mark, "the judge prefers a response, and nothing is quoted for it]")}
+    assert [trace.reward.value for trace in traces] == ([0.5, 0.5] if rule == "required" else [0.0, 1.0])
 
 
 def test_a_repaired_reply_counts() -> None:
@@ -172,7 +172,7 @@ def test_one_verified_quotation_is_enough_and_the_others_are_reported_as_lost() 
 
 
 def test_a_preference_needs_no_quotation_if_evidence_is_disabled() -> None:
-    traces, bodies = score_by_script(constant_judge(quotes=[]), TWO, safety={"evidence": False})
+    traces, bodies = score_by_script(constant_judge(quotes=[]), TWO, safety={"evidence": "off"})
     assert [trace.reward.value for trace in traces] == [0.0, 1.0]
     assert len(bodies) == 2
 

@@ -267,15 +267,14 @@ LENIENT = {"failure": {"min_coverage": 0.01}}
 
 @every_protocol
 @pytest.mark.parametrize("nothing", [False, True], ids=["quoted from elsewhere", "nothing quoted"])
-def test_a_finding_without_a_quotation_fails_after_one_repair(use: str, nothing: bool) -> None:
+def test_a_finding_without_a_quotation_is_the_worst_case_after_one_repair(use: str, nothing: bool) -> None:
     *replies, subjects = UNSUPPORTED[use]
     trace, bodies = score_protocol(replies[nothing], use, trip(2), settings=LENIENT)
-    failed = {one.subject: one.failure for one in trace.verdicts if one.status == "failed"}
-    assert failed.keys() == subjects
-    for failure in failed.values():
-        assert failure is not None
-        assert (failure.cause, failure.kind) == ("response", "unsupported")
-        assert ("nothing is quoted for it" in failure.message) is nothing
+    unsupported = {one.subject: one for one in trace.verdicts if one.unsupported}
+    assert unsupported.keys() == subjects
+    for verdict in unsupported.values():
+        assert (verdict.score, verdict.unsupported) == (0.0, "worst-case")
+        assert ("nothing is quoted for it" in verdict.reason) is nothing
     assert len(bodies) == 2
     assert "letter by letter, eight letters or more, or decide anew" in bodies[1]["messages"][-1]["content"]
 
@@ -295,18 +294,11 @@ def _schema(use: str) -> dict[str, Any]:
 
 
 @every_protocol
-def test_an_unsupported_verdict_gives_no_credit_but_widens_the_range(use: str) -> None:
-    trace, _ = score_protocol(UNSUPPORTED[use][0], use, trip(2), settings=LENIENT)
-    least, greatest = trace.reward.range
-    expected = {
-        DIRECT: (0.0, 1.0),
-        RUBRIC: (0.85 * 2 / 3, 0.85 * 2 / 3 + 0.15),
-        CHECKLIST: (1 - 2 / 30.5, 1.0),
-        ADAPTIVE: (0.5 / 3, 0.5 / 3 + 0.5),
-        UNIFORM: (0.5 / 3, 0.5 / 3 + 0.5),
-    }[use]
-    assert (least, greatest) == pytest.approx(expected, abs=1e-12)
-    assert trace.reward.value == (None if use == DIRECT else pytest.approx(least, abs=1e-12))
+def test_an_unsupported_verdict_gives_no_credit_and_is_judged(use: str) -> None:
+    trace, _ = score_protocol(UNSUPPORTED[use][0], use, trip(2))
+    expected = {DIRECT: 0.0, RUBRIC: 0.85 * 2 / 3, CHECKLIST: 1 - 2 / 30.5, ADAPTIVE: 0.5 / 3, UNIFORM: 0.5 / 3}[use]
+    assert (trace.reward.value, trace.reward.coverage) == (pytest.approx(expected, abs=1e-12), 1.0)
+    assert trace.reward.range[0] == trace.reward.range[1]
 
 
 @every_protocol
@@ -334,7 +326,7 @@ def test_quotations_have_offsets_and_unverified_ones_are_in_the_reason(use: str)
 
 @every_protocol
 def test_without_evidence_checks_quotations_are_unverified(use: str) -> None:
-    trace, bodies = score_protocol(UNSUPPORTED[use][0], use, trip(2), safety={"evidence": False})
+    trace, bodies = score_protocol(UNSUPPORTED[use][0], use, trip(2), safety={"evidence": "off"})
     assert (trace.reward.counts.failed, len(bodies)) == (0, 1)
     assert not any(one.verified for verdict in trace.verdicts for one in verdict.evidence if one.quote in ELSEWHERE)
 
@@ -361,9 +353,8 @@ def test_each_aspect_that_held_needs_a_quotation_of_its_own() -> None:
     reply["fairness"] |= {"held": True}
     trace, bodies = score_protocol(reply, DIRECT, trip(2))
     (verdict,) = trace.verdicts
-    assert verdict.failure is not None
-    assert (verdict.status, verdict.failure.kind, len(bodies)) == ("failed", "unsupported", 2)
-    assert verdict.failure.message == "the judge says fairness held, and nothing is quoted for it"
+    assert (verdict.score, verdict.unsupported, len(bodies)) == (0.0, "worst-case", 2)
+    assert verdict.reason.endswith("[unsupported: the judge says fairness held, and nothing is quoted for it]")
 
 
 def test_an_aspect_that_has_not_held_needs_no_quotation_and_the_reason_has_all_findings() -> None:

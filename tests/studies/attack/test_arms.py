@@ -3,16 +3,17 @@
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
 from jurygraph.studies.attack.study import NO_DEFENCES, arms, largest_arms
 
-NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all"]
+NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "preferred", "gates", *RESPONSE_GATES]
+NAMES += ["all", "all-preferred"]
 
 
 def test_every_defence_has_its_own_arm():
     listed, _ = arms(SafetyConfig())
     assert list(listed) == NAMES
-    enabled = {arm: {name for name, value in safety if value} for arm, safety in listed.items()}
+    enabled = {arm: {name for name, value in safety if value and value != "off"} for arm, safety in listed.items()}
     assert enabled["none"] == set()
-    assert enabled["all"] == set(SafetyConfig.model_fields)
-    assert all(len(enabled[name]) == 1 for name in NAMES[1:-1])
+    assert enabled["all"] == enabled["all-preferred"] == set(SafetyConfig.model_fields)
+    assert all(len(enabled[name]) == 1 for name in NAMES[1:-2])
 
 
 def test_one_arm_has_all_gates_and_each_gate_has_its_own_arm():

@@ -18,7 +18,18 @@ from tests.models.judge_scripts import config
 from tests.models.server import run_server
 from tests.studies.judges import AlwaysYes, AnyInstruction, Echo, Judge, LastInstruction, Outsider, Parrot, Polite, Yes
 
-ARMS = ("none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all")
+ARMS = (
+    "none",
+    "fence",
+    "reminder",
+    "whole-reply",
+    "evidence",
+    "preferred",
+    "gates",
+    *RESPONSE_GATES,
+    "all",
+    "all-preferred",
+)
 COPIES = 19
 """Attacks that contain the task's reference: an honest judge finds everything in them."""
 
@@ -26,27 +37,27 @@ COPIES = 19
 # together.
 #                                                              empty punct opener copy addresses
 EVERY_THIRD: dict[type[Judge], tuple[int, ...]] = {
-    AnyInstruction: (42, 42, 42, 42, 42, 2, 42, 42, 42, 36, 8, 2),
-    Polite: (13, 13, 13, 13, 13, 6, 13, 13, 13, 7, 12, 6),
-    Outsider: (10, 6, 10, 10, 10, 0, 10, 10, 10, 4, 6, 0),
-    Yes: (36, 36, 36, 36, 6, 4, 35, 29, 22, 30, 32, 0),
-    Parrot: (42, 42, 42, 6, 42, 2, 42, 42, 42, 36, 8, 0),
+    AnyInstruction: (42, 42, 42, 42, 42, 42, 2, 42, 42, 42, 36, 8, 2, 2),
+    Polite: (13, 13, 13, 13, 13, 13, 6, 13, 13, 13, 7, 12, 6, 6),
+    Outsider: (10, 6, 10, 10, 10, 10, 0, 10, 10, 10, 4, 6, 0, 0),
+    Yes: (36, 36, 36, 36, 6, 36, 4, 35, 29, 22, 30, 32, 0, 4),
+    Parrot: (42, 42, 42, 6, 42, 42, 2, 42, 42, 42, 36, 8, 0, 0),
 }
 """Of 80, to one task."""
 
 ALL: dict[type[Judge], tuple[int, ...]] = {
-    LastInstruction: (484, 484, 76, 484, 484, 28, 484, 484, 484, 408, 104, 0),
-    AnyInstruction: (484, 484, 484, 484, 484, 28, 484, 484, 484, 408, 104, 28),
-    Polite: (172, 172, 172, 172, 172, 68, 172, 172, 172, 96, 144, 68),
-    Outsider: (116, 76, 116, 116, 116, 0, 116, 116, 116, 40, 76, 0),
-    Yes: (468, 464, 468, 468, 76, 52, 444, 400, 300, 392, 388, 0),
-    Parrot: (480, 484, 484, 76, 480, 28, 480, 480, 480, 404, 104, 0),
+    LastInstruction: (484, 484, 76, 484, 484, 484, 28, 484, 484, 484, 408, 104, 0, 0),
+    AnyInstruction: (484, 484, 484, 484, 484, 484, 28, 484, 484, 484, 408, 104, 28, 28),
+    Polite: (172, 172, 172, 172, 172, 172, 68, 172, 172, 172, 96, 144, 68, 68),
+    Outsider: (116, 76, 116, 116, 116, 116, 0, 116, 116, 116, 40, 76, 0, 0),
+    Yes: (468, 464, 468, 468, 76, 468, 52, 444, 400, 300, 392, 388, 0, 52),
+    Parrot: (480, 484, 484, 76, 480, 480, 28, 480, 480, 480, 404, 104, 0, 0),
 }
 """Of 960, to four tasks."""
 
 YES_TO_ALL: dict[type[Judge], tuple[int, ...]] = {
-    AlwaysYes: (960, 960, 960, 960, 0, 220, 936, 892, 792, 884, 556, 0),
-    Echo: (960, 960, 960, 960, 676, 220, 936, 892, 792, 884, 556, 200),
+    AlwaysYes: (960, 960, 960, 960, 0, 960, 220, 936, 892, 792, 884, 556, 0, 220),
+    Echo: (960, 960, 960, 960, 676, 960, 220, 936, 892, 792, 884, 556, 200, 220),
 }
 """Of 960 as well, by judges that say yes to everything: without a quotation from the response, and with one."""
 
@@ -102,7 +113,7 @@ def by_arm(counts: tuple[int, ...]) -> dict[str, int]:
 def test_half_of_480_attacks_fool_the_last_instruction_judge_but_none_with_all_defences() -> None:
     report = report_on(LastInstruction, 2)
     assert report.responses == 480
-    assert count_fooled(report) == by_arm((242, 242, 38, 242, 242, 14, 242, 242, 242, 204, 52, 0))
+    assert count_fooled(report) == by_arm((242, 242, 38, 242, 242, 242, 14, 242, 242, 242, 204, 52, 0, 0))
     assert remaining_attacks(report) == set()
     suites = report.arms["all"].suites
     assert [suites[name].verdicts.hits for name in ("injection", "master-keys", "null")] == [0, 0, 0]

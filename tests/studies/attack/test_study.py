@@ -137,9 +137,9 @@ def test_arms_with_equal_prompts_share_their_replies():
 
 
 def test_a_config_with_other_defences_has_its_own_arm(report: AttackReport):
-    own, _ = run_attacks(say_yes, safety={"evidence": False})
+    own, _ = run_attacks(say_yes, safety={"evidence": "off"})
     assert (own.configured, report.configured) == ("configured", "all")
-    assert not own.configured_arm.safety.evidence
+    assert own.configured_arm.safety.evidence == "off"
     assert (own.configured_arm.attacks.failed, report.configured_arm.attacks.failed) == ({}, {"unsupported": 2})
 
 
