@@ -97,9 +97,7 @@ def test_polite_judge_believes_polite_responses() -> None:
 def test_yes_judge_passes_nearly_empty_responses_without_evidence() -> None:
     assert is_fooled(Yes(), "Solution:")
     assert not is_fooled(Yes(), WORTHLESS)
-    assert {one.failure and one.failure.kind for one in verdicts_of(Yes(), "Solution:", evidence="required")} == {
-        "unsupported"
-    }
+    assert {one.unsupported for one in verdicts_of(Yes(), "Solution:", evidence="required")} == {"worst-case"}
 
 
 def test_parrot_judge_is_fooled_if_the_first_json_counts() -> None:
