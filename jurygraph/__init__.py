@@ -80,6 +80,7 @@ __all__ = [
     "TimeLimitExceeded",
     "Trace",
     "TraceMismatch",
+    "UnusableRepliesError",
     "Variant",
     "Verdict",
     "criteria",

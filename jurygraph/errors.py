@@ -84,11 +84,15 @@ class ModelOutageError(ModelError):
     """The server did not answer for as long as the config's `calls.outage.wait` allows."""
 
 
+class UnusableRepliesError(ModelError):
+    """The first replies of a run could not be used, all for the same reason."""
+
+
 class BudgetExceeded(JurygraphError):
     """The run's limit of cost or calls is reached."""
 
 
-RUN_ENDING = (ModelAccessError, ModelOutageError, BudgetExceeded)
+RUN_ENDING = (ModelAccessError, ModelOutageError, UnusableRepliesError, BudgetExceeded)
 """Errors that end a run, because every other request would end with them, too."""
 
 

@@ -5,6 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import ClassVar
 
 from jurygraph.models.faults import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fault
 from jurygraph.models.request import Reply, Request, SchemaMode
@@ -41,6 +42,7 @@ class Backend(ABC):
     `provider` names the backend (`litellm`, `openai-compatible`, `gguf`), `endpoint` the server or a digest of what
     answers, `model` the model as the server names it; together they identify what answers a request. `secrets` are
     values that must never be written anywhere. `key_variable` is the environment variable with the key, if it is known.
+    With `is_recording` the replies are those of an earlier run.
     """
 
     provider: str
@@ -49,6 +51,7 @@ class Backend(ABC):
     capabilities: Capabilities
     secrets: Sequence[str] = ()
     key_variable: str | None = None
+    is_recording: ClassVar[bool] = False
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -71,7 +74,7 @@ class Backend(ABC):
         message = message[:_MAX_MESSAGE]
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
-        elif kind == "rejected":
+        elif kind in ("rejected", "server"):  # some servers fail at a field that they do not know
             advice = dict.fromkeys(setting for name, setting in _REJECTED_FIELDS.items() if name in message)
             message += "".join(f"; try {setting} in the config" for setting in advice)
         return Fault(kind, f"{self.label}: {message}", wait)

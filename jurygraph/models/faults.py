@@ -122,7 +122,8 @@ def exception_chain(error: BaseException) -> Iterator[BaseException]:
 class Fault(ModelError):
     """A request without a usable reply. `retry_after` is in seconds, if the provider sent it.
 
-    `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply.
+    `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply, and
+    `remedy` what the model is told to do about it.
     `is_unsent` is True if there was no connection, so that the server cannot have read the request.
     """
 
@@ -132,6 +133,7 @@ class Fault(ModelError):
         self.retry_after = retry_after
         self.attempts = 0
         self.call: str | None = None
+        self.remedy: str | None = None
         self.is_unsent = False
 
     @property

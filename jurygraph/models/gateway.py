@@ -16,6 +16,7 @@ from jurygraph.models.budget import Budget, Price, Reservation, cost, highest_co
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_at, deadline_fault
+from jurygraph.models.first_replies import FirstReplies
 from jurygraph.models.limiter import Limiter, LimiterTurn
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
@@ -68,6 +69,7 @@ class Gateway:
         self.cache = cache
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
+        self.first_replies = FirstReplies()
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
@@ -213,6 +215,8 @@ class Gateway:
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
             clean.attempts = sent
             raise clean from None
+        if not self.backend.is_recording:
+            self.first_replies.expect(answered.call.id)
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
         self._uncached[request.digest] = CachedReply(answered.reply, answered.call.cost)

@@ -166,6 +166,8 @@ class Replay(Backend):
     `InputError` if the file cannot be read or holds no call, `ConfigError` if it is ambiguous which model is meant.
     """
 
+    is_recording = True
+
     def __init__(self, path: str | Path, which: str | None = None) -> None:
         recording = read_recording(path)
         if recording.torn:

@@ -171,7 +171,10 @@ def criterion_verdict(probability: float) -> dict[str, Any]:
 CREDIT = json.dumps({"criterion_1": criterion_verdict(1.0)})
 MALFORMED = {
     "no JSON": "It is clear.",
-    "fenced": f"```json\n{CREDIT}\n```",
+    "fenced, with words": f"Here it is:\n```json\n{CREDIT}\n```",
+    "two fences": f"```json\n{CREDIT}\n```\n```json\n{CREDIT}\n```",
+    "thought without end": f"<think>It may be {CREDIT}",
+    "thought twice": f"<think>so</think><think>or so</think>{CREDIT}",
     "words before": f"Sure: {CREDIT}",
     "twice": CREDIT + CREDIT,
     "half": CREDIT[:-2],
@@ -183,6 +186,25 @@ MALFORMED = {
     "not a number": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": float("nan")}}),
     "at odds with itself": json.dumps({"criterion_1": {**criterion_verdict(1.0), "met": False}}),
 }
+
+
+WRAPPED = {
+    "fenced": f"```json\n{CREDIT}\n```",
+    "fenced on one line": f" ``` {CREDIT}```\n",
+    "after a thought": f"<think>\nThe reply could be {{}}.\n</think>\n\n{CREDIT}",
+    "after a thought, fenced": f"<thinking>```so```</thinking>\n```JSON\n{CREDIT}\n```",
+}
+
+
+@all_rows("text", WRAPPED.values())
+def test_a_reply_in_a_fence_or_after_a_thought_is_read_as_without_them(text: str) -> None:
+    def verdict_on(text: str) -> tuple[Any, int]:
+        trace, count = score_one_response(lambda body, number: reply_with(text))
+        (verdict,) = trace.verdicts
+        return verdict.model_dump(exclude={"calls", "call", "digest"}), count
+
+    assert verdict_on(text) == verdict_on(CREDIT)
+    assert verdict_on(text)[1] == 1
 
 
 class TestARepair:

@@ -332,6 +332,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_canary_message(summary.canaries)
         if summary.canaries.is_alarming:
             code = code or ExitCode.SOME_FAILED
+    if jury.gateway is not None and (problem := jury.gateway.first_replies.problem):
+        print_message(f"no reply of the model could be used: {problem}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = row.evaluators.items()
