@@ -42,7 +42,7 @@ def _cached_schema(reply_model: type[BaseModel]) -> ConstantObject:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[T]):
-    """A reply that validates as the requested pydantic model, and its call."""
+    """A reply, unwrapped, that validates as the requested pydantic model, and its call."""
 
     value: T
     reply: Reply
@@ -212,16 +212,14 @@ class JudgeClient:
     def _read_reply(self, answered: AnsweredCall, reply_model: type[T], first: str) -> ParsedReply[T]:
         call = answered.call
         try:
-            refuse_unfinished(answered.reply)
-            reply = unwrap_reply(answered.reply)
-            parsed = ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
+            value = parse_reply(answered.reply, reply_model, self.safety.whole_reply)
         except Fault as fault:
             fault.call = call.id
             self._gateway.first_replies.note(answered, fault)
             raise
         self._gateway.first_replies.note(answered, None)
         self._accept(first, call.id)
-        return parsed
+        return ParsedReply(value, unwrap_reply(answered.reply), call)
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""

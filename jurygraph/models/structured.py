@@ -71,7 +71,7 @@ def unwrap_reply(reply: Reply) -> Reply:
 
 
 def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
-    """Parse the whole reply as `reply_model`, a pydantic model; only JSON's own white space may surround it.
+    """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
     If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
     option makes its effect measurable.
@@ -82,9 +82,10 @@ def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
     Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished(reply)
-    answer = _parse(reply.text, reply_model)
+    text = unwrap_reply(reply).text
+    answer = _parse(text, reply_model)
     if isinstance(answer, Problem) and not strict:
-        answer = next(_objects_inside(reply.text, reply_model), answer)
+        answer = next(_objects_inside(text, reply_model), answer)
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
         fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE))

@@ -199,9 +199,10 @@ WRAPPED = {
 @all_rows("text", WRAPPED.values())
 def test_a_reply_in_a_fence_or_after_a_thought_is_read_as_without_them(text: str) -> None:
     def verdict_on(text: str) -> tuple[Any, int]:
-        trace, count = score_one_response(lambda body, number: reply_with(text))
+        with run_server(lambda body, number: reply_with(text)) as server:
+            (trace,) = scored(server.url, "Dear all")
         (verdict,) = trace.verdicts
-        return verdict.model_dump(exclude={"calls", "call", "digest"}), count
+        return verdict.model_dump(exclude={"calls", "call", "digest"}), server.count
 
     assert verdict_on(text) == verdict_on(CREDIT)
     assert verdict_on(text)[1] == 1

@@ -7,8 +7,8 @@ import pytest
 
 from jurygraph.errors import UnusableRepliesError
 from jurygraph.runs.run import Run
-from tests.models.judge_scripts import judge_reply
 from tests.models.server import Answer, reply_with, run_server
+from tests.runs.judge import judge_by_request
 from tests.runs.reports.test_forecast import judge_config, make_task, score
 from tests.runs.sample_runs import write_tasks
 
@@ -16,7 +16,7 @@ TEXTS = [f"A rose is a rose, said {number} of them." for number in range(12)]
 
 
 def answer_in_prose(body: dict[str, Any], number: int) -> Answer:
-    return reply_with("All of them are met.") if "response_format" in body else judge_reply(body)
+    return reply_with("All of them are met.") if "response_format" in body else judge_by_request(body, number)
 
 
 def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(tmp_path: Path) -> None:
