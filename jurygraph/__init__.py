@@ -58,6 +58,7 @@ __all__ = [
     "ModelAccessError",
     "ModelError",
     "ModelOutageError",
+    "ParamsModel",
     "PartialCredit",
     "Plan",
     "PlanError",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import UnionType
@@ -57,11 +57,16 @@ def describe_validation_error(error: ValidationError, model: type[BaseModel], va
     """Describe why `value` is no valid `model`. An unknown key comes first: it often explains a missing field."""
     errors = error.errors(include_url=False)
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
+    if first["type"] != "extra_forbidden":  # of a union, the alternative that fits best has the deepest error
+        path = _locate(first, value)[0]
+        inner = [e for e in errors if _locate(e, value)[0][: len(path)] == path]
+        first = max(inner, key=lambda e: len(_locate(e, value)[0]))
     path, invalid = _locate(first, value)
-    alternatives = [e for e in errors if _locate(e, value)[0][: len(path)] == path]
-    deepest = max(alternatives, key=lambda e: len(_locate(e, value)[0]))
-    if first["type"] != "extra_forbidden" and len(_locate(deepest, value)[0]) > len(path):
-        return _describe_error(deepest, *_locate(deepest, value), model)
+    alternatives = [e for e in errors if _locate(e, value)[0] == path]
+    fitting = [e for e in alternatives if e["type"] not in (*_EXPECTED, "is_instance_of", "literal_error")]
+    if not fitting and not isinstance(invalid, str):  # the problem is not that it is none of some words
+        fitting = [e for e in alternatives if e["type"] != "literal_error"]
+    first = (fitting or [first])[0]
     expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
     if len(expected) > 1:
         return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
@@ -125,6 +130,15 @@ def require_type(argument: str, value: Any, kinds: Any, hint: str) -> None:
         raise InputError(f"{argument}: is {name_type(value)}; {hint}")
 
 
+_MOST_NAMES = 5
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Return the names in a row, with the number of those beyond the fifth."""
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([*names[:_MOST_NAMES], *more])
+
+
 def quote(name: str) -> str:
     """Return the beginning of a name, in quotes."""
     return repr(shorten(name))
@@ -186,7 +200,7 @@ def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
             path.append(step)
     if error["type"] == "missing":
         path.append(error["loc"][-1])
-    if error["loc"][-1:] == ("[key]",) and not isinstance(value, Mapping):  # the error is in a key itself
+    if error["loc"][-1:] == ("[key]",) and path[-1:] == [error["loc"][-2]]:  # the error is in a key itself
         value = path[-1]
     return tuple(path), value
 
@@ -214,14 +228,19 @@ def _describe_error(error: ErrorDetails, path: Path, value: Any, model: type[Bas
 def _describe_missing(error: ErrorDetails, path: Path, value: Any, model: type[BaseModel]) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
         return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
-    words = re.findall(r"[A-Z][a-z]*", _owners(error, path, model)[0].__name__)
+    owner = _owners(error, path, model)[0]
+    field = owner.model_fields.get(path[-1])
+    if field is not None and field.description is not None:
+        return Problem(path, "is missing", f"write it: {' '.join(field.description.split())}")
+    words = re.findall(r"[A-Z][a-z]*", owner.__name__)
     name = " ".join(word for word in words if word not in _TECHNICAL_WORDS).lower() or "config"
     return Problem(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
 
 
 def _describe_unknown(error: ErrorDetails, path: Path, __: Any, model: type[BaseModel]) -> Problem:
     known = dict.fromkeys(name for owner in _owners(error, path, model) for name in owner.model_fields)
-    return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or f"known here: {', '.join(known)}")
+    listed = f"known here: {', '.join(known)}" if known else "leave it out"
+    return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or listed)
 
 
 def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:

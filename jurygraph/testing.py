@@ -42,6 +42,7 @@ class ScriptedJudge(Displayed, Backend):
     provider = "scripted"
     model = name = "scripted-judge"
     capabilities = Capabilities("native")
+    costs_nothing = True
 
     def __init__(self, answers: Mapping[str, Answer] | Sequence[Answer]) -> None:
         if isinstance(answers, str) or not isinstance(answers, Mapping | Sequence):

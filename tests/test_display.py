@@ -119,6 +119,7 @@ MAKE: Mapping[str, Callable[[str], object]] = {
     "RecordedVerdict": lambda text: jg.RecordedVerdict(
         question=text, about=text, score=1 / 3, reason=text, evidence=[jg.Evidence(quote=text)] * 99
     ),
+    "ParamsModel": lambda text: jg.ParamsModel(),
     "Response": lambda text: jg.Response(
         id=text[:500], text=text, agent=text, data={text: text}, labels={text: [text]}
     ),

@@ -1,15 +1,23 @@
 """docs/reference.md names all that there is, and nothing else."""
 
+import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS
+from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS, builtin_params
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.schema import Config
 
-PAGE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text(encoding="utf-8")
+FILE = Path(__file__).parent.parent / "docs" / "reference.md"
+PAGE = FILE.read_text(encoding="utf-8")
+HEAD = "| of | param | type | default | what it is |\n|---|---|---|---|---|\n"
+PARAMS = re.compile(rf"{re.escape(HEAD)}(\|.*\n)*")
+TYPES = {"integer": "whole number", "string": "text", "boolean": "true, false", "array": "list", "object": "mapping"}
+BOUNDS = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤"}
 
 
 def listed(head: str) -> list[str]:
@@ -41,3 +49,41 @@ def test_the_keys_below_a_key_are_all_named(key: str) -> None:
     annotation = Config.model_fields[key].annotation
     (below,) = (one for one in getattr(annotation, "__args__", (annotation,)) if hasattr(one, "model_fields"))
     assert set(re.findall(r"`(\w+)`", row)) - {key} == set(below.model_fields)
+
+
+def describe_type(schema: Mapping[str, Any]) -> str:
+    """What JSON Schema says of a param, in words."""
+    parts = [describe_type(part) for part in schema.get("anyOf", ()) if part.get("type") != "null"]
+    if parts:
+        return ", or ".join(parts)
+    if "const" in schema or "enum" in schema:
+        return " · ".join(f"`{word}`" for word in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type", "object")
+    bounds = [f" {sign} {schema[bound]:g}" for bound, sign in BOUNDS.items() if bound in schema]
+    return TYPES.get(kind, kind) + ",".join(bounds)
+
+
+def params_table() -> str:
+    """A row for each param; those that mean the same share it."""
+    names: dict[tuple[str, ...], list[str]] = {}
+    for role in ("evaluators", "derivers", "combiners"):
+        for name, model in builtin_params(role).items():
+            schema = model.model_json_schema()
+            for param, field in schema.get("properties", {}).items():
+                default = f"`{json.dumps(field.get('default', {}))}`"
+                if param in schema.get("required", ()) or len(default) > 62:
+                    default = "required" if "default" not in field else "see there"
+                description = " ".join(field["description"].split())
+                names.setdefault((f"`{param}`", describe_type(field), default, description), []).append(f"`{name}`")
+    rows = [(" · ".join(owners), *columns) for columns, owners in names.items()]
+    return HEAD + "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def test_the_table_of_params_is_what_the_models_say() -> None:
+    shown = PARAMS.search(PAGE)
+    assert shown is not None
+    assert shown[0] == params_table()
+
+
+if __name__ == "__main__":  # writes the table anew
+    FILE.write_text(PARAMS.sub(lambda _: params_table(), PAGE), encoding="utf-8")

@@ -271,7 +271,8 @@ def test_a_file_may_have_them_too(tmp_path: Path) -> None:
         assert jury.score(TASK, ["Dear Ann"])[0].reward.components == {"criteria": 0.75}
     file.write_text("evaluators: [{use: criteria, params: {criteria: polite}}]\n")
     with pytest.raises(
-        ConfigError, match=r"^evaluators\[0\]: params.criteria: is the text 'polite'; write texts by id"
+        ConfigError,
+        match=r"^evaluators\[0\]: criteria: params.criteria: is the text 'polite'; write an object",
     ):
         jg.Jury.from_config(file)
 
@@ -295,15 +296,16 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
 @pytest.mark.parametrize(
     ("criteria", "message"),
     [
-        ([3], "evaluators[0]: params.criteria.c1: is the number 3; write a text or an object"),
+        ([3], "evaluators[0]: criteria: params.criteria[0]: is the number 3; write an object"),
         ([object()], "config, key evaluators[0].params.criteria"),
-        ({"a": None}, "evaluators[0]: params.criteria.a: is null; write a text or an object"),
-        ([{"text": "a", "weight": -1.0}], "evaluators[0]: params.criteria[0].weight: is -1, below 0"),
-        ({"a/b": "x"}, "evaluators[0]: params.criteria[0].id: has a slash"),
+        ({"a": None}, "evaluators[0]: criteria: params.criteria.a: is null; write an object"),
         (
-            {"a": jg.Criterion(id="b", text="x", weight=1.0)},
-            "evaluators[0]: params.criteria.a.id: is the text 'b'",
+            [{"text": "a", "weight": -1.0}],
+            "evaluators[0]: criteria: params.criteria[0].weight: is the number -1.0",
         ),
+        ({"a/b": "x"}, "evaluators[0]: criteria: params.criteria.a/b: has a slash; leave it out"),
+        ({"a": "x", "b": {"txt": "a"}}, "evaluators[0]: criteria: params.criteria.b.txt: unknown; did you mean text?"),
+        ([{"id": "a", "text": "x"}] * 2, "evaluators[0]: criteria: params.criteria[1].id: is 'a' again"),
     ],
 )
 def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str) -> None:
@@ -321,8 +323,6 @@ def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str)
             'criteria: is a Rubric; write {"polite": "It is polite."}, or a list of texts or criteria, such as `ru',
         ),
         ({}, "criteria: is empty; write {"),
-        ([{"txt": "a"}], "criteria[0].txt: unknown; did you mean text?"),
-        ({"a": "x", "b": {"txt": "a"}}, "criteria['b'].txt: unknown; did you mean text?"),
     ],
 )
 def test_what_cannot_be_criteria_is_refused_at_once(criteria: Any, message: str) -> None:

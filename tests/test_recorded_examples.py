@@ -40,6 +40,7 @@ class InProcessJudge(Backend):
 
     provider, model = "scripted", NAME
     capabilities = Capabilities("native")
+    costs_nothing = True
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         messages = [{"role": message.role, "content": message.content} for message in request.messages]

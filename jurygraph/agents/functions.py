@@ -274,7 +274,7 @@ def criteria(
 
     A model judges each criterion in every task; their mean by weight is the component `name`. `criteria` are texts by
     id, or a list of texts (with the ids c1, c2, …) and criteria. `settings` are those of an evaluator in a config.
-    Raises InputError for no criteria, and for an unknown field of one; the jury checks their values.
+    Raises InputError for no criteria; the jury checks each one.
     """
     values = criteria.values() if isinstance(criteria, Mapping) else criteria
     if isinstance(values, str | FrozenModel) or not isinstance(values, Iterable):
@@ -283,13 +283,6 @@ def criteria(
     own = [one.model_dump(mode="json", exclude_defaults=True) if isinstance(one, Criterion) else one for one in values]
     if not own:
         raise InputError('criteria: is empty; write {"polite": "It is polite."}, or a list of texts')
-    for key, one in zip(criteria if isinstance(criteria, Mapping) else range(len(own)), own, strict=True):
-        unknown = [field for field in one if field not in Criterion.model_fields] if isinstance(one, Mapping) else []
-        if unknown:
-            hint = (
-                did_you_mean(str(unknown[0]), Criterion.model_fields) or f"known: {', '.join(Criterion.model_fields)}"
-            )
-            raise InputError(f"criteria[{key!r}].{unknown[0]}: unknown; {hint}")
     plain = dict(zip(criteria, own, strict=True)) if isinstance(criteria, Mapping) else own
     return {"use": "criteria", "name": name, "params": {"criteria": plain, "profile": profile}, **settings}
 

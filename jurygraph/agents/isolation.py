@@ -29,6 +29,7 @@ class IsolatedEvaluator(Evaluator):
     """
 
     bounds_its_time = True
+    may_take_long = True
 
     def __init__(self, evaluator: Evaluator, use: EvaluatorUse) -> None:
         for attribute in _ATTRIBUTES:

@@ -51,13 +51,13 @@ def location_sort_key(location: Sequence[str | int]) -> tuple[tuple[bool, str | 
     return tuple((isinstance(step, str), step) for step in location)
 
 
-def import_named(param: str, paths: Mapping[str, str] | None, attribute: str, kind: str) -> dict[str, Any]:
+def import_named(param: str, paths: Mapping[str, str], attribute: str, kind: str) -> dict[str, Any]:
     """Import what a param of a config names: objects at package.module.name or package.module:name.
 
     Raises ConfigError, naming the param, if one cannot be imported or lacks the attribute that all of its kind have.
     """
     objects = {}
-    for name, path in (paths or {}).items():
+    for name, path in paths.items():
         module, _, target = path.replace(":", ".").rpartition(".")
         try:
             objects[name] = getattr(importlib.import_module(module), target)

@@ -22,6 +22,7 @@ from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.messages import nearest_name
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse, FrozenModel, digest_of
+from jurygraph.schema.params import ParamsModel
 
 _BUILTINS = tomllib.loads(files("jurygraph.agents").joinpath("registry.toml").read_text("utf-8"))
 BUILTIN_EVALUATORS: Mapping[str, str] = _BUILTINS["evaluators"]
@@ -94,6 +95,11 @@ def load_deriver(use: DeriverUse) -> Deriver:
         _add_settings_to_version(deriver, target)
     deriver.timeout = use.timeout or deriver.timeout
     return deriver
+
+
+def builtin_params(role: str) -> dict[str, type[ParamsModel]]:
+    """Return the models of the params of jurygraph's own `evaluators`, `derivers` or `combiners`, by name."""
+    return {name: _import(role, path, ()).Params for name, path in _BUILTINS[role].items()}
 
 
 def load_evaluators(config: Config) -> dict[str, Evaluator]:

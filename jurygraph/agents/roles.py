@@ -28,14 +28,14 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
+from jurygraph.schema.params import ParamsModel, PlainParams, read_params
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import JudgeClient
 
 Answer = Verdict | float | bool
 Materials = Mapping[str, Material]
-Params = Mapping[str, Any]
-NO_PARAMS: Params = MappingProxyType({})
+NO_PARAMS: PlainParams = MappingProxyType({})
 
 CODE_LIMIT = 60.0
 """Seconds for a call of user code that uses no model, unless it or the config sets a `timeout`."""
@@ -110,24 +110,44 @@ def share_client(batch: Sequence[EvaluatorInput]) -> "JudgeClient | None":
     return batch[0].client and batch[0].client.logging_to(*(inputs.call_log for inputs in batch))
 
 
-class Evaluator(Displayed, ABC):
+class Configurable(Displayed):
+    """Base class of evaluators and derivers, which a config sets up by params.
+
+    `Params` is the model of these params, with their types, bounds, defaults and descriptions. `settings` are the
+    params as that model; narrow its type with `settings: Params`. A class with an `__init__` of its own takes the
+    keyword arguments that this one declares, and has settings only if it calls that of its base class.
+    """
+
+    name: str
+    bounds_its_time: ClassVar[bool] = False
+    may_take_long: ClassVar[bool] = False
+    """Its answers may take long, though the class bounds its time."""
+    Params: ClassVar[type[ParamsModel]] = ParamsModel
+    settings: Any
+
+    def __init__(self, **params: Any) -> None:
+        """Validate the params. Raises ConfigError that names the first wrong one."""
+        owner = getattr(self, "name", type(self).__name__)
+        self.settings = read_params(owner, self.Params, params, ConfigError)
+
+
+class Evaluator(Configurable, ABC):
     """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
     `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per response
     in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `runs_inline`
     (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict. An evaluator that is
-    `batched` receives all its inputs at once in `answer_all`, to make fewer model calls; those about several inputs
-    are sent by `share_client`. An evaluator with `reads_data` sees the data that a deriver of material `data` extracted
+    `batched` receives all its inputs at once in `answer_all`, to make fewer model calls; those about several inputs are
+    sent by `share_client`. An evaluator with `reads_data` sees the data that a deriver of material `data` extracted
     from the response, if any. An evaluator with `uses_model` abstains if the config's model is `none`. `params` come
     from the config, which sets them after `__init__` received them; they are part of every question, so other params
-    give another question. `timeout` is the time limit of a call in seconds, unless the config sets another; None is the
-    default of its kind: none if its class `bounds_its_time`, which says that its methods end in time by themselves,
-    else 60 without a model. `combiner` and `shares` describe how the evaluator's questions form a component of their
-    own. `depends_on` names what the questions depend on besides the params; a run then keeps it fixed (see
-    `EvaluatorRecord`).
+    give another question; `Configurable` says how they are validated. `timeout` is the time limit of a call in seconds,
+    unless the config sets another; None is the default of its kind: none if its class `bounds_its_time`, which says
+    that its methods end in time by themselves, else 60 without a model. `combiner` and `shares` describe how the
+    evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
+    params; a run then keeps it fixed (see `EvaluatorRecord`).
     """
 
-    name: str
     version: str = "1"
     audience: Audience = "task"
     layer: Layer = "check"
@@ -136,10 +156,9 @@ class Evaluator(Displayed, ABC):
     batched: bool = False
     runs_inline: bool = False
     reads_data: bool = False
-    bounds_its_time: ClassVar[bool] = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
-    params: Params = NO_PARAMS
+    params: PlainParams = NO_PARAMS
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
     depends_on: str = ""
@@ -163,6 +182,11 @@ class Evaluator(Displayed, ABC):
     @property
     def notes(self) -> Sequence[str]:
         """Return what the user should know before a run, such as skipped parts; one sentence each."""
+        return ()
+
+    @property
+    def known_reviewers(self) -> Sequence[str]:
+        """Return the only reviewers whom it can predict, sorted; empty if it can predict any, or none."""
         return ()
 
     def check(self, question: Question) -> None:
@@ -224,7 +248,7 @@ class BatchEvaluator(Evaluator):
         """Return the verdicts on all inputs, in the order of `batch`."""
 
 
-class Deriver(Displayed, ABC):
+class Deriver(Configurable, ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
     Evaluators of variants name it in `material` instead. `params` come from the config, as for an evaluator;
@@ -232,17 +256,15 @@ class Deriver(Displayed, ABC):
     response's own data for those that read data.
     """
 
-    name: str
     version: str = "1"
     gives: str
     uses_model: bool = False
     reads_data: bool = False
-    bounds_its_time: ClassVar[bool] = False
     timeout: float | None = None
     needs: tuple[str, ...] = ()
-    params: Params = NO_PARAMS
+    params: PlainParams = NO_PARAMS
 
-    def params_for(self, view: TaskView) -> Params:
+    def params_for(self, view: TaskView) -> PlainParams:
         """Return what the plan records: the params, and everything besides the view that the material depends on."""
         return self.params
 

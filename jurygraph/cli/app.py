@@ -35,7 +35,7 @@ COMMANDS = {
     "erase": CommandEntry("audit", "Erase texts for good."),
     "export": CommandEntry("show", "Export a run in another format."),
     "graph": CommandEntry("draw", "Draw a state machine, or the rubric graph of a task, as Mermaid."),
-    "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config or trace."),
+    "schema": CommandEntry("draw", "Print the JSON Schema of tasks, responses, config, params or trace."),
     "preset": CommandEntry("preset", "List the presets, or print one as a config."),
     "import": CommandEntry("import_data", "Convert a file of another project to TASKS or RATINGS."),
     "prompts": CommandEntry("prompts", "List, show or render the prompts of models."),

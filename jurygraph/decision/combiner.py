@@ -14,6 +14,7 @@ from jurygraph.display import Displayed
 from jurygraph.errors import JurygraphError, PlanError
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import ComponentInput, Question, SkippedRule
+from jurygraph.schema.params import ParamsModel, PlainParams, read_params
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -53,7 +54,6 @@ def weighted_mean(values: Floats | Bools, weights: Floats) -> tuple[Floats, Bool
 
 Matrices = Mapping[str, ScoreMatrix]
 """The matrices of a component's inputs, by name."""
-Params = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,22 +80,34 @@ class Combiner(Displayed, ABC):
     weights come from a judge, and the reward says so. If `uses_other_rows` is true, a row also depends on other rows,
     so a value missing in one may change all. One that is `batched` may get the rows of many groups at once, in which
     each row is computed from itself alone. `if_skipped` says how questions that do not apply count if the config does
-    not; None if the config has to say it.
+    not; None if the config has to say it. `Params` is the model of the config's params, with their types, bounds,
+    defaults and descriptions.
+
+    `explain` and `show` describe a component by the rest: with `is_sum` its value is the sum of its inputs by weight,
+    so that each has points of its own; with `is_product` it is their product. With `counts_criteria` each input is a
+    criterion, whose weight may be negative. With `aggregates_utilities` the inputs are stakeholders. With
+    `ranks_contrasts` the diagnostics `pair 1`, … are the margins of contrasts.
     """
 
     name: ClassVar[str]
     version: str = "1"
+    Params: ClassVar[type[ParamsModel]] = ParamsModel
     needs_all_columns: ClassVar[bool] = False
     has_fixed_weights: ClassVar[bool] = True
     uses_other_rows: ClassVar[bool] = False
     batched: ClassVar[bool] = False
     if_skipped: ClassVar[SkippedRule | None] = None
+    is_sum: ClassVar[bool] = False
+    is_product: ClassVar[bool] = False
+    counts_criteria: ClassVar[bool] = False
+    aggregates_utilities: ClassVar[bool] = False
+    ranks_contrasts: ClassVar[bool] = False
 
-    def check_questions(self, questions: Sequence[Question], params: Params) -> None:
+    def check_questions(self, questions: Sequence[Question], params: PlainParams) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
     def arrange_inputs(
-        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Params
+        self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: PlainParams
     ) -> Mapping[str, ComponentInput]:
         """Return the inputs as the plan has them, by name.
 
@@ -104,26 +116,62 @@ class Combiner(Displayed, ABC):
         """
         return inputs
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
-        """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
-        if params:
-            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
-        return {}
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+        """Return the parameters to store in the plan: those of the config, or their defaults, unless overridden.
+
+        Raises PlanError if the inputs or params do not fit.
+        """
+        frozen: dict[str, Any] = self.read_params(params).model_dump(mode="json")
+        return frozen
+
+    def read_params(self, params: PlainParams) -> Any:
+        """Return the config's params as `Params`. Raises PlanError that names the first wrong one."""
+        name = getattr(self, "name", type(self).__name__)  # a class of the user's may have none
+        return read_params(f"combiner {name!r}", self.Params, params, PlanError)
 
     @abstractmethod
-    def combine(self, matrices: Matrices, params: Params) -> Component:
+    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         """Return the component of every response.
 
         If every question looks at one response only, each row is computed from that row only: other responses in the
         group or in a re-scored run do not change it.
         """
 
-    def bounds(self, low: Matrices, high: Matrices, params: Params) -> tuple[Floats, Floats]:
+    def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
         """Return the least and greatest component [R], from matrices with every unjudged value at 0 and at 1.
 
         Correct for a combiner that never decreases when a cell increases; other combiners override it.
         """
         return self.combine(low, params).value, self.combine(high, params).value
+
+    def has_direction(self, name: str) -> bool:
+        """Return true if a higher score in the input of this name never lowers the component."""
+        return True
+
+    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+        """Return the places of inputs that depend on each other: parent, child, and λ, None for all or nothing."""
+        return ()
+
+    def part_inputs(self, params: PlainParams) -> Mapping[str, Sequence[str]]:
+        """Return the names of the inputs that each part is computed from, for parts that are no inputs themselves."""
+        return {}
+
+    def describe_rule(self, params: PlainParams) -> str:
+        """Describe how prerequisites are inferred, or how utilities become one number; empty without such a rule."""
+        return ""
+
+    def describe_inputs(self, params: PlainParams) -> Sequence[str]:
+        """Return what the inputs are taken to be about, one sentence each, where that is not plain from their names."""
+        return ()
+
+    def describe_value(
+        self, params: PlainParams, diagnostics: Mapping[str, float], is_filled_in: bool
+    ) -> Sequence[str]:
+        """Describe how the value follows from the parts, if it is neither a sum nor a product of them.
+
+        `is_filled_in` if the failure rule gave a missing verdict a value.
+        """
+        return ()
 
 
 Combiners = Mapping[str, Combiner]

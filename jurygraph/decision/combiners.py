@@ -10,20 +10,22 @@ R   = Σ w_i û_i (DecompR Eq. 2), or another rule of welfare over the same û_i
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, reduce
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from pydantic import ValidationError
+from pydantic import Field, JsonValue
 
 from jurygraph import aggregation
 from jurygraph.aggregation import gear, stakeholders
 from jurygraph.arrays import Bools, Floats
-from jurygraph.decision.combiner import Combiner, Component, Matrices, Params, ScoreMatrix, weighted_mean
+from jurygraph.decision.combiner import Combiner, Component, Matrices, ScoreMatrix, weighted_mean
 from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput, Edge
 from jurygraph.schema.config import ExactInference
+from jurygraph.schema.frozen_model import Unit
+from jurygraph.schema.params import ParamsModel, PlainParams
+from jurygraph.schema.task import NonNegative
 
 
 def input_means(matrices: Matrices) -> tuple[Floats, Bools]:
@@ -55,8 +57,9 @@ class Mean(Combiner):
     name = "mean"
     version = "1"
     batched = True
+    is_sum = True
 
-    def combine(self, matrices: Matrices, params: Params) -> Component:
+    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         values, has_value = input_means(matrices)
         parts = _parts(matrices, values) if len(matrices) > 1 else {}
         return Component(*weighted_mean(values, _input_weights(matrices, has_value)), parts)
@@ -68,13 +71,14 @@ class Product(Combiner):
     name = "product"
     version = "1"
     batched = True
+    is_product = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         if len(inputs) < 2:
             raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
         return super().freeze(inputs, params)
 
-    def combine(self, matrices: Matrices, params: Params) -> Component:
+    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         values, has_value = input_means(matrices)
         product = reduce(np.multiply, values.T)  # left to right
         return Component(product, np.asarray(has_value.all(axis=1)), _parts(matrices, values))
@@ -83,26 +87,33 @@ class Product(Combiner):
 class _Rubric(Combiner):
     """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
 
-    Params: `edges` (parent, child, kind, retention), `kappa` and `exact`, if the aggregation uses them.
+    `rubric` in the config sets the params of the task's own rubric.
     """
+
+    class Params(ParamsModel):
+        edges: tuple[Edge, ...] = ()
+        """The prerequisites: parent, child, kind and retention."""
+        kappa: NonNegative = 1.0
+        """How strongly a prerequisite counts that is not met; only `gear` uses it."""
+        exact: ExactInference = "auto"
+        """`auto`: exact inference up to ten criteria with a parent; `never`: always the one-pass update of GEAR. Only
+        `gear` uses it."""
 
     version = "1"
     batched = True
+    is_sum = True
+    counts_criteria = True
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
-        super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa", "exact")})
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
+        settings: _Rubric.Params = self.read_params(params)
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
                 "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
                 "positive weight"
             )
         names = list(inputs)
-        try:
-            given = [Edge.model_validate(edge) for edge in params.get("edges", ())] if self.uses_edges else []
-        except ValidationError as error:
-            problem = first_validation_error(error)
-            raise PlanError(f"edges: {problem}; an edge has a parent, a child and a kind") from error
+        given = settings.edges if self.uses_edges else ()
         edges = sorted(given, key=lambda edge: (edge.parent, edge.child))  # their order in a file has no effect
         parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
         try:
@@ -113,17 +124,17 @@ class _Rubric(Combiner):
         retention = []
         for edge in edges:  # an edge's own retention replaces the base of its kind
             base: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-            retention.append(float(gear.retention([edge.kind], params.get("kappa", 1.0), base)[0]))
+            retention.append(float(gear.retention([edge.kind], settings.kappa, base)[0]))
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
-    def combine(self, matrices: Matrices, params: Params) -> Component:
+    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         p, has_value = input_means(matrices)
         weights = signed_weights(matrices)
         q = self._support(matrices, judged_criteria(matrices), p, params, weights > 0)
         value, present = _eq14(q, weights, has_value)
         return Component(value, present, _parts(matrices, q))
 
-    def bounds(self, low: Matrices, high: Matrices, params: Params) -> tuple[Floats, Floats]:
+    def bounds(self, low: Matrices, high: Matrices, params: PlainParams) -> tuple[Floats, Floats]:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
         The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
@@ -144,8 +155,12 @@ class _Rubric(Combiner):
         greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, has_value)
         return least, greatest
 
+    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+        edges = zip(params.get("parents", ()), params.get("children", ()), strict=True)
+        return [(parent, child, None) for parent, child in edges]
+
     @abstractmethod
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a `positive` child [C], and does support any other."""
 
@@ -156,7 +171,7 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         return p
 
 
@@ -170,15 +185,21 @@ class Gear(_Rubric):
     name = "gear"
     version = "3"
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         frozen = super().freeze(inputs, params)
-        exact = params.get("exact", "auto")
-        if exact not in get_args(ExactInference):
-            raise PlanError(f"exact is {exact!r}; expected {' or '.join(get_args(ExactInference))}")
+        exact: ExactInference = self.read_params(params).exact
         graph = _graph(len(inputs), tuple(frozen["parents"]), tuple(frozen["children"]))
         return {**frozen, "inference": "exact" if is_inferred_exactly(graph, exact) else "one-pass"}
 
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def prerequisites(self, params: PlainParams) -> Sequence[tuple[int, int, float | None]]:
+        return list(zip(params["parents"], params["children"], params["retention"], strict=True))
+
+    def describe_rule(self, params: PlainParams) -> str:
+        if not params["parents"]:
+            return ""
+        return "exact inference" if params["inference"] == "exact" else "one-pass update"
+
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         return marginals(graph, p, params["retention"], judged, positive, is_exact=params["inference"] == "exact")
 
@@ -212,7 +233,7 @@ class _Hard(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: Params, positive: Bools) -> Floats:
+    def _support(self, matrices: Matrices, judged: Bools, p: Floats, params: PlainParams, positive: Bools) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met_decisions(matrices)
         doubted = graph.hard_gating(p, mode=self.mode, met=met & judged)
@@ -273,25 +294,40 @@ def _eq14(q: Floats, weights: Floats, has_value: Bools) -> tuple[Floats, Bools]:
 class _Welfare(Combiner):
     """Base class of the welfare rules: each `input_weight` is the weight w_i, frozen before any response was seen.
 
-    Params: `hard` and `soft`, the column indices of each stakeholder's questions about such constraints, and
-    `collected`, those about preferences that the response recorded, which do not count in û_i; `cap`; and, for the
-    record, `difficulty` and `calibration`, the terms and settings that the weights come from. The parts are the
-    û_i; the diagnostics are those of the group.
+    The plan sets the params of the default component. The parts are the û_i; the diagnostics are those of the group.
     """
+
+    class Params(ParamsModel):
+        hard: dict[str, list[int]] = Field(default_factory=dict)
+        """The places of each stakeholder's questions about hard constraints."""
+        soft: dict[str, list[int]] = Field(default_factory=dict)
+        """Those about soft constraints."""
+        collected: dict[str, list[int]] = Field(default_factory=dict)
+        """Those about preferences that the response recorded, which do not count in û_i."""
+        cap: Unit | None = None
+        """With a violated hard constraint, the most that û_i may be, times the mean of the hard ones."""
+        difficulty: dict[str, JsonValue] = Field(default_factory=dict)
+        """For the record: the terms that the weights come from."""
+        calibration: dict[str, JsonValue] = Field(default_factory=dict)
+        """For the record: the settings that the weights come from."""
 
     version = "2"
     batched = True
-    extra_params: Sequence[str] = ()
+    is_sum = True
+    aggregates_utilities = True
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Params) -> dict[str, Any]:
+    def describe_rule(self, params: PlainParams) -> str:
+        return "the sum of w × û"
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: PlainParams) -> dict[str, Any]:
         total = float(aggregation.total([one.input_weight for one in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             problem = f"has inputs whose weights sum to {total}; choose weights that sum to 1"
             raise PlanError(f"combiner {self.name!r} {problem}")
-        known = {"difficulty", "calibration", "hard", "soft", "collected", "cap", *self.extra_params}
-        return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
+        settings: _Welfare.Params = self.read_params(params)
+        return settings.model_dump(mode="json", exclude_unset=True)
 
-    def combine(self, matrices: Matrices, params: Params) -> Component:
+    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
         hard = params.get("hard", {})
         cap = params.get("cap")
         columns = [_utility(matrix, list(hard.get(name, ())), cap) for name, matrix in matrices.items()]
@@ -304,7 +340,7 @@ class _Welfare(Combiner):
         return Component(value, present, _parts(matrices, utility), diagnostics)
 
     @abstractmethod
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
         """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
 
 
@@ -314,17 +350,23 @@ class Stakeholders(_Welfare):
 
     name = "stakeholders"
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
         return np.asarray(aggregation.total(weight * utility))
 
 
 class Egalitarian(_Welfare):
     """R = Σ w_i û_i if every û_i reaches the `floor`; otherwise no more than the least û_i."""
 
-    name = "egalitarian"
-    extra_params = ("floor",)
+    class Params(_Welfare.Params):
+        floor: Unit
+        """The least û_i that leaves the weighted sum as it is."""
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
+    name = "egalitarian"
+
+    def describe_rule(self, params: PlainParams) -> str:
+        return f"{super().describe_rule(params)}, at most the lowest û if that is below {params['floor']:.4f}"
+
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
         weighted = np.asarray(aggregation.total(weight * utility))
         least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(least < params["floor"], np.minimum(weighted, least), weighted)
@@ -334,8 +376,13 @@ class Nash(_Welfare):
     """R = Π û_i, Nash's product with a disagreement point of 0: it uses no weights, and a single 0 makes it 0."""
 
     name = "nash"
+    is_sum = False
+    is_product = True
 
-    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Params) -> Floats:
+    def describe_rule(self, params: PlainParams) -> str:
+        return "the product of all û, regardless of w"
+
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: PlainParams) -> Floats:
         return reduce(np.multiply, np.where(has_utility, utility, 1.0).T)
 
 
@@ -359,7 +406,9 @@ _GROUP_STATISTICS: Mapping[str, Callable[[Floats], Any]] = {
 }
 
 
-def _group_diagnostics(utility: Floats, has_utility: Bools, matrices: Matrices, params: Params) -> dict[str, Floats]:
+def _group_diagnostics(
+    utility: Floats, has_utility: Bools, matrices: Matrices, params: PlainParams
+) -> dict[str, Floats]:
     """Return figures of the group: mean and least û, Gini and Jain, the share of soft constraints addressed, and the
     two of GroupTravelBench. Only utilities that exist, and constraints that apply, count; NaN where there are none.
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from jurygraph.decision.combiner import Combiners, as_plan_error
 from jurygraph.errors import ConfigError, PlanError, name_part
 from jurygraph.messages import nearest_name
 from jurygraph.schema import (
-    Aggregation,
     Audience,
     ComponentConfig,
     ComponentInput,
@@ -166,7 +165,7 @@ class _SpecBuilder:
         specs = []
         for name, component in self.config.components.items():
             inputs = {key: self._configured_input(name, key, component) for key in sorted(component.inputs)}
-            if component.combiner in ("mean", "product", *get_args(Aggregation)):
+            if self.combiners[component.combiner].is_sum or self.combiners[component.combiner].is_product:
                 self._refuse_lost_weights(name, component.combiner, inputs)
             specs.append(self._build_spec(name, component.combiner, inputs, component.params))
         evaluators_by_component: dict[str, list[str]] = defaultdict(list)
@@ -219,7 +218,7 @@ class _SpecBuilder:
 
         A mean may have equal weights, but no penalty among gains; a penalty alone may have a negative weight elsewhere.
         """
-        is_rubric = combiner in get_args(Aggregation)
+        is_rubric = self.combiners[combiner].counts_criteria
         weights = {one.id: one.weight for one in self.task.rubric.criteria} if self.task.rubric else {}
         for key, one in inputs.items():
             questions = [self.by_id[question] for question in one.questions]
@@ -315,7 +314,7 @@ class _SpecBuilder:
             params["collected"] = {member: places for member, places in collected.items() if places}
         if "hard" in params and settings.cap != "none":
             params["cap"] = settings.cap
-        if settings.welfare == "egalitarian":
+        if "floor" in self.combiners[settings.welfare].Params.model_fields:
             params["floor"] = settings.floor
         return self._build_spec(STAKEHOLDERS, settings.welfare, inputs, params)
 

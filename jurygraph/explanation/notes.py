@@ -1,13 +1,11 @@
 """Notes on a trace that both `explain` and `show` print: contrasts, origins, material, rules and examples."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator
 
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict
-from jurygraph.schema import ComponentSpec, ExampleUse, Failure, RecordedVerdict, Rubric, Swap, Trace
+from jurygraph.messages import join_names
+from jurygraph.schema import ExampleUse, Failure, RecordedVerdict, Rubric, Swap, Trace
 from jurygraph.schema.profile import READ_FROM_FILE
-
-_MOST_NAMES = 5
 
 
 def contrast_lines(one: ExplainedTerm) -> Iterator[str]:
@@ -32,23 +30,10 @@ def vote_lines(one: ExplainedTerm, rule: str) -> Iterator[str]:
         yield f"{one.term.name}: vote on {join_names(labels)}: {text}"
 
 
-def join_names(names: Sequence[str]) -> str:
-    """Return the names in a row, with the number of those beyond the fifth."""
-    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    return ", ".join([*names[:_MOST_NAMES], *more])
-
-
-def panel_lines(one: ExplainedTerm) -> Iterator[str]:
-    """Return what a consensus takes the votes of its judges to be about, if they predict reviewers."""
-    if one.spec is None or one.spec.combiner != "consensus":
-        return
-    if one.spec.params.get("pool"):
-        yield f"{one.term.name}: pooled (pool: true); all votes are taken to be on one truth that all reviewers share"
-    for judges, reviewers in one.panels.items():
-        yield (
-            f"{one.term.name}: a panel for each of {join_names(reviewers)}, with the judges {join_names(judges)}; "
-            "the reviewers count alike"
-        )
+def input_lines(one: ExplainedTerm) -> Iterator[str]:
+    """Return what the inputs of a component are taken to be about, such as the votes of a consensus."""
+    for text in one.combiner.describe_inputs(one.params):
+        yield f"{one.term.name}: {text}"
 
 
 def origin_lines(trace: Trace) -> Iterator[str]:
@@ -93,15 +78,6 @@ def describe_failure(failure: Failure, reason: str = "") -> str:
 
 def _describe_reader(reader: str) -> str:
     return "from a file of profiles" if reader == READ_FROM_FILE else f"profile parsed by {reader}"
-
-
-def describe_rule(spec: ComponentSpec) -> str:
-    """Describe how utilities are combined into one number."""
-    if spec.combiner == "nash":
-        return "the product of all û, regardless of w"
-    floor: Any = spec.params.get("floor")
-    limit = "" if floor is None else f", at most the lowest û if that is below {floor:.4f}"
-    return f"the sum of w × û{limit}"
 
 
 def discard_reason(one: ExplainedVerdict) -> str:

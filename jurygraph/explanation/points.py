@@ -8,17 +8,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import fsum, isclose, prod
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from pydantic import Field
 
 from jurygraph.display import format_line
-from jurygraph.explanation.notes import describe_rule
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedVerdict, Leaf, Share
 from jurygraph.messages import format_plain, shorten
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Number
-from jurygraph.schema.plan import WELFARE
 
 _UNITS = 10_000  # of a point
 _P_MET = "P(met)"
@@ -120,8 +118,9 @@ def _term_line(one: ExplainedTerm, best: float, points: int, lost: int, kappa: f
     notes = [] if one.is_judged else ["not judged"]
     notes += [] if leaves else list(_rule_notes(one))
     notes += [note for note in [only and _leaf_note(only)] if note]
-    if one.inference is not None:
-        notes.append(one.inference if kappa is None else f"κ {format_plain(kappa)}, {one.inference}")
+    rule = one.combiner.describe_rule(one.params) if one.combiner.counts_criteria else ""
+    if rule:
+        notes.append(rule if kappa is None else f"κ {format_plain(kappa)}, {rule}")
     return PointsLine(
         component=term.name,
         names=(term.name,),
@@ -247,11 +246,12 @@ def _describe_prerequisites(leaf: Leaf, own_value: float) -> str:
 def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
     """Describe how a component that is no weighted mean follows from its parts."""
     spec = one.spec
-    figures = one.diagnostics
+    combiner = one.combiner
     if spec is None or not one.parts:
         return
-    weights = {name: figures.get(f"weight of {name}") for name in one.parts}
-    if spec.combiner in WELFARE and spec.combiner != "nash":  # the product has no weights
+    weights = {name: one.diagnostics.get(f"weight of {name}") for name in one.parts}
+    has_weights = combiner.aggregates_utilities and not combiner.is_product
+    if has_weights:
         own = {name: spec.inputs[name].input_weight for name in one.parts}
         total = sum(own.values())
         weights = {name: weight / total for name, weight in own.items()}
@@ -260,29 +260,13 @@ def _rule_notes(one: ExplainedTerm) -> Iterator[str]:
         remarks = [f"weight {format_plain(weights[name])}"] if weights[name] is not None else []
         remarks += ["not judged"] if one.is_unjudged_part(name) else []
         shown.append(f"{name} {format_plain(value)}" + (f" ({', '.join(remarks)})" if remarks else ""))
-    yield f"{' × ' if spec.combiner in ('product', 'nash') else ', '}".join(shown)
+    yield f"{' × ' if combiner.is_product else ', '}".join(shown)
     if one.inapplicable:
         yield f"{', '.join(one.inapplicable)} not applicable"
-    if spec.combiner == "egalitarian":
-        yield describe_rule(spec)
-    if spec.combiner == "consensus" and one.is_judged:
-        yield _describe_consensus(one, cast(Sequence[float], spec.params["levels"]), spec.params.get("confusions"))
-        if "panels" in spec.params:
-            yield "the mean over reviewers, who count alike"
-
-
-def _describe_consensus(one: ExplainedTerm, levels: Sequence[float], confusions: object) -> str:
-    """Describe how votes become one level, under the judges' `confusions` with this digest, or by majority if None."""
-    votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, levels))}"
-    if one.is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
-        return f"{votes}; missing votes count as the worst level"
-    learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
-    rule = "by majority" if confusions is None else learned
-    if one.panels:
-        return f"{votes}; of each reviewer the sum of level × probability {rule}"
-    shares = [one.diagnostics.get(f"p({level:g})", 0.0) for level in levels]
-    summands = (f"{format_plain(level)} × {format_plain(p)}" for level, p in zip(levels, shares, strict=True))
-    return f"{votes}; {' + '.join(summands)}, level × probability {rule}"
+    if has_weights:
+        yield combiner.describe_rule(one.params)
+    if one.is_judged:
+        yield from combiner.describe_value(one.params, one.diagnostics, one.is_filled_in)
 
 
 def describe_losses(verdicts: Sequence[ExplainedVerdict]) -> str:

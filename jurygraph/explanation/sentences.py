@@ -6,16 +6,15 @@ from jurygraph.explanation.notes import (
     contrast_lines,
     discard_reason,
     example_details,
-    join_names,
+    input_lines,
     material_lines,
     origin_lines,
-    panel_lines,
     vote_lines,
 )
 from jurygraph.explanation.points import Points, PointsLine, describe_losses
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict, Share
 from jurygraph.explanation.what_if import Change
-from jurygraph.messages import format_factor, format_plain, shorten
+from jurygraph.messages import format_factor, format_plain, join_names, shorten
 from jurygraph.schema import Adjustment, Decision, GateResult, PrecisionShaping, Trace
 
 _MAX_REASON = 300
@@ -98,7 +97,7 @@ def _point_sentences(explained: ExplainedTrace, points: Points) -> Iterator[str]
         yield f"{_describe_line(line)}."
         yield from (f"  {_describe_line(part)}." for part in line.parts)
         one = terms[line.component]
-        notes = (*contrast_lines(one), *panel_lines(one), *vote_lines(one, explained.decision.rule))
+        notes = (*contrast_lines(one), *input_lines(one), *vote_lines(one, explained.decision.rule))
         yield from (f"  {shorten(text, _MAX_REASON)}." for text in notes)
     if points.lines:
         best, gained = map(format_plain, points.printed)

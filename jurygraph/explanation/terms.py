@@ -7,17 +7,35 @@ from math import isclose
 from statistics import fmean
 from typing import Any, Literal
 
+from jurygraph.agents.registry import BUILTIN_COMBINERS, installed_plugins, load_combiner
+from jurygraph.decision.combiner import Combiner, Component, Matrices
 from jurygraph.display import Displayed, is_filled_in
 from jurygraph.explanation.votes import Tally, is_discarded, tally_votes
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, RecordedVerdict, Term, Trace
+from jurygraph.schema.params import PlainParams
 from jurygraph.schema.verdict import NO_VARIANT, RESPONSE_GATES
 
 Effect = Literal["none", "deduction", "gated", "discarded", "unjudged", "not_applicable"]
 """Effect of a verdict; a `deduction` is a score below the best."""
 
-_GRAPH_COMBINERS = ("gear", "hard-local", "hard-transitive")
-_SUMS = ("mean", "panel", "protocol", "flat", *_GRAPH_COMBINERS, "stakeholders", "egalitarian")
-"""Combiners that add up their inputs by weight, so that each input has its own points."""
+
+class UnknownCombiner(Combiner):
+    """Stands in for a combiner of which nothing is known."""
+
+    name = "unknown"
+
+    def combine(self, matrices: Matrices, params: PlainParams) -> Component:
+        raise NotImplementedError
+
+
+def combiner_of(spec: ComponentSpec) -> Combiner:
+    """Return the combiner of a component; an unknown one if it is not installed.
+
+    A stored run is read without running code that it names by a dotted path.
+    """
+    is_installed = spec.combiner in BUILTIN_COMBINERS or spec.combiner in installed_plugins("combiner")
+    combiner: Combiner | None = spec.implementation
+    return combiner or (load_combiner(spec.combiner) if is_installed else UnknownCombiner())
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,8 +181,8 @@ class ExplainedTerm:
         self.spec = spec
         self._explained = explained
         self._inputs: Mapping[str, ComponentInput] = {} if spec is None else spec.inputs
-        self._params: Mapping[str, Any] = {} if spec is None else spec.params
-        self._combiner = "" if spec is None else spec.combiner
+        self.params: Mapping[str, Any] = {} if spec is None else spec.params
+        self.combiner = UnknownCombiner() if spec is None else combiner_of(spec)
         parts = explained.trace.reward.parts.get(term.name, {})
         self.inapplicable = [name for name in self._inputs if not self._applies(name)]
         self.parts = {name: value for name, value in parts.items() if name not in self.inapplicable}
@@ -203,13 +221,6 @@ class ExplainedTerm:
         """Return the numbers about the component that have no effect."""
         return self._explained.trace.reward.diagnostics.get(self.term.name, {})
 
-    @property
-    def inference(self) -> str | None:
-        """Describe how a rubric's graph keeps a share λ of unsupported credit; None without such a graph."""
-        if self._combiner != "gear" or not self._params["parents"]:
-            return None
-        return "exact inference" if self._params["inference"] == "exact" else "one-pass update"
-
     def _is_unjudged(self, name: str) -> bool:
         """Return True if none of an input's verdicts counts, so that its value only replaces a score."""
         one = self._inputs[name]
@@ -225,7 +236,7 @@ class ExplainedTerm:
     @cached_property
     def leaves(self) -> list[Leaf]:
         """Return the summands of the component; empty if it is not a sum of its inputs."""
-        if self.spec is None or self.term.value is None or not (self._combiner in _SUMS or len(self._inputs) == 1):
+        if self.spec is None or self.term.value is None or not (self.combiner.is_sum or len(self._inputs) == 1):
             return []
         values = self.parts or dict.fromkeys(self._inputs, self.term.value)
         present = [name for name in values if name in self._inputs and name not in self.inapplicable]
@@ -245,7 +256,7 @@ class ExplainedTerm:
 
     def _is_penalty(self, name: str) -> bool:
         """Return True if an input is a criterion of negative weight."""
-        return self._combiner in ("flat", *_GRAPH_COMBINERS) and self._inputs[name].weights[0] < 0
+        return self.combiner.counts_criteria and self._inputs[name].weights[0] < 0
 
     def _applies(self, name: str) -> bool:
         """Return True if an input has a value: a verdict that applies, or one that counts 0 because it was skipped."""
@@ -274,7 +285,7 @@ class ExplainedTerm:
         parents = self._parents.get(name, {})
         if not isclose(own, value, abs_tol=1e-9):
             hard = self._capping(name, value)
-            cap = self._params["cap"] if hard else None
+            cap = self.params["cap"] if hard else None
             others = [one for one in verdicts if hard and one not in hard]
             return [Leaf((share,), value, hard or verdicts, name, own if parents else None, parents, cap, others)]
         if len(columns) < 2:
@@ -316,18 +327,9 @@ class ExplainedTerm:
         verdicts = [one for one in self._verdicts([question]) if one.status != "not_applicable" or one.gated_by is None]
         return tally_votes(verdicts, list(map(self._explained.score, verdicts)), one) if len(verdicts) > 1 else None
 
-    @property
-    def panels(self) -> dict[tuple[str, ...], list[str]]:
-        """Return the reviewers of the panels of a consensus, by the judges in their panels."""
-        panels: dict[tuple[str, ...], list[str]] = {}
-        for reviewer, inputs in self._params.get("panels", {}).items():
-            judges = tuple(name.removesuffix(f"@{reviewer}") for name in inputs)
-            panels.setdefault(judges, []).append(reviewer)
-        return panels
-
     def is_unjudged_part(self, name: str) -> bool:
         """Return True if no verdict of a part counts: of an input, or of all judges in a reviewer's panel."""
-        return self.unjudged.issuperset(self._params.get("panels", {}).get(name, [name]))
+        return self.unjudged.issuperset(self.combiner.part_inputs(self.params).get(name, [name]))
 
     @property
     def votes(self) -> dict[str, Tally]:
@@ -344,35 +346,31 @@ class ExplainedTerm:
     def _parents(self) -> Mapping[str, Mapping[str, Prerequisite]]:
         """Return the prerequisites of criteria by name; a rubric's edges name criteria by index."""
         parents: dict[str, dict[str, Prerequisite]] = {}
-        if self._combiner in _GRAPH_COMBINERS:
-            names = list(self._inputs)
-            params = self._params
-            retention = params.get("retention", ()) if self._combiner == "gear" else [None] * len(params["parents"])
-            edges = zip(params.get("parents", ()), params.get("children", ()), retention, strict=True)
-            for parent, child, kept in sorted(edges, key=lambda edge: edge[:2]):
-                name = names[parent]
-                absent = "not applicable" if name in self.inapplicable else "dropped for the group"
-                value = "not judged" if name in self.unjudged else self.parts.get(name, absent)
-                parents.setdefault(names[child], {})[name] = value, kept
+        names = list(self._inputs)
+        for parent, child, kept in sorted(self.combiner.prerequisites(self.params), key=lambda edge: edge[:2]):
+            name = names[parent]
+            absent = "not applicable" if name in self.inapplicable else "dropped for the group"
+            value = "not judged" if name in self.unjudged else self.parts.get(name, absent)
+            parents.setdefault(names[child], {})[name] = value, kept
         return parents
 
     def _constraints(self, kind: str, name: str) -> list[str]:
         """Return the questions about a stakeholder's constraints of a kind, `hard` or `soft`."""
-        return [self._inputs[name].questions[place] for place in self._params.get(kind, {}).get(name, ())]
+        return [self._inputs[name].questions[place] for place in self.params.get(kind, {}).get(name, ())]
 
     def _capping(self, name: str, value: float) -> list[ExplainedVerdict]:
         """Return the verdicts on the hard constraints if û is held at the cap because one of them is not met."""
-        if "cap" not in self._params:
+        if "cap" not in self.params:
             return []
         hard = [one for one in self._explained.of_questions(self._constraints("hard", name)) if one.score is not None]
         scores = [one.score for one in hard if one.score is not None]
         is_capped = bool(scores) and min(scores) < 1
-        return hard if is_capped and isclose(value, self._params["cap"] * fmean(scores), abs_tol=1e-9) else []
+        return hard if is_capped and isclose(value, self.params["cap"] * fmean(scores), abs_tol=1e-9) else []
 
     @cached_property
     def contrasts(self) -> list[tuple[str, float | None]]:
         """Return each contrast that was compared, and the response's score minus its own; None if not judged."""
-        if self._combiner != "contrast":
+        if not self.combiner.ranks_contrasts:
             return []
         trace = self._explained.trace
         edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
@@ -402,13 +400,13 @@ def _lowest_confidence(specs: Sequence[ComponentSpec]) -> dict[str, float]:
 def _question_directions(decision: Decision) -> dict[str, int]:
     """Return for every question that counts 1 if a higher score means more reward, -1 if it means less.
 
-    Questions of weight 0 have no direction, nor those of a contrast, nor those of a consensus: the effect of a verdict
-    there depends on how its judge errs. The input `weight` of an adaptive component sets a weight, and has none either.
+    Questions of weight 0 have no direction, nor those of an input that has none by its combiner.
     """
     directions: dict[str, int] = {}
     for spec in decision.counting_specs:
+        combiner = combiner_of(spec)
         for name, one in spec.inputs.items():
-            if spec.combiner in ("contrast", "consensus") or (spec.combiner, name) == ("adaptive", "weight"):
+            if not combiner.has_direction(name):
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
                 if weight:

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jurygraph.agents.isolation import IsolatedEvaluator
 from jurygraph.agents.roles import CODE_LIMIT, Deriver, Evaluator
 from jurygraph.concurrency import DaemonThreads, ThreadCall
 from jurygraph.decision.combiner import as_plan_error
@@ -61,7 +60,7 @@ def may_take_long(component: Evaluator | Deriver) -> bool:
     """Return whether its answers may take long and exist nowhere but in their traces, unlike the calls of a model."""
     if component.uses_model:
         return False
-    return isinstance(component, IsolatedEvaluator) or time_limit(component, CallsConfig()) is not None
+    return component.may_take_long or time_limit(component, CallsConfig()) is not None
 
 
 def call_within_limit(component: Evaluator | Deriver, method: Callable[..., T], *arguments: Any) -> T:

@@ -31,7 +31,7 @@ def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, 
 
 
 class GroupFindings(NamedTuple):
-    """What was found about a group: verdicts and material in any order, and the rewards in canonical order."""
+    """The findings about a group: verdicts and material in any order, and the rewards in canonical order."""
 
     verdicts: Sequence[RecordedVerdict]
     material: Sequence[Material]

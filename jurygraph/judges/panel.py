@@ -18,10 +18,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations_with_replacement
 from math import comb
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import AfterValidator, Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from jurygraph import aggregation
 from jurygraph.aggregation.consensus import Consensus, Sampled
@@ -29,8 +29,10 @@ from jurygraph.arrays import Bools, Floats, Ints
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix, weighted_mean
 from jurygraph.decision.combiners import Mean, input_means
 from jurygraph.errors import PlanError
-from jurygraph.messages import did_you_mean, first_validation_error
+from jurygraph.messages import did_you_mean, format_plain, join_names, quote
 from jurygraph.schema import ComponentInput
+from jurygraph.schema.frozen_model import Flag, Unit
+from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.rating import Confusions, Label
 
 
@@ -185,14 +187,31 @@ def _normalize(shares: Floats) -> Floats:
     return np.where(size > 0.0, shares / np.where(size > 0.0, size, 1.0), 1.0 / shares.shape[-1])
 
 
+def _require_rising(levels: tuple[float, ...]) -> tuple[float, ...]:
+    if sorted(set(levels)) != list(levels):
+        raise ValueError("do not rise; write them from low to high, each once")
+    return levels
+
+
+def _check_digest(value: Any, build: ValidatorFunctionWrapHandler) -> Confusions:
+    """Return confusions whose digest, if it is given, is that of the rest."""
+    if isinstance(value, str):
+        raise ValueError(f"names {quote(value)}, which was not read; write the content of the file")
+    if not isinstance(value, Mapping):
+        return build(value)  # type: ignore[no-any-return]  # it raises
+    confusions: Confusions = build({key: content for key, content in value.items() if key != "digest"})
+    if value.get("digest", confusions.digest) != confusions.digest:
+        raise ValueError("the digest is not that of the rest, which was changed; leave it out")
+    return confusions
+
+
 class ConsensusOfJudges(Combiner):
     """The mean level of a response under its posterior; each input is a judge, and each of its samples a vote.
 
-    A verdict counts as the nearest level (the lower of two at equal distance). Params: `levels`, the values of the
-    classes, increasing in [0, 1] (0 and 1 unless the confusions have other classes), `confusions`, and `pool`. A
-    verdict that is missing counts as the worst vote that the judge could have cast; if no judge has a verdict, the
-    component has the value of an unjudged one. So a failure is never credit, and a judge whose votes oppose the truth
-    gains nothing by failing. The diagnostics are the posterior by the votes that were cast, and its ambiguity, 1 - max.
+    A verdict counts as the nearest level (the lower of two at equal distance). A verdict that is missing counts as the
+    worst vote that the judge could have cast; if no judge has a verdict, the component has the value of an unjudged
+    one. So a failure is never credit, and a judge whose votes oppose the truth gains nothing by failing. The
+    diagnostics are the posterior by the votes that were cast, and its ambiguity, 1 - max.
 
     If judges predict reviewers, the frozen inputs are called JUDGE@REVIEWER, and each reviewer has a panel of their own
     (`panels`): the judges' predictions of this reviewer, and the judges of nobody in particular, who vote in every
@@ -200,19 +219,59 @@ class ConsensusOfJudges(Combiner):
     confusions in every panel. With `pool` there is one panel of all votes.
     """
 
+    class Params(ParamsModel):
+        levels: Annotated[tuple[Unit, ...], AfterValidator(_require_rising)] | None = Field(None, min_length=2)
+        """The values of the classes, rising in [0, 1]; 0 and 1 unless the confusions have other classes."""
+        confusions: Annotated[Confusions, WrapValidator(_check_digest)] | None = None
+        """The judges' learned confusions: a file, or its content. Without, the majority counts."""
+        pool: Flag = False
+        """One panel of all votes, instead of one for each reviewer."""
+
     name = "consensus"
     version = "2"
     batched = True
     needs_all_columns = True
     if_skipped = "left-out"
 
+    def has_direction(self, name: str) -> bool:
+        """Return false: the effect of a vote depends on how its judge errs."""
+        return False
+
+    def part_inputs(self, params: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+        panels: Mapping[str, Sequence[str]] = params.get("panels", {})
+        return panels
+
+    def describe_inputs(self, params: Mapping[str, Any]) -> Sequence[str]:
+        if params.get("pool"):
+            return ["pooled (pool: true); all votes are taken to be on one truth that all reviewers share"]
+        reviewers: dict[tuple[str, ...], list[str]] = {}
+        for reviewer, inputs in self.part_inputs(params).items():
+            reviewers.setdefault(tuple(judge_name(name, reviewer) for name in inputs), []).append(reviewer)
+        return [
+            f"a panel for each of {join_names(names)}, with the judges {join_names(judges)}; the reviewers count alike"
+            for judges, names in reviewers.items()
+        ]
+
+    def describe_value(
+        self, params: Mapping[str, Any], diagnostics: Mapping[str, float], is_filled_in: bool
+    ) -> Sequence[str]:
+        fused = ["the mean over reviewers, who count alike"] if self.part_inputs(params) else []
+        votes = f"each vote rounded to the nearest of {' and '.join(map(format_plain, params['levels']))}"
+        if is_filled_in:  # by one missing sample, too: then the probabilities do not give the value
+            return [f"{votes}; missing votes count as the worst level", *fused]
+        confusions = params.get("confusions")
+        learned = f"given how often each judge errs (confusions {str(confusions)[:12]} in the run's config.yaml)"
+        rule = "by majority" if confusions is None else learned
+        if fused:
+            return [f"{votes}; of each reviewer the sum of level × probability {rule}", *fused]
+        shares = [(level, diagnostics.get(f"p({level:g})", 0.0)) for level in params["levels"]]
+        summands = (f"{format_plain(level)} × {format_plain(share)}" for level, share in shares)
+        return [f"{votes}; {' + '.join(summands)}, level × probability {rule}"]
+
     def arrange_inputs(
         self, inputs: Mapping[str, ComponentInput], reviewers: Mapping[str, str | None], params: Mapping[str, Any]
     ) -> dict[str, ComponentInput]:
-        is_pooled = params.get("pool", False)
         arranged = dict[str, ComponentInput]()
-        if not isinstance(is_pooled, bool):
-            raise PlanError(f"params.pool is {is_pooled!r}; write true, or leave it out")
         for key, judge in inputs.items():
             weights = dict(zip(judge.questions, judge.weights, strict=True))
             for reviewer, question in _question_by_reviewer(key, judge, reviewers).items():
@@ -221,22 +280,18 @@ class ConsensusOfJudges(Combiner):
                     raise PlanError(f"input {name!r} has the name of a reviewer, or of a judge of one; rename it")
                 split = {"questions": (question,), "weights": (weights[question],), "reviewer": reviewer}
                 arranged[name] = judge.model_copy(update=split)
-        return dict(inputs) if is_pooled else arranged
+        return dict(inputs) if self.read_params(params).pool else arranged
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = sorted(set(params) - {"confusions", "levels", "pool"})
-        if unknown:
-            raise PlanError(
-                f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are confusions, levels, pool"
-            )
+        settings: ConsensusOfJudges.Params = self.read_params(params)
+        confusions = settings.confusions
         for key, frozen_input in inputs.items():
             if frozen_input.if_skipped == "zero":
                 raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `if_skipped: left-out`")
             if frozen_input.input_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
                 raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
-        confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])
-        frozen: dict[str, Any] = {"levels": _resolve_levels(params.get("levels"), confusions)}
-        if params.get("pool"):
+        frozen: dict[str, Any] = {"levels": _resolve_levels(settings.levels, confusions)}
+        if settings.pool:
             frozen["pool"] = True
         reviewers = sorted({one.reviewer for one in inputs.values() if one.reviewer is not None})
         if reviewers:
@@ -311,32 +366,15 @@ def _fuse_votes(matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) 
     return Component(value, np.asarray(votes.live.any(axis=1)), {}, diagnostics)
 
 
-def _parse_confusions(value: Any) -> Confusions:
-    if isinstance(value, str):
-        raise PlanError(f"params.confusions names {value!r}, which was not read; write the content of the file")
-    if not isinstance(value, Mapping):
-        raise PlanError(f"params.confusions is {value!r}; name a file, or write its content")
-    try:
-        confusions = Confusions.model_validate({key: content for key, content in value.items() if key != "digest"})
-    except ValidationError as error:
-        raise PlanError(f"params.confusions: {first_validation_error(error)}") from None
-    if value.get("digest", confusions.digest) != confusions.digest:
-        raise PlanError("params.confusions: the digest is not that of the rest, which was changed; leave it out")
-    return confusions
-
-
-def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
+def _resolve_levels(given: Sequence[float] | None, confusions: Confusions | None) -> list[float]:
     """Return the value of each class: its own if all are numbers in [0, 1], else evenly spaced."""
     classes: Sequence[Any] = (0, 1) if confusions is None else confusions.classes
     class_values = [float(label) for label in classes] if _are_units(classes) else None
     if class_values is not None and class_values != sorted(class_values):
         raise PlanError(f"params.confusions: the classes {list(classes)} do not rise; name them from low to high")
-    if param is None:
+    if given is None:
         return class_values or [index / (len(classes) - 1) for index in range(len(classes))]
-    is_list = isinstance(param, list | tuple) and len(param) > 1
-    if not is_list or not _are_units(param) or sorted(set(param)) != list(param):
-        raise PlanError(f"params.levels is {param!r}; write two numbers or more in [0, 1] that rise")
-    levels = [float(number) for number in param]
+    levels = list(given)
     if confusions is not None and len(levels) != len(classes):
         raise PlanError(f"params.levels has {len(levels)} levels for {len(classes)} classes; give each one")
     if confusions is not None and class_values not in (None, levels):

@@ -11,6 +11,7 @@ from jurygraph.models.faults import ACCESS_KINDS, MAX_ERROR_BYTES, RETRYABLE, Fa
 from jurygraph.models.request import Reply, Request, SchemaMode
 from jurygraph.models.retries import retry_after
 from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.schema import Price
 
 _MAX_MESSAGE = 300
 _REJECTED_FIELDS = {
@@ -42,8 +43,16 @@ class Backend(ABC):
     `provider` names the backend (`litellm`, `openai-compatible`, `gguf`), `endpoint` the server or a digest of what
     answers, `model` the model as the server names it; together they identify what answers a request. `secrets` are
     values that must never be written anywhere. `key_variable` is the environment variable with the key, if it is known.
-    With `is_recording` the replies are those of an earlier run.
+
+    What is special about a backend is said here: it `costs_nothing`; its replies are not worth a cache, or no request
+    contains all settings that they depend on (`is_cached` is false); it gives the replies of an earlier run
+    (`is_recording`); `calls.form` cannot be set, because of `fixed_form`.
     """
+
+    costs_nothing: ClassVar[bool] = False
+    is_cached: ClassVar[bool] = True
+    is_recording: ClassVar[bool] = False
+    fixed_form: ClassVar[str] = ""
 
     provider: str
     endpoint: str | None = None
@@ -51,7 +60,6 @@ class Backend(ABC):
     capabilities: Capabilities
     secrets: Sequence[str] = ()
     key_variable: str | None = None
-    is_recording: ClassVar[bool] = False
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -59,6 +67,10 @@ class Backend(ABC):
 
     async def close(self) -> None:
         """Release connections; may be called more than once, and the backend may be used again afterwards."""
+
+    def list_price(self) -> Price | None:
+        """Return the price of the model, if the backend knows it."""
+        return None
 
     @property
     def label(self) -> str:

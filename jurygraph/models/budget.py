@@ -6,7 +6,7 @@ in flight cannot exceed them.
 
 import asyncio
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from fractions import Fraction
 from typing import Self
@@ -23,14 +23,9 @@ _LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens",
 _COPIES = frozenset({"n", "best_of"})  # parameters by which a server generates several replies, and bills all of them
 
 
-def price_of(
-    model: str, user_prices: Mapping[str, Price], fallback: Callable[[str], Price | None] | None = None
-) -> Price | None:
-    """Return the user's price of a model, by its name or that without the provider (`openai/…`), else `fallback`'s."""
-    for name in (model, model.partition("/")[2]):
-        if name in user_prices:
-            return user_prices[name]
-    return fallback(model) if fallback else None
+def price_of(model: str, user_prices: Mapping[str, Price]) -> Price | None:
+    """Return the user's price of a model, by its name or that without the provider (`openai/…`)."""
+    return user_prices.get(model) or user_prices.get(model.partition("/")[2])
 
 
 def cost(price: Price | None, tokens_in: int | None, tokens_out: int | None) -> float | None:

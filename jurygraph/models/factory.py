@@ -10,7 +10,6 @@ provider/model                          any provider of litellm
 
 import os
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,17 +29,8 @@ if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
 
 _FREE_PRICE = Price(input=0.0, output=0.0)
-_FREE_KINDS = ("gguf", "replay", "scripted")
-_UNCACHED = ("gguf", "replay", "langchain")
-"""Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
-
 _SLOTS = 4  # most requests that a gguf model processes in parallel: each needs memory for its context
 
-# A recording keeps the form it was made with, and refuses none, so that the config of the run can be replayed as it is.
-_FORM_REFUSALS = {
-    "gguf": "a gguf model always follows a grammar",
-    "langchain": "your own chat model gets the schema as instructions",
-}
 PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
@@ -59,13 +49,9 @@ def open_gateway(
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError("model: the server's address contains a secret, which calls would store; pass it separately")
-    kind = (model if isinstance(model, str) else backend.provider).partition(":")[0]
-    table: Callable[[str], Price | None] | None = None
-    if backend.provider == "litellm":
-        from jurygraph.models.backends.litellm import price as litellm_price
-
-        table = litellm_price
-    price = _FREE_PRICE if kind in _FREE_KINDS else price_of(backend.model, config.prices, table)
+    if config.form is not None and backend.fixed_form:
+        raise ConfigError(f"calls.form: {backend.fixed_form}, so leave the form out")
+    price = _FREE_PRICE if backend.costs_nothing else price_of(backend.model, config.prices) or backend.list_price()
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
@@ -76,7 +62,7 @@ def open_gateway(
         price=price,
         breaker=CircuitBreaker(config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),
-        cache=Cache(default_folder()) if config.cache and isinstance(model, str) and kind not in _UNCACHED else None,
+        cache=Cache(default_folder()) if config.cache and isinstance(model, str) and backend.is_cached else None,
         recorder=None if config.record is None else Recorder(Path(config.record), redactor),
         redactor=redactor,
     )
@@ -91,8 +77,6 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
     name = model if isinstance(model, str) else "langchain:"
     kind, _, rest = name.partition(":")
     try:
-        if config.form is not None and kind in _FORM_REFUSALS:
-            raise ConfigError(f"calls.form: {_FORM_REFUSALS[kind]}, so leave the form out")
         if kind == "openai-compatible":
             from jurygraph.models.backends.openai_compatible import OpenAICompatible
 

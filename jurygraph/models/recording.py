@@ -164,8 +164,12 @@ class Replay(Backend):
 
     If the calls are of several models, `which` names one as the error lists them (`provider:endpoint#model`). Raises
     `InputError` if the file cannot be read or holds no call, `ConfigError` if it is ambiguous which model is meant.
+
+    A recording keeps the form it was made with, and refuses none, so that the config of its run can be replayed.
     """
 
+    costs_nothing = True
+    is_cached = False
     is_recording = True
 
     def __init__(self, path: str | Path, which: str | None = None) -> None:

@@ -20,6 +20,7 @@ from jurygraph.schema.config import WeightsConfig as WeightsConfig
 from jurygraph.schema.frozen_model import FrozenModel as FrozenModel
 from jurygraph.schema.frozen_model import canonical_json as canonical_json
 from jurygraph.schema.frozen_model import digest_of as digest_of
+from jurygraph.schema.params import ParamsModel as ParamsModel
 from jurygraph.schema.plan import Branch as Branch
 from jurygraph.schema.plan import ComponentInput as ComponentInput
 from jurygraph.schema.plan import ComponentSpec as ComponentSpec

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph.cli import main
-from jurygraph.judges.few_shot.dimensions import load_dimensions
+from jurygraph.judges.few_shot.dimensions import load_ready_set
 from jurygraph.sources import read_config, read_tasks
 from tests.agents.judging import scripted_judge
 from tests.cli.conftest import Command, traces
@@ -203,7 +203,7 @@ def rows_with_texts(path: Path) -> list[dict[str, Any]]:
 
 def test_the_history_of_ideas_follows_the_screening_of_the_judges(readme_projects: dict[str, ReadmeProject]) -> None:
     """Every reviewer rated exactly the items that passed their own gates, on the scales of the dimensions."""
-    dimensions = load_dimensions("ideas")
+    dimensions = load_ready_set("ideas")
     given: dict[tuple[str, str], dict[str, float]] = {}
     for row in rows(readme_projects["ideas"].folder / "ratings.jsonl"):
         given.setdefault((row["item"], row["reviewer"]), {})[row["dimension"]] = row["score"]
@@ -225,7 +225,7 @@ def test_an_idea_is_judged_up_to_the_criterion_that_it_fails(
         trace["response_id"]: {verdict["subject"] for verdict in trace["verdicts"] if verdict["status"] == "ok"}
         for trace in traces(run, readme_projects["ideas"].folder / "run")
     }
-    everything = set(load_dimensions("ideas"))
+    everything = set(load_ready_set("ideas"))
     assert expected == {
         "glaze/pools": everything,
         "glaze/bottle": everything - {"innovativeness", "competitive-advantage"},

@@ -498,11 +498,6 @@ def _row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.applicable[own], one.weight, one.input_weight)
 
 
-def test_it_takes_no_parameter() -> None:
-    with pytest.raises(PlanError, match="combiner 'panel' takes no parameter 'confidence'; leave it out"):
-        Panel().freeze({"a": ComponentInput(questions=("a",), weights=(1.0,))}, {"confidence": 0.8})
-
-
 # Through the whole machine
 
 

@@ -144,10 +144,8 @@ def test_the_form_of_a_provider_is_configured_or_known() -> None:
 
 
 def test_a_form_that_a_model_cannot_have_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"calls\.form: a gguf model always follows a grammar, so leave the form out"):
-        backend("gguf:judge.gguf", form="native")
     with pytest.raises(ConfigError, match=r"calls\.form: .* schema as instructions, so leave the form out"):
-        backend("langchain:tests.models.test_factory.listed", form="native")
+        open_gateway("langchain:tests.models.test_factory.listed", CallsConfig(form="native"))
 
 
 @pytest.mark.heavy

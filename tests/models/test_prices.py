@@ -80,20 +80,6 @@ def test_the_price_of_an_unlisted_model_is_unknown() -> None:
     assert price_of("openai/gpt-5-mini", {}) is None
 
 
-def test_configured_prices_take_precedence() -> None:
-    asked = []
-
-    def known(model: str) -> Price | None:
-        asked.append(model)
-        return FREE if model == "openai/gpt-5" else None
-
-    own = {"gpt-5-mini": MINI}
-    assert price_of("openai/gpt-5-mini", own, known) is MINI
-    assert price_of("openai/gpt-5", own, known) is FREE
-    assert price_of("openai/gpt-4", own, known) is None
-    assert asked == ["openai/gpt-5", "openai/gpt-4"]
-
-
 @all_rows(
     ("parameters", "limit"),
     [

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from jurygraph import schema
 from jurygraph.errors import InputError
-from jurygraph.schema import FrozenModel, Plan, TaskView, Trace, canonical_json, digest_of
+from jurygraph.schema import FrozenModel, ParamsModel, Plan, TaskView, Trace, canonical_json, digest_of
 from jurygraph.schema.frozen_model import ConstantObject, ascii_json, compact_json
 from tests.examples import at_most
 from tests.schema.samples import digests
@@ -31,7 +31,7 @@ every_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model._
 
 def test_every_model_of_the_schema_is_tested_here() -> None:
     public = [value for value in vars(schema).values() if isinstance(value, type) and issubclass(value, FrozenModel)]
-    assert set(public) == {FrozenModel, *MODELS}
+    assert set(public) == {FrozenModel, ParamsModel, *MODELS}
 
 
 @pytest.mark.parametrize("model", [Plan, TaskView])

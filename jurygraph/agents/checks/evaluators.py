@@ -7,7 +7,7 @@ from copy import deepcopy
 from functools import lru_cache
 from typing import Any
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.decide import CheckResult, decide_check
@@ -23,17 +23,19 @@ from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import PlanError
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
+from jurygraph.schema.params import ParamsModel
 
 
 class Constraints(Evaluator):
     """Decide each constraint of a stakeholder by its `check`.
 
     A constraint without one abstains, unless another evaluator, such as `preferences`, has a question about it.
-
-    Args:
-        functions: Python functions (task, response, **params) by the names that checks use for them, each as
-            package.module.function: a task is data, so it cannot name code by itself.
     """
+
+    class Params(ParamsModel):
+        functions: dict[str, str] = Field(default_factory=dict)
+        """Python functions (task, response, **params) by the names that checks use for them, each as
+        package.module.function: a task is data, so it cannot name code by itself."""
 
     name = "checks.constraints"
     version = "1"
@@ -43,8 +45,12 @@ class Constraints(Evaluator):
     needs = (CLAIMS,)
     bounds_its_time = True
 
-    def __init__(self, functions: Mapping[str, str] | None = None) -> None:
-        self._functions = notation.import_named("checks.constraints: functions", functions, "__call__", "a function")
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        paths = self.settings.functions
+        self._functions = notation.import_named("checks.constraints: params.functions", paths, "__call__", "a function")
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
         self.version = " ".join(["1", *versions])
         self.runs_inline = not self._functions  # functions of the config may be slow

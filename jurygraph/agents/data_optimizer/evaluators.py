@@ -7,19 +7,21 @@ answer may be wrong. Give them small weights, or multiply them with accuracy. A 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from jurygraph.agents.data_optimizer import measures
 from jurygraph.agents.data_optimizer.measures import MeasuredGroup, is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.arrays import Floats
-from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
+from jurygraph.schema.frozen_model import Number
+from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import query_text
 
 MIN_COMPRESSED_CHARACTERS = 200  # the shortest text whose compression is scored
@@ -40,10 +42,11 @@ class Efficiency(Evaluator):
 
     The last two read 100,000 characters. If rewards make a policy's responses shorter, the median falls with them, so
     give it a small weight.
-
-    Args:
-        limit: the multiple of the baseline at which the length scores 0; above 1.
     """
+
+    class Params(ParamsModel):
+        limit: Annotated[Number, Field(gt=1.0)] = 3.0
+        """The multiple of the baseline at which the length scores 0."""
 
     name = "optimizer.efficiency"
     version = "1"
@@ -51,13 +54,7 @@ class Efficiency(Evaluator):
     scope: Scope = "group"
     shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
     bounds_its_time = True
-
-    def __init__(self, limit: float = 3.0) -> None:
-        if not limit > 1.0:
-            raise ConfigError(
-                f"{self.name}: limit is {limit}, and 0 has to lie beyond the baseline; choose more than 1"
-            )
-        self._limit = float(limit)
+    settings: Params
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         parts = [self.question(view, part, scope="response") for part in ("redundancy", "compression")]
@@ -82,7 +79,7 @@ class Efficiency(Evaluator):
     def _length_verdict(self, length: int, baseline: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
-        score = measures.brevity(length, baseline, self._limit)
+        score = measures.brevity(length, baseline, self.settings.limit)
         return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
 
@@ -100,10 +97,11 @@ class Diversity(Evaluator):
     of GSM8K are more diverse than right ones), and known words in any order count as novel: give it a small weight. The
     first two read 100,000 words of a group. The embedder's cost is not part of --max-cost, and a dry run with a model
     calls it too.
-
-    Args:
-        embedder: a name that `open_embedder` accepts; None leaves `embedding` out.
     """
+
+    class Params(ParamsModel):
+        embedder: str | None = None
+        """A name that `open_embedder` accepts; null leaves `embedding` out."""
 
     name = "optimizer.diversity"
     version = "1"
@@ -112,7 +110,11 @@ class Diversity(Evaluator):
     shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
     bounds_its_time = True
 
-    def __init__(self, embedder: str | None = None) -> None:
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        embedder = self.settings.embedder
         self._embedder = None if embedder is None else CachingEmbedder(open_embedder(embedder))
         self.version = "1" if self._embedder is None else f"1 {self._embedder.embedder.version}"
 

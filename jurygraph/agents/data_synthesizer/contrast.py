@@ -30,6 +30,11 @@ class Contrast(Combiner):
     batched = True
     needs_all_columns = True
     if_skipped = "left-out"
+    ranks_contrasts = True
+
+    def has_direction(self, name: str) -> bool:
+        """Return false: a verdict on a contrast counts against the same verdict on the response."""
+        return False
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)

@@ -16,9 +16,9 @@ from jurygraph.agents.data_synthesizer.edits import CorrectAnswer, Edit, Kind
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.concurrency import each_answered
-from jurygraph.errors import ConfigError
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import FrozenModel, Material, TaskView
+from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import query_text
 
 CONTRASTS = "contrasts"
@@ -28,7 +28,6 @@ COMPARE = "contrast-check"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAX_EDITS = 50  # the largest number of contrasts per kind from which some are chosen
 MAX_CHARACTERS = 20_000  # the longest response, in characters, of which contrasts are made
-By = Literal["rule", "model"]
 
 
 class Synthesizer(Deriver):
@@ -42,32 +41,29 @@ class Synthesizer(Deriver):
 
     By a model: it proposes edits, each of one passage of the response, and judges each again without knowing which text
     is edited; unconfirmed edits are dropped.
-
-    Args:
-        by: `rule`, or `model`.
-        kinds: the kinds to make; all by default.
-        each: the largest number of contrasts per kind.
-        seed: determines which are chosen if there are more.
     """
+
+    class Params(ParamsModel):
+        by: Literal["rule", "model"] = "rule"
+        """Who makes the edits: `rule`, or `model`."""
+        kinds: tuple[Kind, ...] = Field(KINDS, min_length=1)
+        """The kinds to make; all by default."""
+        each: int = Field(1, strict=True, ge=1, le=10)
+        """The largest number of contrasts per kind."""
+        seed: int = Field(0, strict=True)
+        """Determines which are chosen if there are more."""
 
     name = "synthesizer"
     version = "1"
     gives = CONTRASTS
     bounds_its_time = True
 
-    def __init__(self, by: By = "rule", kinds: Sequence[Kind] = KINDS, each: int = 1, seed: int = 0) -> None:
-        if by not in get_args(By):
-            raise ConfigError(f"synthesizer: by is one of {', '.join(get_args(By))}, not {by!r}")
-        if not isinstance(kinds, list | tuple) or not kinds or any(kind not in KINDS for kind in kinds):
-            raise ConfigError(f"synthesizer: kinds is a list of some of {', '.join(KINDS)}, not {kinds!r}")
-        if isinstance(each, bool) or not isinstance(each, int) or not 1 <= each <= 10:
-            raise ConfigError(f"synthesizer: each is a whole number from 1 to 10, not {each!r}")
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise ConfigError(f"synthesizer: seed is a whole number, not {seed!r}")
-        self._kinds = tuple(kind for kind in KINDS if kind in kinds)
-        self._each = each
-        self._seed = seed
-        self.uses_model = by == "model"
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._kinds = tuple(kind for kind in KINDS if kind in self.settings.kinds)
+        self.uses_model = self.settings.by == "model"
         if self.uses_model:
             self.version = f"1 prompts {load_prompt(PROPOSE).full_version} {load_prompt(COMPARE).full_version}"
 
@@ -91,10 +87,11 @@ class Synthesizer(Deriver):
         parent = inputs.response.id
         text = inputs.response.text
         mark = "~" * (1 + len(parent) - len(parent.lstrip("~")))  # no variant has its parent's id
+        seed = self.settings.seed
         variants = [
             edit.variant(f"{mark}{kind}-{number}", inputs.response)
             for kind, found in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(rules.choose_some([*found], self._each, f"{self._seed} {kind} {text}"), 1)
+            for number, edit in enumerate(rules.choose_some([*found], self.settings.each, f"{seed} {kind} {text}"), 1)
         ]
         none_found = "nothing in the response could be made worse by a known edit"
         return Material(

@@ -1,6 +1,5 @@
 """The deriver that extracts records from a response's prose with a model, and keeps only what the prose contains."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ from jurygraph.agents.extraction.grounding import (
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.spec import QUOTE, Kinds, read_kinds, reply_model
+from jurygraph.agents.extraction.spec import QUOTE, Kinds, RecordParams, reply_model
 from jurygraph.agents.judging.ask import ask_model
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.roles import Deriver, DeriverInput
@@ -48,19 +47,18 @@ class Extract(Deriver):
 
     An empty response has no records, and the model is not called. If the config's `safety.evidence` is off, the reply
     is not checked.
-
-    Args:
-        records: kinds of records, each with its fields: a description of each, or `about` with `number`, `context`,
-            `optional` or `one_of` (see `FieldSpec`).
     """
 
     name = "extract"
     gives = DATA
     uses_model = True
     bounds_its_time = True
+    Params = RecordParams
+    settings: RecordParams
 
-    def __init__(self, records: Mapping[str, Mapping[str, Any]]) -> None:
-        self._kinds: Kinds = read_kinds(records)
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._kinds: Kinds = self.settings.records
         self._reply = reply_model(self._kinds)
         self._prompt = load_prompt("extract")
         self.version = f"1 prompt {self._prompt.full_version}"

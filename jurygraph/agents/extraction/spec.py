@@ -4,12 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, create_model, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, create_model, model_validator
 
-from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, shorten, validate
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Number
+from jurygraph.schema.params import ParamsModel
 
 QUOTE = "quote"
 """The field of every record of a reply that quotes the passage with the record's values."""
@@ -56,30 +55,30 @@ Kind = Mapping[str, FieldSpec]
 Kinds = Mapping[str, Kind]
 
 
-class _RecordParams(FrozenModel):
-    records: Annotated[
-        dict[str, Annotated[dict[str, FieldSpec], Field(min_length=1, max_length=30)]],
-        Field(min_length=1, max_length=30),
-    ]
-
-
-def read_kinds(records: Any) -> Kinds:
-    """Return the fields of each kind of records, by name. Raises ConfigError naming the param."""
-    params = validate(_RecordParams, {"records": records})
-    if isinstance(params, Problem):
-        raise ConfigError(f"extract: {params.field}: {params}")
-    for kind, fields in params.records.items():
-        _check_name(f"records.{shorten(kind)}", kind)
-        for name in fields:
-            _check_name(f"records.{kind}.{shorten(name)}", name)
-        if QUOTE in fields:
-            raise ConfigError(f"extract: records.{kind}.{QUOTE}: every record has one already; leave it out")
-    return params.records
-
-
-def _check_name(where: str, name: str) -> None:
+def _check_name(name: str) -> str:
     if not _NAME.fullmatch(name):
-        raise ConfigError(f"extract: {where}: a name begins with a letter, and has up to 60 letters, digits and _")
+        raise ValueError("a name begins with a letter, and has up to 60 letters, digits and _")
+    return name
+
+
+def _check_field_name(name: str) -> str:
+    if name == QUOTE:
+        raise ValueError("every record has one already; leave it out")
+    return _check_name(name)
+
+
+_KindName = Annotated[str, AfterValidator(_check_name)]
+_FieldName = Annotated[str, AfterValidator(_check_field_name)]
+
+
+class RecordParams(ParamsModel):
+    """The params of `extract`."""
+
+    records: dict[_KindName, Annotated[dict[_FieldName, FieldSpec], Field(min_length=1, max_length=30)]] = Field(
+        min_length=1, max_length=30
+    )
+    """Kinds of records, each with its fields: a description of each, or `about` with `number`, `context`, `optional` or
+    `one_of`."""
 
 
 def reply_model(kinds: Kinds) -> type[FrozenModel]:

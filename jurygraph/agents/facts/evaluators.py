@@ -2,31 +2,33 @@
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, get_args
+from typing import Any, Generic, TypeVar
 
 import orjson
+from pydantic import Field
 
 from jurygraph.agents import notation
 from jurygraph.agents.facts.loader import load_facts, require_known
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
 from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.facts.values import to_text
-from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
-from jurygraph.errors import ConfigError, InputError, PlanError, name_part
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
+from jurygraph.schema.params import ParamsModel, PlainParams
 
 T = TypeVar("T")
 CLAIMS = "claims"
 
 
 class Claims(Deriver):
-    """Read all claims of the kinds in the task's `facts` from a response's data, and look them up in its tables.
+    """Read all claims of the kinds in the task's `facts` from a response's data, and look them up in its tables."""
 
-    Args:
-        tools: langchain-core tools by the names that tasks use for them, each as package.module.tool: a task is data,
-            so it cannot name code by itself.
-    """
+    class Params(ParamsModel):
+        tools: dict[str, str] = Field(default_factory=dict)
+        """langchain-core tools by the names that tasks use for them, each as package.module.tool: a task is data, so it
+        cannot name code by itself."""
 
     name = "facts.claims"
     version = "1"
@@ -34,11 +36,14 @@ class Claims(Deriver):
     reads_data = True
     bounds_its_time = True
 
-    def __init__(self, tools: Mapping[str, str] | None = None) -> None:
-        tool = "a langchain-core tool, such as one made with @tool"
-        self._tools = notation.import_named("facts.claims: tools", tools, "ainvoke", tool)
+    settings: Params
 
-    def params_for(self, view: TaskView) -> Params:
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        tool = "a langchain-core tool, such as one made with @tool"
+        self._tools = notation.import_named("facts.claims: params.tools", self.settings.tools, "ainvoke", tool)
+
+    def params_for(self, view: TaskView) -> PlainParams:
         if view.facts is None:
             return self.params
         facts = load_facts(view)
@@ -122,11 +127,13 @@ class Confirmed(Evaluator):
     """Score the share of the claims of a kind that are confirmed, each counted once even if repeated.
 
     A response that claims nothing of the kind, or has no data, is not judged; data without any claim at all scores 0.
-
-    Args:
-        audience: `task`, or `stakeholder` if each one's utility should depend on the facts too.
-        kinds: the kinds of claims to score; all by default.
     """
+
+    class Params(ParamsModel):
+        audience: Audience = "task"
+        """`task`, or `stakeholder` if each one's utility should depend on the facts too."""
+        kinds: tuple[str, ...] | None = Field(None, min_length=1)
+        """The kinds of claims to score; all by default."""
 
     name = "facts.confirmed"
     version = "1"
@@ -136,17 +143,15 @@ class Confirmed(Evaluator):
     needs = (CLAIMS,)
     bounds_its_time = True
 
-    def __init__(self, audience: Audience = "task", kinds: Sequence[str] | None = None) -> None:
-        if audience not in get_args(Audience):
-            raise ConfigError(f"facts.confirmed: audience is one of {', '.join(get_args(Audience))}, not {audience!r}")
-        if kinds is not None and (isinstance(kinds, str) or not kinds):
-            raise ConfigError(f"facts.confirmed: kinds is a list of kinds of claims, such as [meals], not {kinds!r}")
-        self.audience = audience
-        self._kinds = None if kinds is None else sorted(set(kinds))
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.audience = self.settings.audience
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         facts = load_facts(view)
-        kinds = sorted(facts.claims) if self._kinds is None else self._kinds
+        kinds = sorted({*(facts.claims if self.settings.kinds is None else self.settings.kinds)})
         require_known(f"task {view.id!r}: facts.claims", kinds, facts.claims, "kind")
         return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in kinds]
 

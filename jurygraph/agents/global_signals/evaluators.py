@@ -3,17 +3,19 @@
 import math
 from collections.abc import Sequence
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
 from jurygraph.agents.judging.ask import failed_verdict
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.arrays import Floats
-from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import BATCH_SIZE, CachingEmbedder
 from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
+from jurygraph.schema.frozen_model import Flag
+from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import query_text
 
 _EMPTY = Verdict(score=0.0, reason="there is nothing in it")
@@ -28,22 +30,22 @@ class Similarity(BatchEvaluator):
 
     The embedder is a model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry
     run with a model calls it too.
-
-    Args:
-        embedder: a name that `open_embedder` accepts, such as sentence-transformers:all-MiniLM-L6-v2.
     """
+
+    class Params(ParamsModel):
+        embedder: str
+        """A name that `open_embedder` accepts, such as sentence-transformers:all-MiniLM-L6-v2."""
 
     name = "similarity"
     branch: Branch = "specialists"
     layer: Layer = "model"
     bounds_its_time = True
 
-    def __init__(self, embedder: str | None = None) -> None:
-        if embedder is None:
-            raise ConfigError(
-                "similarity: params name no embedder; write params: {embedder: sentence-transformers:all-MiniLM-L6-v2}"
-            )
-        self._embedder = CachingEmbedder(open_embedder(embedder))
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._embedder = CachingEmbedder(open_embedder(self.settings.embedder))
         self.version = f"1 {self._embedder.embedder.version}"
 
     def close(self) -> None:
@@ -96,22 +98,24 @@ class Ranker(BatchEvaluator):
     The score measures if a response is about the query, not if it is correct: do not use it alone. The reranker is a
     model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry run with a model
     calls it too. To rank by a judge, use `pairwise` with the combiner `win-share`.
-
-    Args:
-        ranker: a name that `open_reranker` accepts, such as sentence-transformers:Qwen/Qwen3-Reranker-0.6B.
-        logits: set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker.
     """
+
+    class Params(ParamsModel):
+        ranker: str
+        """A name that `open_reranker` accepts, such as sentence-transformers:Qwen/Qwen3-Reranker-0.6B."""
+        logits: Flag = False
+        """Set this if a server returns logits, as llama.cpp does of cross-encoders, though not of Qwen3-Reranker."""
 
     name = "ranker"
     branch: Branch = "specialists"
     layer: Layer = "model"
     bounds_its_time = True
 
-    def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
-        if ranker is None:
-            example = "sentence-transformers:Qwen/Qwen3-Reranker-0.6B"
-            raise ConfigError(f"ranker: params name no ranker; write params: {{ranker: {example}}}")
-        self._reranker = open_reranker(ranker, logits)
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._reranker = open_reranker(self.settings.ranker, self.settings.logits)
         self.version = f"1 {self._reranker.version}"
 
     def close(self) -> None:

@@ -6,18 +6,41 @@ decides, judged in isolation. The checklist is the same for every stakeholder: q
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self
 
-from jurygraph.agents.judging.evaluator import JudgeEvaluator, Profile
+from pydantic import AfterValidator, Field, model_validator
+
+from jurygraph.agents.judging.evaluator import JudgeEvaluator, Sentence
 from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import EvaluatorInput
-from jurygraph.errors import ConfigError
-from jurygraph.messages import Problem, describe_value, shorten, validate
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Audience, Criterion, Question, Rubric, Stakeholder, TaskView
+from jurygraph.schema import Audience, Criterion, Question, Stakeholder, TaskView
+from jurygraph.schema.frozen_model import Id, Positive, require_unique
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
+
+
+def _check_own_id(name: str) -> str:
+    if "/" in name:
+        raise ValueError("has a slash; leave it out")
+    return name
+
+
+_OwnId = Annotated[Id, AfterValidator(_check_own_id)]
+_ANY = Field(min_length=1)
+
+
+class OwnCriterion(Criterion):
+    """A criterion of an evaluator's own; a text alone will do."""
+
+    id: _OwnId | None = None  # type: ignore[assignment]  # the key in a mapping, or the place in a list, replaces it
+    weight: Positive = 1.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _expand_text(cls, value: Any) -> Any:
+        return {"text": value} if isinstance(value, str) else value
 
 
 class Criteria(JudgeEvaluator):
@@ -25,12 +48,25 @@ class Criteria(JudgeEvaluator):
 
     A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
     `parts`, the share of their weight that is met.
-
-    Args:
-        criteria: criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged
-            in every task, in place of its rubric, and form a component of the evaluator's name: their mean by weight.
-        profile: `full` or `compact`, as for every evaluator that asks a model.
     """
+
+    class Params(JudgeEvaluator.Params):
+        criteria: Annotated[dict[_OwnId, OwnCriterion], _ANY] | Annotated[tuple[OwnCriterion, ...], _ANY] | None = None
+        """Criteria of its own: texts by id, or a list of texts and of criteria as in a rubric. They are judged in every
+        task, in place of its rubric, and form a component of the evaluator's name: their mean by weight."""
+
+        @property
+        def own(self) -> tuple[Criterion, ...]:
+            """The criteria, each with its id."""
+            named = self.criteria or {}
+            if not isinstance(named, dict):
+                named = {f"c{number}": one for number, one in enumerate(named, 1)}
+            return tuple(one.model_copy(update={"id": one.id or name}) for name, one in named.items())
+
+        @model_validator(mode="after")
+        def _check_ids(self) -> Self:
+            require_unique("criterion", "criteria[{}].id", [one.id for one in self.own])
+            return self
 
     name = "criteria"
     version = "3"
@@ -38,10 +74,12 @@ class Criteria(JudgeEvaluator):
     audience: Audience = "criterion"
     item_name = "criterion"
 
-    def __init__(self, criteria: Any = None, profile: Profile = "full") -> None:
-        super().__init__(profile)
-        self._own = () if criteria is None else _read_criteria(criteria)
-        if criteria is not None:
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._own = self.settings.own
+        if self._own:
             self.audience = "task"
             self.shares = {criterion.id: criterion.weight for criterion in self._own}
 
@@ -64,41 +102,6 @@ class Criteria(JudgeEvaluator):
             anchors = tuple(sorted(about.anchors.items(), key=_anchor_sort_key))
             return Item(about.text, Scale(*about.scale), anchors=anchors)
         return Item(about.text, Binary())
-
-
-def _read_criteria(criteria: Any) -> tuple[Criterion, ...]:
-    """Return criteria of an evaluator's own; a bare text, or one without an id or a weight, gets the defaults.
-
-    Raises ConfigError if they are no rubric, or if one is a penalty.
-    """
-    named = criteria if isinstance(criteria, Mapping) else {}
-    if isinstance(criteria, Sequence) and not isinstance(criteria, str):
-        criteria = {f"c{number}": criterion for number, criterion in enumerate(criteria, 1)}
-    if not isinstance(criteria, Mapping):
-        raise ConfigError(f"params.criteria: is {describe_value(criteria)}; write texts by id, or a list")
-    for name, one in named.items():
-        if isinstance(one, Mapping) and one.get("id", name) != name:
-            hint = "leave it out, or write a list"
-            raise ConfigError(f"params.criteria.{shorten(name)}.id: is {describe_value(one['id'])}; {hint}")
-    own = [_criterion_fields(name, one) for name, one in criteria.items()]
-    rubric = validate(Rubric, {"criteria": own})
-    if isinstance(rubric, Problem):
-        raise ConfigError(f"params.{rubric.field}: {rubric}")
-    for place, criterion in enumerate(rubric.criteria):
-        if criterion.weight < 0:
-            hint = "make an evaluator of the penalties, and give it a negative weight in `reward`"
-            raise ConfigError(f"params.criteria[{place}].weight: is {criterion.weight:g}, below 0; {hint}")
-        if "/" in criterion.id:
-            raise ConfigError(f"params.criteria[{place}].id: has a slash; leave it out")
-    return rubric.criteria
-
-
-def _criterion_fields(name: str, criterion: Any) -> dict[str, Any]:
-    """Return the fields of a criterion, which may be a bare text. Raises ConfigError if it is neither."""
-    if not isinstance(criterion, str | Mapping):
-        problem = f"is {describe_value(criterion)}; write a text or an object"
-        raise ConfigError(f"params.criteria.{shorten(str(name))}: {problem}")
-    return {"id": name, "weight": 1.0, **({"text": criterion} if isinstance(criterion, str) else criterion)}
 
 
 def _anchor_sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
@@ -151,24 +154,22 @@ class Preferences(_StakeholderJudge):
         return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
 
 
-ChecklistAudience = Literal["stakeholder", "task"]
 DEFAULT_ITEMS = (
     "It answers what was asked, and leaves nothing out that whoever asked would have to ask for again.",
     "It can be acted on as it is written, without guessing who does what, where or when.",
     "Its parts agree with each other.",
     "Where not everything could be had, it says what was given up and why.",
 )
-_MAX_ITEMS = 20
 
 
 class Checklist(_StakeholderJudge):
-    """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
+    """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most."""
 
-    Args:
-        items: sentences that hold or do not; four general ones by default.
-        audience: `stakeholder`, for each one's utility, or `task`, for a separate component `checklist`.
-        profile: `full` or `compact`, as for every evaluator that asks a model.
-    """
+    class Params(JudgeEvaluator.Params):
+        items: tuple[Sentence, ...] = Field(DEFAULT_ITEMS, min_length=1, max_length=20)
+        """Sentences that hold or do not; four general ones by default."""
+        audience: Literal["stakeholder", "task"] = "stakeholder"
+        """`stakeholder`, for each one's utility, or `task`, for a separate component `checklist`."""
 
     name = "checklist"
     version = "3"
@@ -176,20 +177,12 @@ class Checklist(_StakeholderJudge):
     layer = "residual"
     item_name = "checklist"
 
-    def __init__(
-        self,
-        items: Sequence[str] = DEFAULT_ITEMS,
-        audience: ChecklistAudience = "stakeholder",
-        profile: Profile = "full",
-    ) -> None:
-        if audience not in (audiences := get_args(ChecklistAudience)):
-            raise ConfigError(f"checklist: audience is one of {', '.join(audiences)}, not {audience!r}")
-        is_list = isinstance(items, Sequence) and not isinstance(items, str) and 0 < len(items) <= _MAX_ITEMS
-        if not is_list or not all(isinstance(sentence, str) and sentence.strip() for sentence in items):
-            raise ConfigError(f"checklist: items is a list of 1 to {_MAX_ITEMS} sentences, not {items!r}")
-        super().__init__(profile)
-        self.audience = audience
-        self._items = tuple(items)
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self.audience = self.settings.audience
 
     def item(self, inputs: EvaluatorInput) -> Item:
-        return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(self._items)), self._items)
+        parts = self.settings.items
+        return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(parts)), parts)

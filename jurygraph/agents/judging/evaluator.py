@@ -5,7 +5,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, groupby
-from typing import Any, Literal, TypeVar, get_args
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import StringConstraints
 
 from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.judging.items import Item, judge_items
@@ -14,6 +16,7 @@ from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
+from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import chat_text
 
 T = TypeVar("T")
@@ -21,6 +24,7 @@ T = TypeVar("T")
 MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
 Profile = Literal["full", "compact"]
+Sentence = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
 class JudgeEvaluator(BatchEvaluator):
@@ -30,27 +34,27 @@ class JudgeEvaluator(BatchEvaluator):
     alone.
     A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
     (GEAR, D.4), so evidence is not required. The version combines those of the class and of its prompt.
-
-    Args:
-        profile: `full`, or `compact` for fewer tokens.
     """
+
+    class Params(ParamsModel):
+        profile: Profile = "full"
+        """`full`, or `compact` for fewer tokens."""
 
     layer: Layer = "model"
     uses_model = True
     item_name: str = "item"
-    bounds_its_time = True
     """The name of an item in prompts and replies."""
+    bounds_its_time = True
     version = "3"
+    settings: Params
 
     @property
     @abstractmethod
     def prompt(self) -> Prompt:
         """Return the prompt. It must show `items`, as any prompt that extends the prompt `items` does."""
 
-    def __init__(self, profile: Profile = "full") -> None:
-        if profile not in get_args(Profile):
-            raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
-        self._compact = profile == "compact"
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
         if "items" not in self.prompt.needs:
             raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
         class_version = self.version if has_own_version(type(self), JudgeEvaluator) else source_version(type(self))
@@ -93,7 +97,8 @@ class JudgeEvaluator(BatchEvaluator):
         items = {f"{self.item_name}_{number}": self.item(inputs) for number, inputs in shown}
         variables = {**shared_prompt_variables(first), **self.prompt_variables(first)}
         text = first.response.text
-        verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=self._compact)
+        compact = self.settings.profile == "compact"
+        verdicts = await judge_items(client, self.prompt, items, variables, text, sample=sample, compact=compact)
         return rotate(verdicts, -sample)
 
 

@@ -7,6 +7,7 @@ import asyncio
 import re
 from importlib.metadata import version
 from math import cos, pi
+from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
@@ -16,9 +17,10 @@ from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied
-from jurygraph.errors import ConfigError
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
+from jurygraph.schema.frozen_model import Positive, PositiveInt
+from jurygraph.schema.params import ParamsModel
 from jurygraph.schema.task import query_text
 
 _NUMBER_LIMIT = 100  # characters of an answer or a reference that are few, whatever they say
@@ -30,27 +32,28 @@ class Accuracy(Evaluator):
     Units of one dimension are converted ("0.18 m" is "18 cm"), and of two they make the answer wrong. If one of the
     answers has no unit, the number decides, unless the question asks for another unit of its dimension: to a question
     in dollars, "8 cents" is not "8".
-
-    Args:
-        time_limit: seconds per comparison; beyond it the verdict is a failure caused by the response.
-        workers: the number of parallel processes.
     """
+
+    class Params(ParamsModel):
+        time_limit: Positive = 2.0
+        """Seconds per comparison; beyond it the verdict is a failure caused by the response."""
+        workers: PositiveInt = 1
+        """The number of parallel processes."""
 
     name = "maths.accuracy"
     version = "1"
     bounds_its_time = True
 
-    def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
         self.version = f"2 math-verify {version('math-verify')}"
-        self._time_limit = time_limit
-        self._workers = workers
-        try:
-            self._pool = EquivalencePool(workers, time_limit)
-        except ValueError as error:
-            raise ConfigError(f"maths.accuracy: {error}") from error
+        self._pool = EquivalencePool(self.settings.workers, self.settings.time_limit)
 
     def open(self) -> None:
-        self._pool = EquivalencePool(self._workers, self._time_limit)  # its processes start with the first request
+        # Its processes start with the first request.
+        self._pool = EquivalencePool(self.settings.workers, self.settings.time_limit)
 
     def close(self) -> None:
         self._pool.close()
@@ -152,50 +155,44 @@ class Steps(Evaluator):
 
 
 class Repetition(Evaluator):
-    """R_rep: 1 - distinct / total n-grams of lower-cased words; 0 for fewer than n words. Give it a negative weight.
+    """R_rep: 1 - distinct / total n-grams of lower-cased words; 0 for fewer than n words. Give it a negative weight."""
 
-    Args:
-        n: the number of words in an n-gram.
-    """
+    class Params(ParamsModel):
+        n: PositiveInt = 3
+        """The number of words in an n-gram."""
 
     name = "maths.repetition"
     version = "1"
     runs_inline = True
     bounds_its_time = True
-
-    def __init__(self, n: int = 3) -> None:
-        if n < 1:
-            raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word; choose 1 or more")
-        self._n = n
+    settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         words = re.findall(r"\w+", inputs.response.text.lower())
-        grams = list(zip(*(words[start:] for start in range(self._n)), strict=False))
+        n = self.settings.n
+        grams = list(zip(*(words[start:] for start in range(n)), strict=False))
         share = 1 - len(set(grams)) / len(grams) if grams else 0.0
-        return Verdict(score=share, reason=f"{share:.1%} of the {self._n}-grams stood there before")
+        return Verdict(score=share, reason=f"{share:.1%} of the {n}-grams stood there before")
 
 
 class Length(Evaluator):
     """The factor of R_cs: 0.75 + 0.25 cos(π min(1, length / limit)), of the response's characters.
 
     Multiply it by accuracy with the combiner `product`: 1 for a short right answer, 0.5 at the limit, 0 if wrong.
-
-    Args:
-        limit: L, in characters.
     """
+
+    class Params(ParamsModel):
+        limit: PositiveInt = 2000
+        """L, in characters."""
 
     name = "maths.length"
     version = "1"
     runs_inline = True
     bounds_its_time = True
-
-    def __init__(self, limit: int = 2000) -> None:
-        if limit < 1:
-            problem = f"limit is {limit}, and a length has at least one character"
-            raise ConfigError(f"maths.length: {problem}; choose 1 or more")
-        self._limit = limit
+    settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         length = len(inputs.response.text)
-        factor = 0.75 + 0.25 * cos(pi * min(1.0, length / self._limit))
-        return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")
+        limit = self.settings.limit
+        factor = 0.75 + 0.25 * cos(pi * min(1.0, length / limit))
+        return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {limit}")

@@ -130,10 +130,7 @@ def _example_task(jury: "Jury") -> Task:
     Without default reviewers, it has one whom all histories have. Its criteria and people include those that inputs of
     components name.
     """
-    from jurygraph.judges.few_shot.constructors import ReviewerJudge  # imported lazily: only needed with a config
-
-    judges = (one for one in jury.evaluators.values() if isinstance(one, ReviewerJudge))
-    known = [set(judge.known_reviewers) for judge in judges if judge.known_reviewers]
+    known = [set(one.known_reviewers) for one in jury.evaluators.values() if one.known_reviewers]
     reviewers = sorted(set.intersection(*known)) if known else ["reviewer"]
     constraint = Constraint(id="brief", text="The answer is brief.", kind="hard")
     inputs = (one for component in jury.config.components.values() for one in component.inputs.values())

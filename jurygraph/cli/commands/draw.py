@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from jurygraph.agents.registry import builtin_params
 from jurygraph.cli.options import OutFile, argument, option
 from jurygraph.cli.output_files import refuse_unwritable, write_output
 from jurygraph.cli.render.text import print_message, print_result
@@ -138,12 +139,14 @@ def _find_task(path: str, chosen: str | None) -> tuple[int, Task]:
 
 def schema(
     document: Annotated[
-        Literal["tasks", "responses", "config", "trace"], argument("DOCUMENT", "tasks, responses, config or trace.")
+        Literal["tasks", "responses", "config", "params", "trace"],
+        argument("DOCUMENT", "tasks, responses, config, params or trace."),
     ],
 ) -> None:
-    """Print the JSON Schema of tasks, responses, config or trace.
+    """Print the JSON Schema of tasks, responses, config, params or trace.
 
-    For JSONL files it is the schema of one line.
+    For JSONL files it is the schema of one line. For params it is that of each built-in evaluator, deriver and
+    combiner, by role and name.
 
     \b
     Example:
@@ -151,6 +154,11 @@ def schema(
     """
     if document == "config":
         content = config_schema()
+    elif document == "params":
+        content = {
+            role: {name: model.model_json_schema() for name, model in builtin_params(role).items()}
+            for role in ("evaluators", "derivers", "combiners")
+        }
     elif document == "trace":
         content = Trace.model_json_schema(mode="serialization")
     else:

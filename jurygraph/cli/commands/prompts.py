@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 from pydantic import Field, StrictBool, StrictFloat, StrictInt, create_model
 
-from jurygraph.agents.extraction.spec import read_kinds
+from jurygraph.agents.extraction.spec import RecordParams
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import InputError
 from jurygraph.messages import Problem, describe_value, did_you_mean, shorten, validate
 from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
 from jurygraph.safety.fence import project_key
@@ -158,10 +158,11 @@ def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
     if "examples" in values:
         values["examples"] = [Shot(**one) for one in values["examples"]]
     if "kinds" in values:
-        try:
-            values["kinds"] = read_kinds(values["kinds"])
-        except ConfigError as error:
-            raise InputError(f"{file}: prompt {prompt.id!r}, variable kinds, as the records of {error}") from None
+        params = validate(RecordParams, {"records": values["kinds"]})
+        if isinstance(params, Problem):
+            variable = f"variable kinds, as the params of extract: {params.field}"
+            raise InputError(f"{file}: prompt {prompt.id!r}, {variable}: {params}")
+        values["kinds"] = params.records
     return values
 
 

@@ -8,12 +8,11 @@ from jurygraph.display import format_number
 from jurygraph.explanation.notes import (
     contrast_lines,
     describe_failure,
-    describe_rule,
     discard_reason,
     example_details,
+    input_lines,
     material_lines,
     origin_lines,
-    panel_lines,
     vote_lines,
 )
 from jurygraph.explanation.terms import ExplainedTerm, ExplainedTrace, ExplainedVerdict
@@ -21,7 +20,6 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.runs.tables import to_text
 from jurygraph.schema import Trace
-from jurygraph.schema.plan import WELFARE
 from jurygraph.schema.task import Stakeholder, chat_text
 
 _MAX_LINE = 300
@@ -45,7 +43,7 @@ def trace_lines(
         *_reward_lines(explanation),
         *(line for one in explanation.terms for line in _weight_lines(one, people)),
         *(escape_line(line, _MAX_LINE) for one in explanation.terms for line in contrast_lines(one)),
-        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in panel_lines(one)),
+        *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in input_lines(one)),
         *(escape_line(text, _MAX_LINE) for one in explanation.terms for text in vote_lines(one, rule)),
         *map(escape_line, origin_lines(trace)),
         *(escape_line(line, _MAX_LINE) for line in material_lines(trace)),
@@ -118,14 +116,14 @@ def _parts_line(one: ExplainedTerm) -> str:
     """Return the parts of a component, with a dash for an input that does not apply, and how its graph was used."""
     rows = sorted({**dict.fromkeys(one.inapplicable), **one.parts}.items())
     shown = ", ".join(f"{part} {'*' * one.is_unjudged_part(part)}{format_number(value)}" for part, value in rows)
-    inference = "" if one.inference is None else f"; {one.inference}"
-    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}{inference}"
+    rule = one.combiner.describe_rule(one.params) if one.combiner.counts_criteria else ""
+    return f"{escape_line(one.term.name)} consists of {escape_line(shown)}{rule and f'; {rule}'}"
 
 
 def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator[str]:
     """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     spec = one.spec
-    if spec is None or spec.combiner not in WELFARE:
+    if spec is None or not one.combiner.aggregates_utilities:
         return
     terms: Any = spec.params.get("difficulty", {})
     yield ""
@@ -135,7 +133,7 @@ def _weight_lines(one: ExplainedTerm, people: Sequence[Stakeholder]) -> Iterator
         gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
         suffix = f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
         suffix += "; hard and soft are sums of the restrictiveness of the constraints in the task"
-    yield f"{escape_line(spec.name)} is {describe_rule(spec)}{suffix}"
+    yield f"{escape_line(spec.name)} is {one.combiner.describe_rule(spec.params)}{suffix}"
     rows = []
     for name, entry in spec.inputs.items():
         difficulty = [terms.get(name, {}).get(term) for term in ("hard", "soft", "conflict", "difficulty")]

@@ -3,7 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, Self
+
+from pydantic import Field, model_validator
 
 from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
@@ -11,8 +13,8 @@ from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.concurrency import each_answered
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.judges.few_shot import shown_examples
-from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
-from jurygraph.judges.few_shot.history import Example, ReviewerHistory, join_names
+from jurygraph.judges.few_shot.dimensions import Dimension, Dimensions, ReadySet, check_screening, load_ready_set
+from jurygraph.judges.few_shot.history import Example, LoadedHistory, ReviewerHistory
 from jurygraph.judges.few_shot.pairs import combine_orders, missing_verdict, no_pair, swap_response
 from jurygraph.judges.few_shot.selection import load_selector, order_examples
 from jurygraph.judges.few_shot.shown_examples import (
@@ -22,10 +24,12 @@ from jurygraph.judges.few_shot.shown_examples import (
     example_use,
     format_score,
 )
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
-from jurygraph.schema.task import query_text
+from jurygraph.schema.frozen_model import Count, Flag, PositiveInt
+from jurygraph.schema.params import ParamsModel
+from jurygraph.schema.task import NonNegative, query_text
 
 MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
@@ -42,110 +46,104 @@ class ReviewerJudge(Evaluator):
     The plan freezes which examples may be shown, and their order; both kinds of judges with examples use equally many,
     with equal seeds. For a reviewer without examples the judge abstains rather than guesses; one who is not in the
     history is refused.
-
-    Args:
-        dimensions: what is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set such as `ideas`.
-        history: RATINGS file with reviewers' scores of other items, or a history that is already loaded.
-        texts: file with the items' texts, if the history has none.
-        columns: the history's names of the columns item, reviewer, score, dimension, domain, group, text and reason.
-        shots: number of examples that a judge is shown.
-        choice: `random`, so that a reviewer's base rate survives, `balanced` over the scores, `similar` to the task's
-            query, or a callable as package.module.name that makes a langchain-core example selector. An item that
-            several reviewers rated is shown once.
-        seed: seed of the draw, or of the draw among equal candidates.
-        samples: number of answers to each question, each with the next seed and so with another draw of examples; the
-            config's `panel` combines them.
-        shrinkage: shrinks what a personalized judge predicts for reviewers with few ratings toward what the aggregate
-            judge predicts for the same response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each
-            of its questions then takes two calls. 0 turns it off.
-        counts: show, before the examples, how often each score was given in all ratings that may be shown: the
-            reviewer's own for the personalized judge, those of all others for the aggregate judge.
-        both_orders: the items are pairs. Each is judged in both orders, in two calls, and the score is
-            (given + 1 - swapped) / 2. Its two texts are `first` and `second` in the data of a response and in the file
-            of texts. Reasons are not shown then, since they may name a position.
-        profile: `full`, or `compact` for fewer tokens.
     """
+
+    class Params(ParamsModel):
+        dimensions: ReadySet | Dimensions
+        """What is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set: `ideas`."""
+        history: str | LoadedHistory | None = None
+        """RATINGS file with reviewers' scores of other items; in Python also a loaded history."""
+        texts: str | None = None
+        """File with the items' texts, if the history has none."""
+        columns: dict[str, str] = Field(default_factory=dict)
+        """The history's names of the columns item, reviewer, score, dimension, domain, group, text and reason."""
+        shots: Count = 5
+        """Number of examples that a judge is shown."""
+        choice: str = "random"
+        """`random`, so that a reviewer's base rate survives, `balanced` over the scores, `similar` to the task's query,
+        or a callable as package.module.name that makes a langchain-core example selector. An item that several
+        reviewers rated is shown once."""
+        seed: Count = 0
+        """Seed of the draw, or of the draw among equal candidates."""
+        samples: PositiveInt = 3
+        """Number of answers to each question, each with the next seed and so with another draw of examples; the
+        config's `panel` combines them."""
+        counts: Flag = False
+        """Show, before the examples, how often each score was given in all ratings that may be shown: the reviewer's
+        own for the personalized judge, those of all others for the aggregate judge."""
+        both_orders: Flag = False
+        """The items are pairs. Each is judged in both orders, in two calls, and the score is (given + 1 - swapped) / 2.
+        Its two texts are `first` and `second` in the data of a response and in the file of texts. Reasons are not shown
+        then, since they may name a position."""
+        profile: Profile = "full"
+        """`full`, or `compact` for fewer tokens."""
+
+        @property
+        def resolved_dimensions(self) -> dict[str, Dimension]:
+            """The dimensions, sorted by name."""
+            dimensions = load_ready_set(self.dimensions) if isinstance(self.dimensions, str) else self.dimensions
+            return dict(sorted(dimensions.items()))
+
+        @model_validator(mode="after")
+        def _check_dimensions(self) -> Self:
+            """Refuse thresholds that screen nothing, and a scale that `both_orders` or `counts` cannot use."""
+            dimensions = self.resolved_dimensions
+            check_screening(dimensions)
+            for name, dimension in dimensions.items():
+                low, high = dimension.scale
+                if self.both_orders and low != -high:
+                    problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither is better"
+                    raise ValueError(f"`dimensions.{name}.scale` {problem}; write [-1, 1], or no both_orders")
+                if self.both_orders and dimension.not_applicable is not None:
+                    problem = "has no mirror image; leave it out, or both_orders"
+                    raise ValueError(f"`dimensions.{name}.not_applicable` {problem}")
+                if self.counts and dimension.step is None:
+                    problem = "counts are of scores in steps; give a step, or no counts"
+                    raise ValueError(f"`dimensions.{name}.step` {problem}")
+            return self
 
     audience: Audience = "reviewer"
     layer: Layer = "model"
     uses_model = True
     combiner = "panel"
-    _pool: ClassVar[str] = ""
     bounds_its_time = True
+    settings: Params
+    _pool: ClassVar[str] = ""
     """The one of `POOLS` that its examples come from; empty for no examples."""
+    _shrinkage = 0.0
 
-    def __init__(
-        self,
-        dimensions: str | Mapping[str, Any],
-        history: str | ReviewerHistory | None = None,
-        texts: str | None = None,
-        columns: Mapping[str, str] | None = None,
-        shots: int = 5,
-        choice: str = "random",
-        seed: int = 0,
-        samples: int = 3,
-        shrinkage: float = 0.0,
-        counts: bool = False,
-        both_orders: bool = False,
-        profile: Profile = "full",
-    ) -> None:
-        _check_names(choice, history, texts, columns)
-        if profile not in get_args(Profile):
-            raise ConfigError(f"profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
-        self._dimensions = load_dimensions(dimensions)
-        self._selectors = load_selector(choice)
-        self._shots = _check_count("shots", shots, 0)
-        self._seed = _check_count("seed", seed, 0)
-        self._samples = _check_count("samples", samples, 1)
-        self._shrinkage = self._check_shrinkage(shrinkage)
-        self._compact = profile == "compact"
-        self._counts = _check_flag("counts", counts)
-        self._both_orders = _check_flag("both_orders", both_orders)
-        self._check_dimensions()
-        self._history = self._load_history(history, texts, columns or {}) if self._pool and shots > 0 else None
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._dimensions = self.settings.resolved_dimensions
+        self._selectors = load_selector(self.settings.choice)
+        has_examples = bool(self._pool) and self.settings.shots > 0
+        if self.settings.counts and self._pool and not has_examples:
+            raise ConfigError("counts: without examples no ratings are read; set shots to 1 or more, or leave it out")
+        self._history = self._load_history() if has_examples else None
         self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
         self.version = f"2 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
-    def _check_shrinkage(self, shrinkage: Any) -> float:
-        if shrinkage == 0:
-            return 0.0
-        raise ConfigError(f"shrinkage is for the personalized judge, and this is {self.name}; leave it out")
-
-    def _check_dimensions(self) -> None:
-        """Raise ConfigError for a scale that `both_orders` or `counts` cannot use, and for counts without a history."""
-        for name, dimension in self._dimensions.items():
-            low, high = dimension.scale
-            if self._both_orders and low != -high:
-                problem = f"goes from {low:g} to {high:g}, which is not symmetric about 0, where neither text is better"
-                raise ConfigError(f"dimensions.{name}.scale: {problem}; write one such as [-1, 1], or no both_orders")
-            if self._both_orders and dimension.not_applicable is not None:
-                problem = "has no mirror image; leave it out, or both_orders"
-                raise ConfigError(f"dimensions.{name}.not_applicable: {problem}")
-            if self._counts and dimension.step is None:
-                raise ConfigError(f"dimensions.{name}.step: counts are of scores in steps; give a step, or no counts")
-        if self._counts and self._pool and not self._shots:
-            raise ConfigError("counts: without examples no ratings are read; set shots to 1 or more, or leave it out")
-
-    def _load_history(
-        self, history: str | ReviewerHistory | None, texts: str | None, columns: Mapping[str, str]
-    ) -> ReviewerHistory:
+    def _load_history(self) -> ReviewerHistory:
+        history = self.settings.history
+        texts = self.settings.texts
+        both_orders = self.settings.both_orders
         if history is None:
             raise ConfigError("history: name a RATINGS file with reviewers' ratings of other items, or set shots to 0")
         if isinstance(history, ReviewerHistory):
-            if self._both_orders and not history.has_pairs:
+            if both_orders and not history.has_pairs:
                 raise ConfigError("history: was loaded without the two texts of its pairs; give it `pairs`")
             return history
-        if self._both_orders and texts is None:
+        if both_orders and texts is None:
             raise ConfigError("texts: both_orders swaps two texts of an item; name a file with `first` and `second`")
         scales = {name: dimension.scale for name, dimension in self._dimensions.items()}
-        return ReviewerHistory.read(history, texts, columns, scales=scales, has_pairs=self._both_orders)
+        return ReviewerHistory.read(history, texts, self.settings.columns, scales=scales, has_pairs=both_orders)
 
     @property
     def notes(self) -> Sequence[str]:
         """Notes on ratings that cannot be shown, and on reviewers with few or constant ratings."""
-        return () if self._history is None else self._history.notes(self._shots)
+        return () if self._history is None else self._history.notes(self.settings.shots)
 
     @property
     def known_reviewers(self) -> Sequence[str]:
@@ -165,10 +163,10 @@ class ReviewerJudge(Evaluator):
             question = self.question(view, screening).id
             when = Condition(question=question, op=">", threshold=threshold, reduce="median", on="native")
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
-        flags = {"compact": self._compact, "both_orders": self._both_orders}
+        flags = {"compact": self.settings.profile == "compact", "both_orders": self.settings.both_orders}
         set_flags = {flag: True for flag, is_set in flags.items() if is_set}
         params = {"dimension": frozen_dimension, **self._question_params(view, name), **set_flags}
-        return self.question(view, name, when=when, samples=self._samples, params=params)
+        return self.question(view, name, when=when, samples=self.settings.samples, params=params)
 
     def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
         """Return the question parameters, which are the same for both kinds of judges with examples.
@@ -182,17 +180,17 @@ class ReviewerJudge(Evaluator):
         history = self._history
         query = query_text(view.query)
         pools = _pools(self._history, view, dimension)
-        seeds = range(self._seed, self._seed + self._samples)
+        seeds = range(self.settings.seed, self.settings.seed + self.settings.samples)
         draws = {
             name: [order_examples(self._selectors, pool, query, seed) for seed in seeds] for name, pool in pools.items()
         }
-        count = min(self._shots, *(len(drawn) for of_pool in draws.values() for drawn in of_pool))
+        count = min(self.settings.shots, *(len(drawn) for of_pool in draws.values() for drawn in of_pool))
         kept = count + max(count, MIN_SPARES)
         params: dict[str, Any] = {"count": count}
         for name, of_pool in draws.items():
             params[name] = [[example_use(e).model_dump(mode="json") for e in drawn[:kept]] for drawn in of_pool]
         params["relations"] = history.relations_digest[:16]
-        if self._counts:
+        if self.settings.counts:
             found = {name: Counter(example.score for example in pool) for name, pool in pools.items()}
             counts = {name: [list(count) for count in sorted(scores.items())] for name, scores in found.items()}
             params["counts"] = {**counts, "history": history.digest[:16]}
@@ -265,7 +263,7 @@ class ReviewerJudge(Evaluator):
         """Predict with these examples and frequencies of scores; a pair in both orders, if configured."""
         dimension = self._dimensions[inputs.question.subject]
         response = inputs.response
-        if not self._both_orders:
+        if not self.settings.both_orders:
             verdict = await self._ask(inputs, response.text, shown.examples, counts)
         elif (swapped := swap_response(response)) is None:
             verdict = no_pair(response)
@@ -305,7 +303,7 @@ class ReviewerJudge(Evaluator):
             variables,
             inputs.response.text,
             sample=inputs.sample,
-            compact=self._compact,
+            compact=self.settings.profile == "compact",
         )
         return verdict
 
@@ -329,10 +327,17 @@ class Personalized(ReviewerJudge):
     name = "personalized"
     _pool = "own"
 
-    def _check_shrinkage(self, shrinkage: Any) -> float:
-        if isinstance(shrinkage, bool) or not isinstance(shrinkage, int | float) or not 0.0 <= shrinkage < float("inf"):
-            raise ConfigError(f"shrinkage is a number from 0 on, not {shrinkage!r}")
-        return float(shrinkage)
+    class Params(ReviewerJudge.Params):
+        shrinkage: NonNegative = 0.0
+        """Shrinks the prediction for reviewers with few ratings toward what the aggregate judge predicts for the same
+        response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each question then takes two calls.
+        0 turns it off."""
+
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._shrinkage = self.settings.shrinkage
 
     async def answer(self, inputs: EvaluatorInput) -> Verdict:
         if self._history is None or "shrinkage" not in inputs.question.params:
@@ -382,28 +387,3 @@ def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdic
     value = min(confidence for confidence in (prediction.confidence, toward.confidence) if confidence is not None)
     fields = {"score": score, "native": low + score * (high - low), "confidence": value, "shrinkage": shrinkage}
     return prediction.model_copy(update=fields)
-
-
-def _check_count(name: str, value: Any, least: int) -> int:
-    if type(value) is not int or value < least:
-        raise ConfigError(f"{name} is a whole number from {least} on, not {value!r}")
-    return value
-
-
-def _check_flag(name: str, value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise ConfigError(f"{name} is true or false, not {value!r}")
-    return value
-
-
-def _check_names(choice: Any, history: Any, texts: Any, columns: Any) -> None:
-    """Raise ConfigError for values that name no selector, file or column."""
-    if not isinstance(choice, str):
-        raise ConfigError(f"choice is text, such as random, not {choice!r}")
-    for name, path in (("history", history), ("texts", texts)):
-        if not isinstance(path, str | ReviewerHistory | None):
-            raise ConfigError(f"{name} is text, the name of a file, not {path!r}")
-    if columns is not None and not (
-        isinstance(columns, Mapping) and all(isinstance(part, str) for pair in columns.items() for part in pair)
-    ):
-        raise ConfigError(f"columns is a mapping of text to text, such as {{reviewer: who}}, not {columns!r}")

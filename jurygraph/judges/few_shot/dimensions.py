@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, ValidationError, create_model, model_validator
+from pydantic import AfterValidator, Field, create_model, model_validator
 
 from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason, Scale
-from jurygraph.errors import ConfigError
-from jurygraph.messages import first_validation_error
 from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Id, Number, Positive
@@ -89,7 +87,8 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     return create_model("PredictionStated", __base__=_Prediction, **explanation, **fields)
 
 
-READY_SETS = ("ideas",)  # ready sets of dimensions that a config can name
+ReadySet = Literal["ideas"]
+"""Names of the ready sets of dimensions."""
 
 
 class Dimension(FrozenModel):
@@ -147,37 +146,33 @@ def _as_number(text: str) -> float:
     return float(text) if NUMERAL.fullmatch(text) else math.inf
 
 
-def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
-    """Return dimensions, sorted by name, of a ready set or a mapping. Raises `ConfigError` with dimension and field."""
-    if isinstance(config, str):
-        if config not in READY_SETS:
-            known = ", ".join(READY_SETS)
-            raise ConfigError(f"dimensions: there is no ready set {config!r}; name {known}, or define each")
-        file = files("jurygraph.judges.few_shot").joinpath(f"{config}.toml")
-        config = tomllib.loads(file.read_text(encoding="utf-8"))
-    if not isinstance(config, Mapping) or not config:
-        raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
-    dimensions = {}
-    for name in sorted(config):
-        if not name or "/" in name or "@" in name:
-            raise ConfigError(f"dimensions: {name!r} is not a valid name; write one without / and @")
-        try:
-            dimensions[name] = Dimension.model_validate(config[name])
-        except ValidationError as error:
-            raise ConfigError(f"dimensions.{name}: {first_validation_error(error)}") from None
-    _check_order(dimensions)
-    return dimensions
+def _check_name(name: str) -> str:
+    if not name or "/" in name or "@" in name:
+        raise ValueError("is not a valid name; write one without / and @")
+    return name
 
 
-def _check_order(dimensions: Mapping[str, Dimension]) -> None:
+DimensionName = Annotated[str, AfterValidator(_check_name)]
+Dimensions = Annotated[dict[DimensionName, Dimension], Field(min_length=1)]
+
+
+@lru_cache(maxsize=8)
+def load_ready_set(name: str) -> dict[str, Dimension]:
+    """Return a ready set of dimensions, sorted by name."""
+    text = files("jurygraph.judges.few_shot").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    return {key: Dimension.model_validate(fields) for key, fields in sorted(tomllib.loads(text).items())}
+
+
+def check_screening(dimensions: Mapping[str, Dimension]) -> None:
+    """Raise ValueError for a threshold of an unknown dimension, one that parts no scores, or a circle of them."""
     for name, dimension in dimensions.items():
         for screening, threshold in dimension.above.items():
             if screening not in dimensions:
-                raise ConfigError(f"dimensions.{name}.above: there is no dimension {screening!r}; name one of them")
+                raise ValueError(f"`dimensions.{name}.above` there is no dimension {screening!r}; name one of them")
             low, high = dimensions[screening].scale
             if not low <= threshold < high:
-                raise ConfigError(
-                    f"dimensions.{name}.above: no score of {screening} is parted by {threshold:g}; write one from "
+                raise ValueError(
+                    f"`dimensions.{name}.above` no score of {screening} is parted by {threshold:g}; write one from "
                     f"{low:g} on and below {high:g}"
                 )
     for name in dimensions:
@@ -187,4 +182,4 @@ def _check_order(dimensions: Mapping[str, Dimension]) -> None:
             if visited[-1] in visited[:-1]:
                 circle = " -> ".join(visited)
                 problem = f"these wait for each other: {circle}"
-                raise ConfigError(f"dimensions.{name}.above: {problem}; leave one `above` out")
+                raise ValueError(f"`dimensions.{name}.above` {problem}; leave one `above` out")

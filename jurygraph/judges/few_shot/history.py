@@ -1,17 +1,19 @@
 """Reviewers' ratings of other items, from which a judge's examples are drawn, and why some cannot be shown."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Annotated, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, InstanceOf, PlainSerializer
+from pydantic.json_schema import SkipJsonSchema
 
 from jurygraph.errors import InputError
 from jurygraph.judges.few_shot.pairs import swap_texts
-from jurygraph.messages import did_you_mean, quote
+from jurygraph.messages import did_you_mean, join_names, quote
 from jurygraph.schema import FrozenModel, digest_of
 from jurygraph.schema.frozen_model import Number
 from jurygraph.schema.rating import Rating
@@ -31,7 +33,6 @@ OMISSION_REASONS = {
     "no_pair": "of an item whose text does not hold a `first` and a `second`, each on lines of its own",
     "duplicate": "given before, with the same score",
 }
-_MAX_NAMES = 8
 
 
 class Example(FrozenModel):
@@ -159,13 +160,6 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
                 problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
                 raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
     return {key: group for key, (group, _) in groups.items()}
-
-
-def join_names(names: Sequence[str]) -> str:
-    """Join names, only the first ones of many."""
-    first = names[:_MAX_NAMES]
-    remaining = len(names) - _MAX_NAMES
-    return ", ".join(first) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 class ReviewerHistory:
@@ -333,3 +327,7 @@ class ReviewerHistory:
 
 def _format_count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+LoadedHistory = Annotated[SkipJsonSchema[InstanceOf[ReviewerHistory]], PlainSerializer(attrgetter("digest"))]
+"""A history as the type of a field, whose digest stands for it."""

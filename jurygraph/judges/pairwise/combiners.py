@@ -6,9 +6,10 @@ counts as lost, so that both get less.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
+from pydantic import Field
 
 from jurygraph import aggregation
 from jurygraph.aggregation import pairwise
@@ -17,6 +18,7 @@ from jurygraph.arrays import Bools, Floats
 from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
+from jurygraph.schema.params import ParamsModel
 
 ComparisonForm = Literal["pairs", "lists"]
 Grid = TypeVar("Grid", Floats, Bools)
@@ -200,22 +202,16 @@ class BradleyTerry(WinShare):
     share of wins W_i / m drawn to the middle: (W_i + a (1 - p_i)) / m, over m opponents. If some are unjudged, the
     strengths are those of the worst case for the response that is valued; unjudged pairs of others are ties.
 
-    Params: `prior`, a, from 0.01 to 100; `shown`, `pairs` or `lists`, the kind of verdicts. In addition to the
-    diagnostics of the shares, `strength` has mean 1 over the group.
+    In addition to the diagnostics of the shares, `strength` has mean 1 over the group.
     """
 
-    name = "bradley-terry"
+    class Params(ParamsModel):
+        prior: float = Field(PRIOR, strict=True, ge=MIN_PRIOR, le=MAX_PRIOR)
+        """a: how much the values are drawn to the middle."""
+        shown: ComparisonForm = "pairs"
+        """The kind of verdicts: on `pairs`, or on `lists`."""
 
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        super().freeze(inputs, {key: value for key, value in params.items() if key not in ("prior", "shown")})
-        prior = params.get("prior", PRIOR)
-        shown = params.get("shown", "pairs")
-        is_number = isinstance(prior, int | float) and not isinstance(prior, bool)
-        if not is_number or not MIN_PRIOR <= prior <= MAX_PRIOR:
-            raise PlanError(f"prior is {prior!r}: a number from {MIN_PRIOR:g} to {MAX_PRIOR:g} is needed")
-        if shown not in get_args(ComparisonForm):
-            raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(ComparisonForm))} is needed")
-        return {"prior": float(prior), "shown": shown}
+    name = "bradley-terry"
 
     def combine(self, matrices: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = matrices.values()

@@ -4,12 +4,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, create_model
 
 from jurygraph.agents.judging.ask import ask_model, failed_verdict
-from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
+from jurygraph.agents.judging.evaluator import Profile, Sentence, shared_prompt_variables
 from jurygraph.agents.judging.forms import Quotes, Reason
 from jurygraph.agents.judging.quotations import (
     describe_missing_quotes,
@@ -18,10 +18,10 @@ from jurygraph.agents.judging.quotations import (
     verify_quotes,
 )
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
-from jurygraph.errors import ConfigError
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText, aread_text
 from jurygraph.schema import Evidence, FrozenModel, Layer, Question, Response, Scope, TaskView, Verdict
+from jurygraph.schema.params import ParamsModel
 
 if TYPE_CHECKING:
     from jurygraph.models.judge_client import ParsedReply
@@ -70,24 +70,24 @@ class ComparisonJudge(Evaluator):
     If `safety.evidence` is on in the config, a reply that prefers a response needs a quotation that occurs in one of
     the responses shown. A reply without one is returned to the model once, and then becomes a failed verdict of cause
     `response`. A `compact` profile gives neither reasons nor quotations, so that its verdicts have no evidence.
-
-    Args:
-        criterion: what is compared, in a sentence; by default, which response serves the task better.
-        profile: `full`, or `compact` for fewer tokens.
     """
+
+    class Params(ParamsModel):
+        criterion: Sentence = USUAL
+        """What is compared, in a sentence; by default, which response serves the task better."""
+        profile: Profile = "full"
+        """`full`, or `compact` for fewer tokens."""
 
     layer: Layer = "model"
     uses_model = True
     prompt_name: ClassVar[str]
     bounds_its_time = True
 
-    def __init__(self, criterion: str = USUAL, profile: Profile = "full") -> None:
-        if not isinstance(criterion, str) or not criterion.strip():
-            raise ConfigError(f"{self.name}: criterion is a sentence that says what is compared, not {criterion!r}")
-        if profile not in get_args(Profile):
-            raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
-        self._criterion = criterion
-        self._compact = profile == "compact"
+    settings: Params
+
+    def __init__(self, **params: Any) -> None:
+        super().__init__(**params)
+        self._compact = self.settings.profile == "compact"
         self._prompt = load_prompt(self.prompt_name)
         self.version = f"1 prompt {self._prompt.full_version}"
 
@@ -115,7 +115,7 @@ class ComparisonJudge(Evaluator):
         names = tuple(ascii_uppercase[: len(responses)])
         reply_model: type[Any] = self.reply_model(names, self._compact)
         shown = [{"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)]
-        own_variables = {"responses": shown, "criterion": self._criterion, "compact": self._compact}
+        own_variables = {"responses": shown, "criterion": self.settings.criterion, "compact": self._compact}
         variables = {**shared_prompt_variables(inputs), **own_variables, **self.prompt_variables(names)}
         request = client.request(self._prompt, reply_model, variables, sample=inputs.sample)
         texts = [await aread_text(response.text) for response in responses]

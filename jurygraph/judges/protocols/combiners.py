@@ -46,6 +46,10 @@ class AdaptiveSum(Combiner):
     needs_all_columns = True
     has_fixed_weights = False
 
+    def has_direction(self, name: str) -> bool:
+        """Return false for the weights, which are no scores."""
+        return name != WEIGHT
+
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY, WEIGHT}:

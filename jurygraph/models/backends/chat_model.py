@@ -39,6 +39,8 @@ class ChatModel(Backend):
     """
 
     capabilities = Capabilities("instructed")  # the classes do not report more
+    is_cached = False
+    fixed_form = "your own chat model gets the schema as instructions"
 
     def __init__(self, model: "BaseChatModel | str") -> None:
         from langchain_core.language_models import BaseChatModel

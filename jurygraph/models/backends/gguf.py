@@ -30,6 +30,9 @@ class Gguf(Backend):
     """
 
     provider = "gguf"
+    costs_nothing = True
+    is_cached = False
+    fixed_form = "a gguf model always follows a grammar"
     # A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens.
     capabilities = Capabilities("grammar", logprobs=True)
 

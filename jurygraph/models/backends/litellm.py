@@ -90,6 +90,9 @@ class LiteLLM(Backend):
             known = Capabilities(known.form)
         self.capabilities = known if form is None else replace(known, form=form)
 
+    def list_price(self) -> Price | None:
+        return price(self.model)
+
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return the reply to one HTTP request, within `timeout` seconds; the first imports litellm. Raises `Fault`."""
         arguments = {name: value for name, value in request.parameters.items() if name not in self._dropped_parameters}

@@ -153,7 +153,7 @@ class Bill:
 
 def answers_from_recording(jury: "Jury") -> bool:
     """Return whether a recording answers, so that nothing is sent."""
-    return jury.config.model.startswith("replay:")
+    return jury.gateway is not None and jury.gateway.backend.is_recording
 
 
 def count_requests(jury: "Jury") -> CallCosts | None:

@@ -449,7 +449,7 @@ class TestFunctions:
 
     def test_only_checks_without_functions_run_inline(self) -> None:
         assert Constraints().runs_inline
-        assert not Constraints({"brief": "ownchecks.short"}).runs_inline
+        assert not Constraints(functions={"brief": "ownchecks.short"}).runs_inline
 
     def test_a_task_cannot_name_code_by_itself(self) -> None:
         for path in ("ownchecks.short", "os.system"):
@@ -459,19 +459,19 @@ class TestFunctions:
                 verdict_of_function({"function": path}, brief="ownchecks.short")
 
     def test_the_version_changes_with_the_source(self, functions: Path) -> None:
-        before = Constraints({"brief": "ownchecks.short"}).version
-        assert Constraints({"brief": "ownchecks.short"}).version == before != Constraints().version
+        before = Constraints(functions={"brief": "ownchecks.short"}).version
+        assert Constraints(functions={"brief": "ownchecks.short"}).version == before != Constraints().version
         sys.modules.pop("ownchecks")
         functions.write_text(MODULE + "\n\nmore = 1\n")
-        assert Constraints({"brief": "ownchecks.short"}).version != before
+        assert Constraints(functions={"brief": "ownchecks.short"}).version != before
 
     @pytest.mark.parametrize(
         ("path", "words"),
         [
-            ("ownchecks.nothing", "functions.f: 'ownchecks.nothing' cannot be imported"),
-            ("nowhere.short", "functions.f: 'nowhere.short' cannot be imported (No module named 'nowhere')"),
-            ("short", "functions.f: 'short' cannot be imported"),
-            ("ownchecks.number", "functions.f: 'ownchecks.number' is of type int; name a function"),
+            ("ownchecks.nothing", "params.functions.f: 'ownchecks.nothing' cannot be imported"),
+            ("nowhere.short", "params.functions.f: 'nowhere.short' cannot be imported (No module named 'nowhere')"),
+            ("short", "params.functions.f: 'short' cannot be imported"),
+            ("ownchecks.number", "params.functions.f: 'ownchecks.number' is of type int; name a function"),
         ],
     )
     def test_a_function_that_cannot_be_imported_is_named(self, path: str, words: str) -> None:

@@ -10,12 +10,11 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph import ConfigError, InputError, Response, Task
+from jurygraph import InputError, Response, Task
 from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthesizer
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
 from tests.models.server import Answer, reply_with, run_server
-from tests.rows import all_rows
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = "There are 3*4=<<3*4=12>>12 eggs.\nWith two more there are 12+2=14 eggs.\nSo 14/2=7 hours are left.\nA: 7"
@@ -67,24 +66,6 @@ def test_config_sets_kinds_and_numbers_and_the_seed_chooses() -> None:
     assert kinds(derive(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 2
     assert derive(RIGHT, seed=1) == derive(RIGHT, seed=1)
     assert len({tuple(v.response.text for v in derive(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
-
-
-@all_rows(
-    ("params", "said"),
-    [
-        ({"by": "magic"}, "by is one of rule, model"),
-        ({"kinds": "number"}, "kinds is a list of some of number"),
-        ({"kinds": ["sound"]}, "kinds is a list of some of number"),
-        ({"kinds": []}, "kinds is a list of some of number"),
-        ({"each": 0}, "each is a whole number from 1 to 10"),
-        ({"each": True}, "each is a whole number from 1 to 10"),
-        ({"kinds": 5}, "kinds is a list of some of number"),
-        ({"seed": "x"}, "seed is a whole number"),
-    ],
-)
-def test_invalid_params_are_refused(params: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        Synthesizer(**params)
 
 
 # Names from the facts

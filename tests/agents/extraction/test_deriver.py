@@ -45,7 +45,7 @@ class Derivation:
         config = CallsConfig(cache=False, attempts=1, **calls)
         gateway = open_gateway(f"openai-compatible:{url}#tiny", config)
         model = JudgeClient(gateway, config.parameters, safety)
-        deriver = Extract(RECORDS)
+        deriver = Extract(records=RECORDS)
         material = await asyncio.gather(*(deriver.derive(make_input(query, text, model)) for query, text in batch))
         await gateway.close()
         self.calls: dict[str, Call] = model.calls
@@ -171,7 +171,7 @@ def test_a_response_without_statements_has_no_records() -> None:
 
 @pytest.mark.parametrize("text", ["", " \n\t", "\u00a0"])
 def test_an_empty_response_has_no_records(text: str) -> None:
-    material = asyncio.run(Extract(RECORDS).derive(make_input(QUERY, text)))
+    material = asyncio.run(Extract(records=RECORDS).derive(make_input(QUERY, text)))
     assert material == Material(name="data", data={kind: [] for kind in KINDS})
 
 
@@ -216,7 +216,9 @@ def test_a_chat_is_shown_message_by_message() -> None:
             gateway = open_gateway(f"openai-compatible:{server.url}#tiny", CallsConfig(cache=False))
             chat = (Message(role="user", content="Plan a trip."), Message(role="user", content="A short one."))
             view = TaskView(id="trip", query=chat)
-            await Extract(RECORDS).derive(DeriverInput(view, Response(id="r", text=TEXT), {}, JudgeClient(gateway, {})))
+            await Extract(records=RECORDS).derive(
+                DeriverInput(view, Response(id="r", text=TEXT), {}, JudgeClient(gateway, {}))
+            )
             await gateway.close()
             return user_message(server.requests[0].body)
 
@@ -224,7 +226,7 @@ def test_a_chat_is_shown_message_by_message() -> None:
 
 
 def test_the_version_contains_that_of_the_prompt() -> None:
-    assert Extract(RECORDS).version == f"1 prompt {load_prompt('extract').full_version}"
+    assert Extract(records=RECORDS).version == f"1 prompt {load_prompt('extract').full_version}"
 
 
 def test_a_config_sets_it_up_with_records() -> None:
@@ -234,7 +236,7 @@ def test_a_config_sets_it_up_with_records() -> None:
     assert deriver.params == {"records": RECORDS}
     with pytest.raises(ConfigError, match="records"):
         load_deriver(DeriverUse(use="extract"))
-    with pytest.raises(ConfigError, match=r"extract: records\.meals\.name\.about: is missing"):
+    with pytest.raises(ConfigError, match=r"extract: params\.records\.meals\.name\.about: is missing"):
         load_deriver(DeriverUse(use="extract", params={"records": {"meals": {"name": {}}}}))
 
 

@@ -18,7 +18,7 @@ from jurygraph.agents.extraction.grounding import (
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.spec import read_kinds
+from jurygraph.agents.extraction.spec import RecordParams
 from jurygraph.agents.facts.values import parse_number
 from tests.rows import all_rows
 
@@ -29,7 +29,7 @@ MEALS: dict[str, Any] = {
     "price": {"about": "its price", "number": True, "optional": True},
     "when": {"about": "which meal", "one_of": ["lunch", "dinner"], "optional": True},
 }
-KINDS = read_kinds({"meals": MEALS})
+KINDS = RecordParams.model_validate({"records": {"meals": MEALS}}).records
 TEXT = """Day 1, in Pisa. Lunch at Roma ($20), dinner at Café Nero.
 Day 2, in Lucca. Lunch at Aroma, and dinner at Roma again for $1,250.50."""
 

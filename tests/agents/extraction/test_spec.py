@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction.spec import MAX_RECORDS, read_kinds, reply_model
+from jurygraph.agents.extraction.deriver import Extract
+from jurygraph.agents.extraction.spec import MAX_RECORDS, Kinds, RecordParams, reply_model
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
 from jurygraph.models.request import Reply
@@ -25,8 +26,12 @@ RECORDS: dict[str, Any] = {
 MEAL = {"quote": "Lunch at Roma", "name": "Roma", "day": 2, "price": None, "when": "lunch", "digest": None}
 
 
+def kinds_of(records: Any) -> Kinds:
+    return RecordParams(records=records).records
+
+
 def test_a_text_alone_is_what_a_field_is_about() -> None:
-    assert read_kinds({"notes": {"text": "a remark"}}) == read_kinds({"notes": {"text": {"about": "a remark"}}})
+    assert kinds_of({"notes": {"text": "a remark"}}) == kinds_of({"notes": {"text": {"about": "a remark"}}})
 
 
 @all_rows(
@@ -59,12 +64,12 @@ def test_a_text_alone_is_what_a_field_is_about() -> None:
 )
 def test_an_invalid_record_is_refused_by_its_name(records: Any, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read_kinds(records)
-    assert str(caught.value).startswith(f"extract: {words}")
+        Extract(records=records)
+    assert str(caught.value).startswith(f"extract: params.{words}")
 
 
 def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record() -> None:
-    schema: Any = answer_schema(reply_model(read_kinds(RECORDS)))
+    schema: Any = answer_schema(reply_model(kinds_of(RECORDS)))
     assert list(schema["properties"]) == ["meals", "notes"]
     meals = schema["properties"]["meals"]
     assert meals["maxItems"] == MAX_RECORDS
@@ -75,7 +80,7 @@ def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record
 
 def test_a_reply_is_read_by_the_names_of_the_config() -> None:
     message = {"meals": [MEAL], "notes": []}
-    read_back = parse_reply(Reply(text=json.dumps(message)), reply_model(read_kinds(RECORDS)))
+    read_back = parse_reply(Reply(text=json.dumps(message)), reply_model(kinds_of(RECORDS)))
     assert json.loads(read_back.model_dump_json(by_alias=True)) == message
 
 
@@ -93,10 +98,10 @@ def test_a_reply_is_read_by_the_names_of_the_config() -> None:
 )
 def test_a_reply_of_another_form_is_malformed(meal: dict[str, Any]) -> None:
     with pytest.raises(Fault, match=r"meals\[0\]"):
-        parse_reply(Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_model(read_kinds(RECORDS)))
+        parse_reply(Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_model(kinds_of(RECORDS)))
 
 
 def test_a_reply_of_too_many_records_is_malformed() -> None:
     notes = [{"quote": "as it is", "text": "it"}] * (MAX_RECORDS + 1)
     with pytest.raises(Fault, match="notes"):
-        parse_reply(Reply(text=json.dumps({"meals": [], "notes": notes})), reply_model(read_kinds(RECORDS)))
+        parse_reply(Reply(text=json.dumps({"meals": [], "notes": notes})), reply_model(kinds_of(RECORDS)))

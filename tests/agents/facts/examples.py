@@ -43,18 +43,18 @@ def view(facts: Any, name: str = "trip") -> TaskView:
     return TaskView(id=name, query="Where to?", facts=facts)
 
 
-def look_up_claims(facts: Any, data: Any, tools: Mapping[str, str] | None = None) -> dict[str, list[dict[str, Any]]]:
+def look_up_claims(facts: Any, data: Any, tools: Mapping[str, str] = {}) -> dict[str, list[dict[str, Any]]]:
     """Return the findings of all claims in the data, by kind."""
     ask = DeriverInput(view(facts), Response(id="r", text="", data=data), {})
-    return asyncio.run(Claims(tools).derive(ask)).data  # type: ignore[return-value]
+    return asyncio.run(Claims(tools=tools).derive(ask)).data  # type: ignore[return-value]
 
 
-def meals(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+def meals(facts: Any, *texts: str, tools: Mapping[str, str] = {}) -> list[dict[str, Any]]:
     """Return the findings of claims with these texts."""
     return look_up_claims(facts, [{"meal": text} for text in texts], tools)["meals"]
 
 
-def claim_outcomes(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[str]:
+def claim_outcomes(facts: Any, *texts: str, tools: Mapping[str, str] = {}) -> list[str]:
     return [one["found"] for one in meals(facts, *texts, tools=tools)]
 
 

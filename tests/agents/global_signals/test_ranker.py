@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import ConfigError, Jury, Message, Response, Task, Verdict
+from jurygraph import Jury, Message, Response, Task, Verdict
 from jurygraph.agents.global_signals.evaluators import sigmoid
 from jurygraph.conformance import check_evaluator
 from tests.models.embedding.server import ranking_reply, run_embedding_server
@@ -101,11 +101,6 @@ def test_a_too_long_response_fails_alone_with_cause_response() -> None:
     assert failure is not None
     assert (failure.kind, failure.cause) == ("overflowed", "response")
     assert verdicts["a"].score == 0.5
-
-
-def test_without_a_ranker_the_error_names_the_setting() -> None:
-    with pytest.raises(ConfigError, match=r"write params: \{ranker: sentence-transformers:Qwen/Qwen3-Reranker-0.6B\}"):
-        Jury.from_config({"evaluators": ["ranker"]})
 
 
 @pytest.mark.exhaustive

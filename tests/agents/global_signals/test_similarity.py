@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph import ConfigError, Jury, ModelAccessError, Response, Task, Trace, Verdict
+from jurygraph import Jury, ModelAccessError, Response, Task, Trace, Verdict
 from jurygraph.agents.global_signals.evaluators import nearness
 from jurygraph.conformance import check_evaluator
 from tests.models.embedding.server import embeddings_reply, run_embedding_server
@@ -139,11 +139,6 @@ def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.Monke
         {"a": "tea", "b": "sea"}, lambda body, number: raw_body('{"data": [{"index": 0, "embedding": [1]}]}')
     )
     assert {only_verdict(trace).status for trace in traces.values()} == {"failed"}
-
-
-def test_without_an_embedder_the_error_names_the_setting() -> None:
-    with pytest.raises(ConfigError, match=r"write params: \{embedder: sentence-transformers:all-MiniLM-L6-v2\}"):
-        Jury.from_config({"evaluators": ["similarity"]})
 
 
 @pytest.mark.exhaustive

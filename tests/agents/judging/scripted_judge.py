@@ -128,7 +128,7 @@ def fenced(text: str, name: str) -> str:
 class Scripted(Backend):
     """A model that answers as told, and remembers what it was asked."""
 
-    provider, model = "scripted", "one"
+    provider, model, costs_nothing = "scripted", "one", True
     capabilities = Capabilities("native", logprobs=True)
 
     def __init__(self, answer: Callable[[Body], Mapping[str, Any]] = reply_to_all) -> None:

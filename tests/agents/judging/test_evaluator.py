@@ -8,7 +8,6 @@ import pytest
 
 from jurygraph import Jury
 from jurygraph.agents.judging.evaluator import MAX_ITEMS_PER_CALL
-from jurygraph.errors import ConfigError
 from tests.agents.judging.scripted_judge import (
     binary_reply,
     criterion_reply,
@@ -266,20 +265,6 @@ def test_a_different_profile_gives_a_different_question() -> None:
     ):  # fmt: skip
         plans = [jury.prepare(rubric("a")) for jury in (full, compact)]
     assert plans[0].survey.digest != plans[1].survey.digest
-
-
-@all_rows("name", EVALUATORS)
-@all_rows("profile", ["terse", "", None, ["full"], 1])
-def test_an_unknown_profile_is_refused(name: str, profile: Any) -> None:
-    with pytest.raises(ConfigError) as error:
-        Jury.from_config({"evaluators": [{"use": name, "params": {"profile": profile}}]})
-    assert f"{name}: profile is one of full, compact, not {profile!r}" in str(error.value)
-
-
-@pytest.mark.parametrize("name", EVALUATORS)
-def test_an_unknown_parameter_is_refused(name: str) -> None:
-    with pytest.raises(ConfigError, match="brief"):
-        Jury.from_config({"evaluators": [{"use": name, "params": {"brief": True}}]})
 
 
 # Defences that are taken down

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph import ConfigError, Jury, Response, Task, Verdict
+from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.registry import BUILTIN_EVALUATORS
 from jurygraph.conformance import check_evaluator
 from jurygraph.sources import read_tasks
@@ -60,10 +60,6 @@ class TestAccuracy:
     def test_abstains_without_a_reference_to_compare_with(self, jury: Jury, reference: str | None) -> None:
         task = SUM.model_copy(update={"reference": reference})
         assert verdict(jury, "accuracy", "A: 42", task).status == "abstained"
-
-    def test_an_invalid_time_limit_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match="time_limit"):
-            Jury.from_config({"evaluators": [{"use": "maths.accuracy", "params": {"time_limit": 0}}]})
 
 
 HOSTILE = {
@@ -135,16 +131,3 @@ def test_length_falls_to_one_half_and_scales_accuracy() -> None:
     assert value["short"] == pytest.approx(1.0, abs=0.01)
     assert value["long"] == pytest.approx(0.5)
     assert value["wrong"] == 0.0
-
-
-@pytest.mark.parametrize(
-    ("use", "message"),
-    [
-        ({"use": "maths.length", "params": {"limit": 0}}, "limit is 0"),
-        ({"use": "maths.repetition", "params": {"n": 0}}, "n is 0"),
-        ({"use": "maths.steps", "params": {"most": 3}}, "most"),
-    ],
-)
-def test_invalid_params_are_refused(use: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        Jury.from_config({"evaluators": [use]})

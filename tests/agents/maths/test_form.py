@@ -21,7 +21,7 @@ def score_of(evaluator: Evaluator, text: str) -> float:
 
 
 def repetition(text: str, n: int = 3) -> float:
-    return score_of(Repetition(n), text)
+    return score_of(Repetition(n=n), text)
 
 
 FULL = "<think>because</think>\n<answer>18</answer>\n"
@@ -91,7 +91,7 @@ def test_repetition_is_below_one(text: str, n: int) -> None:
 
 
 def length_factor(length: int, limit: int) -> float:
-    return score_of(Length(limit), "x" * length)
+    return score_of(Length(limit=limit), "x" * length)
 
 
 def test_length() -> None:

@@ -214,7 +214,7 @@ def test_kinds_have_the_form_of_a_config(run: Command, tmp_path: Path) -> None:
             {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": ["A", 2]},
             "variable names: expected a list of texts; names[1]: is the number 2; write text",
         ),
-        ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the records of extract: records: "),
+        ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the params of extract: records: "),
         ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),
     ],
 )

@@ -15,11 +15,9 @@ from jurygraph.runs.run import Run
 from tests.cli.conftest import Command, run_command
 from tests.judges.few_shot.reviewers import (
     JUDGED_TEXT,
-    KINDS,
     WITH_EXAMPLES,
     by_examples,
     examples_shown,
-    judge,
     judge_use,
     prose,
     response,
@@ -302,13 +300,6 @@ def test_an_item_that_has_two_texts_is_refused(tmp_path: Path) -> None:
         Jury.from_config(
             {"evaluators": [judge_use("personalized", history=write_history(tmp_path, FOUR), texts=texts)]}
         )
-
-
-@pytest.mark.parametrize("shrinkage", [-1, float("inf"), float("nan"), True, "1"])
-def test_shrinkage_is_nonnegative_and_for_the_personalized_judge(shrinkage: Any) -> None:
-    for kind in KINDS:
-        with pytest.raises(ConfigError, match="shrinkage is "):
-            judge(kind, FOUR, shrinkage=shrinkage)
 
 
 # Changed after it was planned with

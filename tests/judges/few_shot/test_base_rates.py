@@ -247,7 +247,6 @@ def test_a_plan_whose_history_has_grown_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"counts": "yes"}, "counts is true or false, not 'yes'"),
         ({"counts": True, "shots": 0}, "counts: without examples no ratings are read; set shots to 1 or more"),
         (
             {"counts": True, "dimensions": ANY_NUMBER},

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph import RecordedVerdict, Trace
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.judges.few_shot.dimensions import READY_SETS, Dimension, load_dimensions
+from jurygraph.judges.few_shot.constructors import ZeroShot
+from jurygraph.judges.few_shot.dimensions import Dimension, load_ready_set
 from jurygraph.schema import Condition
 from tests.agents.judging import scripted_judge
 from tests.judges.few_shot.reviewers import (
@@ -43,11 +44,10 @@ AFTER = {
     "need-validity": "specificity",
     "market-size": "specificity",
 }
-IDEAS = load_dimensions("ideas")
+IDEAS = load_ready_set("ideas")
 
 
 def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
-    assert READY_SETS == ("ideas",)
     assert {name: one.scale for name, one in IDEAS.items()} == SCALES
     assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
 
@@ -81,8 +81,12 @@ def test_prompts_show_a_dimension_with_its_scale_and_anchors() -> None:
 ONE: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}
 
 
+def dimensions_of(stated: Any) -> Mapping[str, Dimension]:
+    return ZeroShot.Params.model_validate({"dimensions": stated}).resolved_dimensions
+
+
 def test_dimensions_are_sorted_by_name() -> None:
-    assert list(load_dimensions({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
+    assert list(dimensions_of({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
 
 
 @given(
@@ -112,27 +116,33 @@ def test_without_steps_every_number_between_the_ends_is_a_score(one: float, othe
 
 
 REFUSED: Mapping[str, tuple[Any, str]] = {
-    "no such set": ("idea", "dimensions: there is no ready set 'idea'; name ideas, or define each"),
-    "none": ({}, "dimensions: state at least one"),
-    "a list": (["quality"], "dimensions: state at least one"),
-    "a slash": ({"a/b": ONE}, "dimensions: 'a/b' is not a valid name; write one without / and @"),
-    "an at": ({"a@b": ONE}, "dimensions: 'a@b' is not a valid name"),
-    "nameless": ({"": ONE}, "dimensions: '' is not a valid name"),
-    "no text": ({"a": {"scale": [1, 5]}}, "dimensions.a: "),
-    "no scale": ({"a": {"text": "x"}}, "dimensions.a: "),
-    "no mapping": ({"a": "How good"}, "dimensions.a: "),
-    "unknown field": ({"a": {**ONE, "scales": [1, 5]}}, "dimensions.a: "),
-    "falling": ({"a": {**ONE, "scale": [5, 1]}}, "`scale` does not rise; write the lower end first, such as [1, 5]"),
-    "one point": ({"a": {**ONE, "scale": [1, 1]}}, "`scale` does not rise"),
-    "endless": ({"a": {**ONE, "scale": [0, float("inf")]}}, "dimensions.a: "),
-    "off the steps": ({"a": {**ONE, "step": 3}}, "`step` 3 does not lead from 1 to 5; choose one that does"),
-    "too wide a step": ({"a": {**ONE, "step": 8}}, "`step` 8 does not lead from 1 to 5"),
-    "no step": ({"a": {**ONE, "step": 0}}, "dimensions.a: "),
-    "no share": ({"a": {**ONE, "share": 0}}, "dimensions.a: "),
+    "no such set": ("idea", "dimensions: is the text 'idea'; did you mean ideas? write 'ideas'"),
+    "none": ({}, "dimensions: has 0 entries; give it at least 1"),
+    "a list": (["quality"], "dimensions: is a list; write an object"),
+    "a slash": ({"a/b": ONE}, "dimensions.a/b: is not a valid name; write one without / and @"),
+    "an at": ({"a@b": ONE}, "dimensions.a@b: is not a valid name"),
+    "nameless": ({"": ONE}, "is not a valid name"),
+    "no text": ({"a": {"scale": [1, 5]}}, "dimensions.a.text: is missing; every dimension needs it"),
+    "no scale": ({"a": {"text": "x"}}, "dimensions.a.scale: is missing; every dimension needs it"),
+    "no mapping": ({"a": "How good"}, "dimensions.a: is the text 'How good'; write an object"),
+    "unknown field": ({"a": {**ONE, "scales": [1, 5]}}, "dimensions.a.scales: unknown; did you mean scale?"),
+    "falling": (
+        {"a": {**ONE, "scale": [5, 1]}},
+        "dimensions.a.scale: does not rise; write the lower end first, such as [1, 5]",
+    ),
+    "one point": ({"a": {**ONE, "scale": [1, 1]}}, "scale: does not rise"),
+    "endless": ({"a": {**ONE, "scale": [0, float("inf")]}}, "dimensions.a.scale[1]: "),
+    "off the steps": (
+        {"a": {**ONE, "step": 3}},
+        "dimensions.a.step: 3 does not lead from 1 to 5; choose one that does",
+    ),
+    "too wide a step": ({"a": {**ONE, "step": 8}}, "step: 8 does not lead from 1 to 5"),
+    "no step": ({"a": {**ONE, "step": 0}}, "dimensions.a.step: "),
+    "no share": ({"a": {**ONE, "share": 0}}, "dimensions.a.share: "),
     "excluded inside": ({"a": {**ONE, "not_applicable": 3}}, "is not an end of a scale in steps; write 1 or 5"),
     "excluded of any number": ({"a": {**ONE, "step": None, "not_applicable": 1}}, "is not an end of a scale in steps"),
     "nothing but excluded": ({"a": {**ONE, "scale": [0, 1], "not_applicable": 0}}, "leaves less than two scores"),
-    "after two": ({"a": {**ONE, "above": {"b": 1, "c": 1}}, "b": ONE, "c": ONE}, "dimensions.a: "),
+    "after two": ({"a": {**ONE, "above": {"b": 1, "c": 1}}, "b": ONE, "c": ONE}, "dimensions.a.above: "),
     "after nobody": ({"a": {**ONE, "above": {"b": 1}}}, "dimensions.a.above: there is no dimension 'b'; name one"),
     "never": (
         {"a": {**ONE, "above": {"b": 5}}, "b": ONE},
@@ -157,7 +167,7 @@ REFUSED: Mapping[str, tuple[Any, str]] = {
 def test_an_invalid_dimension_is_refused_by_name(stated: Any, said: str) -> None:
     with pytest.raises(ConfigError) as refused:
         judge("zero-shot", dimensions=stated)
-    assert str(refused.value).startswith("dimensions")
+    assert str(refused.value).startswith("zero-shot: params.dimensions")
     assert said in str(refused.value)
 
 
@@ -174,7 +184,7 @@ STAGES = {
 
 def answering_by_dimension(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
     """A model that says of every dimension its value, or its values in turn, or gives the answer that is told."""
-    texts = {name: one.text for name, one in (IDEAS if dimensions is None else load_dimensions(dimensions)).items()}
+    texts = {name: one.text for name, one in (IDEAS if dimensions is None else dimensions_of(dimensions)).items()}
     given: Counter[str] = Counter()
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -197,7 +207,7 @@ def score_screened(
     values: Mapping[str, Any], samples: int = 1, dimensions: Any = STAGES, **settings: Any
 ) -> tuple[Trace, Counter[str]]:
     """Return the trace of one response, and the number of requests per dimension."""
-    known = load_dimensions(dimensions)
+    known = dimensions_of(dimensions)
     told = judge_use("zero-shot", dimensions=dimensions, samples=samples)
     script = answering_by_dimension(values, None if dimensions == "ideas" else dimensions)
     (trace,), bodies = score_with(script, told, TASK, response(), **{**SCREENED, **settings})
@@ -320,9 +330,7 @@ MARKET: Mapping[str, Any] = {"market": {"text": "How large it is.", "scale": [0,
 def test_zero_excludes_an_idea_from_a_dimension_of_the_paper(name: str) -> None:
     assert IDEAS[name].not_applicable == 0
     assert [IDEAS[name].form.is_valid_score(value) for value in (0, 1, 3)] == [True] * 3
-    assert [one for one in IDEAS if IDEAS[one].not_applicable is None] == sorted(
-        set(SCALES) - {"need-validity", "market-size"}
-    )
+    assert {one for one in IDEAS if IDEAS[one].not_applicable is None} == set(SCALES) - {"need-validity", "market-size"}
 
 
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (2, 0.5), (3, 1.0)])

@@ -45,7 +45,6 @@ from tests.judges.few_shot.reviewers import (
 )
 from tests.models import judge_scripts
 from tests.models.server import run_server
-from tests.rows import all_rows
 
 QUERY = "Write about cats."
 
@@ -330,31 +329,6 @@ def test_an_unknown_selector_is_refused_when_the_judge_is_created(choice: str, s
         judge("personalized", choice=choice)
     assert str(refused.value).startswith("choice: ")
     assert said in str(refused.value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"), [("shots", -1), ("shots", 2.0), ("shots", True), ("seed", -1), ("seed", "1")]
-)
-def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
-    with pytest.raises(ConfigError, match=f"{name} is a whole number from 0 on, not {value!r}"):
-        judge("aggregate", **{name: value})
-
-
-@all_rows("kind", ["zero-shot", *WITH_EXAMPLES])
-@all_rows(
-    ("params", "said"),
-    [
-        ({"choice": 3}, "choice is text, such as random, not 3"),
-        ({"choice": None}, "choice is text"),
-        ({"history": ["a.csv"]}, r"history is text, the name of a file, not \['a.csv'\]"),
-        ({"texts": 7}, "texts is text, the name of a file, not 7"),
-        ({"columns": "who"}, "columns is a mapping of text to text, such as {reviewer: who}, not 'who'"),
-        ({"columns": {"reviewer": 3}}, "columns is a mapping of text to text"),
-    ],
-)
-def test_an_unknown_name_is_refused_when_the_judge_is_created(kind: str, params: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        Jury.from_config({"evaluators": [judge_use(kind, **params)]})
 
 
 # What the plan freezes

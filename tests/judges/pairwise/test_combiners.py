@@ -301,23 +301,6 @@ def test_it_reads_one_question() -> None:
             load_combiner(name).freeze({"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {})
 
 
-@pytest.mark.parametrize(
-    ("name", "params", "message"),
-    [
-        ("win-share", {"prior": 0.1}, "takes no parameter 'prior'"),
-        ("bradley-terry", {"priors": 0.1}, "takes no parameter 'priors'"),
-        ("bradley-terry", {"prior": 0.0}, "prior is 0.0: a number from 0.01 to 100 is needed"),
-        ("bradley-terry", {"prior": True}, "prior is True"),
-        ("bradley-terry", {"prior": "0.1"}, "prior is '0.1'"),
-        ("bradley-terry", {"prior": float("nan")}, "prior is nan"),
-        ("bradley-terry", {"shown": "triples"}, "shown is 'triples': one of pairs, lists is needed"),
-    ],
-)
-def test_invalid_params_are_refused(name: str, params: dict[str, Any], message: str) -> None:
-    with pytest.raises(PlanError, match=message):
-        frozen_combiner(name, **params)
-
-
 def test_a_plan_contains_everything_that_scoring_needs() -> None:
     assert frozen_combiner("bradley-terry")[1] == {"prior": 0.1, "shown": "pairs"}
     assert frozen_combiner("win-share")[1] == {}

@@ -291,10 +291,3 @@ def test_utilities_and_weights_are_paired_by_person() -> None:
 def test_an_unpaired_entry_is_refused(inputs: dict[str, ComponentInput], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         AdaptiveSum().freeze(inputs, {})
-
-
-def test_neither_takes_a_parameter() -> None:
-    both = {"utility": component_input("e/utility/a"), "weight": component_input("e/weight/a")}
-    for combiner in (AdaptiveSum(), ProtocolMean()):
-        with pytest.raises(PlanError, match="takes no parameter 'kappa'"):
-            combiner.freeze(both, {"kappa": 1})
