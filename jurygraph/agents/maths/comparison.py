@@ -110,8 +110,8 @@ def _parse(latex: str) -> Any:
     return expressions[0] if is_value else None
 
 
-def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[Status, str]]:
-    """Limit the memory of this worker process, and return the function that compares the answers of a request."""
+def prepare(setup: None) -> Callable[[str, str, str], tuple[Status, str]]:
+    """Limit the memory of this worker process, and return the function that compares two answers."""
     with contextlib.suppress(ValueError, OSError):
         _, hard = resource.getrlimit(resource.RLIMIT_AS)
         bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
@@ -119,13 +119,11 @@ def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[Status, s
     logging.disable(logging.CRITICAL)
     for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
         compare(answer, reference)  # the first comparison builds tables for longer than the time limit
-    return _compare_request
+    return _compare_safely
 
 
-def _compare_request(request: dict[str, str]) -> tuple[Status, str]:
+def _compare_safely(answer: str, reference: str, unit: str) -> tuple[Status, str]:
     try:
-        return compare(**request)
-    except MemoryError:
-        raise
+        return compare(answer, reference, unit)
     except Exception as error:  # noqa: BLE001 - hostile input; only the type, as a message may print sympy objects
         return "error", type(error).__name__

@@ -3,7 +3,6 @@
 Each score is in [0, 1]. If a response contains nothing to evaluate, it scores 0.
 """
 
-import asyncio
 import re
 from importlib.metadata import version
 from math import cos, pi
@@ -50,7 +49,7 @@ class Accuracy(Evaluator):
             raise ConfigError(f"maths.accuracy: {error}") from error
 
     def open(self) -> None:
-        self._pool = EquivalencePool(self._workers, self._time_limit)  # its processes start with the first request
+        self._pool = EquivalencePool(self._workers, self._time_limit)  # one of its own for each copy of this evaluator
 
     def close(self) -> None:
         self._pool.close()
@@ -77,8 +76,7 @@ class Accuracy(Evaluator):
             known = compare_numbers(answer, reference, unit)
             if known is not None:
                 return AnswerComparison(*known)
-        future = self._pool.compare(answer, reference, unit)
-        return future.result() if future.done() else await asyncio.wrap_future(future)
+        return await self._pool.compare(answer, reference, unit)
 
 
 def _build_verdict(comparison: AnswerComparison, answer: Span, reference: str) -> Verdict:

@@ -1,5 +1,6 @@
 """`jurygraph doctor`: check which parts work on this machine."""
 
+import asyncio
 import os
 import platform
 import re
@@ -99,7 +100,7 @@ def _check_maths_worker() -> SetupCheck:
 
     try:
         with closing(EquivalencePool()) as pool:
-            status = pool.compare(r"\frac{2}{4}", "1/2").result().status
+            status = asyncio.run(pool.compare(r"\frac{2}{4}", "1/2")).status
     except JurygraphError as error:
         return SetupCheck("maths worker", False, str(error))
     if status == "equal":

@@ -1,5 +1,6 @@
 """Pairs of an answer and a reference, judged by hand: `pairs.jsonl`."""
 
+import asyncio
 import contextlib
 import json
 from contextlib import closing
@@ -16,7 +17,6 @@ from jurygraph.errors import TimeLimitExceeded
 from tests.rows import all_rows
 
 PAIRS = [json.loads(line) for line in Path(__file__).with_name("pairs.jsonl").read_text("utf-8").splitlines()]
-PATIENCE = 60
 
 
 HOSTILE = (r"9^{9^{9^{9}}}", "10**10**10", "18 * 10^{999999999}", r"3 \times 10^{999} km", "(10^9)!", "18 cm**99999999")
@@ -42,11 +42,11 @@ def test_every_pair_is_judged_as_by_hand(topic: str) -> None:
 
 @pytest.mark.exhaustive
 def test_no_hostile_answer_equals_its_reference() -> None:
-    with closing(EquivalencePool(time_limit=3).open()) as pool:
+    with closing(EquivalencePool(time_limit=3)) as pool:
         for pair in (pair for pair in PAIRS if pair["answer"] in HOSTILE):
             assert not pair["equal"]
             with contextlib.suppress(TimeLimitExceeded):
-                assert pool.compare(*texts_of(pair)).result(PATIENCE).status != "equal"
+                assert asyncio.run(pool.compare(*texts_of(pair))).status != "equal"
 
 
 def test_a_pair_that_needs_no_worker_is_judged_as_by_hand() -> None:
