@@ -57,15 +57,13 @@ def compare_numbers(answer: str, reference: str, unit: str = "") -> tuple[Status
 
 
 def _read_both(answer: str, reference: str, unit: str) -> tuple[Reading | None, Reading | None]:
+    """Read both; the unit that the question asks for is that of a bare reference, if the answer has one of its kind."""
     claimed = _read(answer)
     gold = _read(reference)
-    return claimed, gold if claimed is None or gold is None else _with_unit(gold, claimed, unit)
-
-
-def _with_unit(gold: Reading, claimed: Reading, name: str) -> Reading:
-    unit = Unit(top=measure_of(name) if name else ())
-    can_be_meant = unit.top and not gold.unit.top and claimed.unit.top and not (gold.clock or gold.span)
-    return replace(gold, unit=unit) if can_be_meant and unit_ratio(claimed.unit, unit) is not None else gold
+    asked = Unit(top=measure_of(unit)) if unit else Unit()
+    if claimed and gold and asked.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, asked):
+        gold = replace(gold, unit=asked)
+    return claimed, gold
 
 
 _read = lru_cache(maxsize=1024)(parse_answer)
@@ -77,7 +75,7 @@ def _compare_expressions(answer: Reading, reference: Reading) -> tuple[Status, s
     gold = _parse(reference.latex)
     if gold is None:
         return "unparsed-reference", "math-verify cannot parse the reference"
-    expressions = claimed_expressions(answer.latex, reference.latex) or ()
+    expressions = claimed_expressions(answer.latex, reference.latex)
     ratio = unit_ratio(answer.unit, reference.unit)
     if ratio not in (None, 1):
         expressions = tuple(

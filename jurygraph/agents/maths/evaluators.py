@@ -11,8 +11,8 @@ from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.comparison import compare_numbers
 from jurygraph.agents.maths.pool import AnswerComparison, AnswerTooLong, EquivalencePool
-from jurygraph.agents.maths.question import required_unit
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
+from jurygraph.agents.maths.units import required_unit
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied
 from jurygraph.errors import ConfigError
