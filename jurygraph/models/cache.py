@@ -12,7 +12,6 @@ The hash detects damage, not forgery; to prevent forgery, no other user may have
 import logging
 import os
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
@@ -34,8 +33,6 @@ SCHEMA_VERSION = 1
 _LOG = logging.getLogger(__name__)
 _WRITE_TIMEOUT = 60.0
 _ERASE_TIMEOUT = 5.0
-_MAX_SEARCHED = 64 << 20
-"""Largest stored reply that is searched, in bytes; a larger row was written by another program, and is deleted too."""
 
 _SETTINGS = {
     **DEFAULT_SETTINGS,  # all of them, so that no setting comes from the file
@@ -47,10 +44,6 @@ _SETTINGS = {
     "disk_min_file_size": 2**31 - 1,
     "disk_compress_level": 0,  # replies can be found in the file, so that an erasure can be checked from outside
 }
-_SET = """INSERT INTO Cache (key, raw, store_time, access_time, size, mode, filename, value)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key, raw) DO UPDATE SET
-    store_time = excluded.store_time, expire_time = NULL, access_time = excluded.access_time, access_count = 0,
-    tag = NULL, size = excluded.size, mode = excluded.mode, filename = excluded.filename, value = excluded.value"""
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
@@ -95,7 +88,7 @@ class Cache:
         self._logged: set[str] = set()
         _prepare_folder(self.folder)
         try:
-            self._rows = _Rows(self.folder)
+            self._rows = _Rows(self.folder, _WRITE_TIMEOUT)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
             raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
@@ -126,7 +119,9 @@ class Cache:
             except ValueError as error:
                 self._log_unstored(error)
         try:
-            self._rows.set_all(envelopes)
+            with self._rows.transact():
+                for key, envelope in envelopes.items():
+                    self._rows.set(key, envelope)
         except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
             self._log_unstored(error)
@@ -161,29 +156,26 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
     database = folder / DBNAME
     if not database.exists():
         return 0
-    address = f"{database.absolute().as_uri()}?mode=rw"
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("BEGIN IMMEDIATE")
-            stored_value = f"CASE WHEN length(value) <= {_MAX_SEARCHED} THEN value END"
-            found = connection.execute(f"SELECT rowid, key, mode, filename, {stored_value} FROM Cache")
-            deleted = [(row,) for row, key, *stored in found if key in keys or _is_unusable_or(holds, *stored)]
-            connection.executemany("DELETE FROM Cache WHERE rowid = ?", deleted)
-            connection.execute("COMMIT")
+        with closing(_Rows(folder, _ERASE_TIMEOUT)) as rows:
+            doomed = [key for key in rows if key in keys or _is_unusable_or(holds, rows, key)]
+            with rows.transact():
+                for key in doomed:
+                    rows.delete(key)
+        with closing(sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 result = connection.execute(step).fetchone()
                 if result is not None and result[0]:
                     raise sqlite3.OperationalError("another program is reading it")
-            return len(deleted)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
         raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
+    return len(doomed)
 
 
-def _is_unusable_or(holds: Callable[[bytes], bool], mode: object, filename: object, value: object) -> bool:
+def _is_unusable_or(holds: Callable[[bytes], bool], rows: "_Rows", key: str) -> bool:
     try:
-        return holds(_Disk("", 0, 0).fetch(mode, filename, value, read=False)["stored"].encode())
+        return holds(rows.get(key)["stored"].encode())
     except (ValueError, LookupError, TypeError, AttributeError):
         return True
 
@@ -226,23 +218,15 @@ class _Disk(diskcache.JSONDisk):  # type: ignore[misc]
 class _Rows(diskcache.Cache):  # type: ignore[misc]
     """A diskcache that ignores unknown settings in its file: it would set an attribute, even a method, by any name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, timeout: float) -> None:
         try:
-            super().__init__(str(folder), timeout=_WRITE_TIMEOUT, disk=_Disk, **_SETTINGS)
+            super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
         except BaseException:
             self.close()
             raise
 
     def reset(self, key: str, *value: Any, **update: Any) -> Any:
         return super().reset(key, *value, **update) if key in _SETTINGS or key in METADATA else None
-
-    def set_all(self, values: Mapping[str, Any]) -> None:
-        """Write the same rows as `set` does for each value, by one statement in one transaction."""
-        now = time.time()
-        disk = self._disk
-        rows = [(*disk.put(key), now, now, *disk.store(value, read=False, key=key)) for key, value in values.items()]
-        with self._transact():
-            self._con.executemany(_SET, rows)
 
 
 def _prepare_folder(folder: Path) -> None:

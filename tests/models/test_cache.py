@@ -118,29 +118,6 @@ def test_a_later_reply_replaces_an_earlier_one(cache: Cache) -> None:
     assert cache.get(KEY) == NO
 
 
-@settings(max_examples=at_most(20), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.text(max_size=9), min_size=1), min_size=1, max_size=3))
-def test_rows_are_those_that_diskcache_writes(
-    tmp_path_factory: pytest.TempPathFactory, puts: list[dict[str, str]]
-) -> None:
-    columns = "key, raw, expire_time, access_count, tag, size, mode, filename, value, store_time = access_time"
-    written = []
-    for by_itself in (True, False):
-        folder = tmp_path_factory.mktemp("cache") / "replies"
-        with closing(Cache(folder)) as opened, database(folder) as connection:
-            opened.put({"a": YES})
-            changed(folder, expire_time=1.0, access_count=2, tag="x", size=3, filename="f")
-            for texts in puts:
-                if by_itself:
-                    for key, text in texts.items():
-                        opened._rows.set(key, text)
-                else:
-                    opened._rows.set_all(texts)
-            rows = connection.execute(f"SELECT {columns} FROM Cache ORDER BY key").fetchall()
-            written.append((rows, connection.execute("SELECT * FROM Settings ORDER BY key").fetchall()))
-    assert written[0] == written[1]
-
-
 def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
     cache.put({KEY: YES})
     told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
