@@ -57,11 +57,15 @@ class CircuitBreaker:
         self._problem = ""
         self._refusal: Fault | None = None
         self._is_open = False
-        self._has_given_up = False
         self._is_announced = False
         self._pause = FIRST_PAUSE
         self._probe_at = 0.0
         self._limit = inf
+
+    @property
+    def _has_given_up(self) -> bool:
+        """True once the next probe is due after the limit: requests fail at once until then."""
+        return self._probe_at > self._limit
 
     async def call(
         self, send: Callable[[], Awaitable[T]], until: float | None = None, *, may_repeat: bool = True
@@ -148,12 +152,12 @@ class CircuitBreaker:
             self._plan_probe(fault)
 
     def _continue_outage(self, fault: Fault) -> None:
-        """Plan the next probe after a failed one, or give up if there is no time for another."""
-        if not self._has_given_up and _now() >= self._limit:
-            self._give_up()
+        """Plan the next probe after a failed one."""
         self._pause = min(2 * self._pause, LONGEST_PAUSE)
         self._plan_probe(fault)
-        if not self._is_announced and not self._has_given_up:
+        if self._has_given_up:
+            log.warning("%s: requests fail until it answers", self._describe_outage())
+        elif not self._is_announced:
             self._is_announced = True
             log.warning(
                 "%s: requests wait for up to %.0f s more while one at a time tries again; Ctrl-C stops, and the same "
@@ -164,22 +168,16 @@ class CircuitBreaker:
     def _plan_probe(self, fault: Fault) -> None:
         """Set the time of the next probe: the last one at the limit, and none before the server's own Retry-After."""
         self._problem = str(fault)
-        next_time = _now() + self._pause
-        if not self._has_given_up:
+        now = _now()
+        next_time = now + self._pause
+        if now < self._limit:
             next_time = min(next_time, self._limit)
-        self._probe_at = max(next_time, _now() + (fault.retry_after or 0.0))
-        if not self._has_given_up and self._probe_at > self._limit:
-            self._give_up()
-
-    def _give_up(self) -> None:
-        """Fail all waiting requests, and later ones until the server answers."""
-        self._has_given_up = True
-        log.warning("%s: requests fail until it answers", self._describe_outage())
+        self._probe_at = max(next_time, now + (fault.retry_after or 0.0))
 
     def _refuse(self, fault: Fault) -> None:
         """Fail all waiting requests, and later ones until the server accepts a probe."""
         self._is_open = True
-        self._has_given_up = True
+        self._limit = -inf
         self._refusal = fault
         self._probe_at = _now() + _REFUSED_PAUSE
         self._changed.set()
