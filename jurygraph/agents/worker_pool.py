@@ -16,7 +16,6 @@ from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from math import inf
-from multiprocessing import active_children
 from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from pkgutil import resolve_name
@@ -134,13 +133,6 @@ class WorkerPool:
                 underway[arguments] = future
                 future.add_done_callback(lambda _: underway.pop(arguments, None))
             return future
-
-
-def kill_workers() -> None:
-    """Kill the worker processes of all pools, where this process ends without closing them."""
-    for process in active_children():
-        if isinstance(process, _Process):
-            process.kill()
 
 
 def _end(processes: ProcessPool) -> None:

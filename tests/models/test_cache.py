@@ -8,10 +8,8 @@ import sqlite3
 import stat
 import subprocess
 import sys
-import threading
 import zlib
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -99,23 +97,10 @@ def test_get_returns_what_put_stored(cache: Cache, one: CachedReply) -> None:
     assert cache.get(KEY) == one
 
 
-def test_a_stored_reply_is_found_by_another_process(folder: Path) -> None:
-    with closing(Cache(folder)) as first:
-        first.put({KEY: YES})
-    with closing(Cache(folder)) as second:
-        assert second.get(KEY) == YES
-
-
 def test_an_unknown_request_is_a_miss_and_logs_nothing(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({OTHER: NO})
     assert cache.get(KEY) is None
     assert caplog.records == []
-
-
-def test_a_later_reply_replaces_an_earlier_one(cache: Cache) -> None:
-    cache.put({KEY: YES})
-    cache.put({KEY: NO})
-    assert cache.get(KEY) == NO
 
 
 def test_the_file_contains_json(cache: Cache, folder: Path) -> None:
@@ -167,17 +152,6 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
     assert len(warnings(caplog)) == 1
 
 
-def test_diskcache_itself_neither_pickles_nor_unpickles(cache: Cache, folder: Path, tmp_path: Path) -> None:
-    loot = tmp_path / "loot"
-    with pytest.raises(TypeError, match="not JSON serializable"):
-        cache._rows.set(KEY, MaliciousPickle(loot))
-    cache.put({KEY: YES})
-    changed(folder, key=pickle.dumps(MaliciousPickle(loot)), raw=0)
-    with pytest.raises(ValueError, match="key is not text"):
-        list(cache._rows)
-    assert not loot.exists()
-
-
 @pytest.mark.parametrize("mode", [2, 3])
 def test_a_row_that_names_a_file_is_a_miss_whatever_the_file_contains(cache: Cache, folder: Path, mode: int) -> None:
     cache.put({KEY: YES})
@@ -207,13 +181,6 @@ def test_a_row_written_by_another_program_is_a_miss(cache: Cache, folder: Path, 
     assert cache.get(KEY) is None
 
 
-def test_text_that_is_not_utf_8_is_a_miss(cache: Cache, folder: Path) -> None:
-    cache.put({KEY: YES})
-    with database(folder) as connection:
-        connection.execute("UPDATE Cache SET value = CAST(x'ff' AS TEXT)")
-    assert cache.get(KEY) is None
-
-
 @settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_byte_never_gives_another_reply(cache: Cache, folder: Path, data: st.DataObject) -> None:
@@ -230,14 +197,6 @@ def is_same_when_unpacked(folder: Path, value: bytes) -> bool:
     with suppress(zlib.error):
         return zlib.decompress(value_of(folder)) == zlib.decompress(value)
     return False
-
-
-def test_a_truncated_or_changed_reply_is_a_miss(cache: Cache, folder: Path) -> None:
-    cache.put({KEY: YES})
-    value = value_of(folder)
-    for other in (value[:-1], value[:90], value[:10], b" " + value):
-        changed(folder, value=other)
-        assert cache.get(KEY) is None
 
 
 def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -302,19 +261,6 @@ def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest
     assert "canary" not in caplog.text
 
 
-def test_overwriting_repairs_a_damaged_reply(cache: Cache, folder: Path) -> None:
-    cache.put({KEY: YES})
-    changed(folder, mode=4, value=b"planted", filename="x")
-    cache.put({KEY: NO})
-    assert cache.get(KEY) == NO
-
-
-def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
-    cache.put({KEY: CachedReply(Reply(text="\ud800"), None)})
-    assert cache.get(KEY) is None
-    assert "could not be stored" in warnings(caplog)[0]
-
-
 def test_an_unwritable_call_does_not_lose_others(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
     cache.put({KEY: YES, "bad": CachedReply(Reply(text="\ud800"), None), OTHER: NO})
     assert (cache.get(KEY), cache.get("bad"), cache.get(OTHER)) == (YES, None, NO)
@@ -348,13 +294,6 @@ def test_nothing_is_ever_evicted(folder: Path) -> None:
             opened.put({f"{number}": NO})
         assert opened.get(KEY) == YES
         assert all(opened.get(f"{number}") == NO for number in range(30))
-
-
-def test_the_database_states_that_nothing_is_evicted(cache: Cache, folder: Path) -> None:
-    with database(folder) as connection:
-        stated = dict(connection.execute("SELECT key, value FROM Settings"))
-    names = ("eviction_policy", "cull_limit", "size_limit", "disk_min_file_size", "statistics", "sqlite_journal_mode")
-    assert [stated[name] for name in names] == ["none", 0, 2**50, 2**31 - 1, 0, "wal"]
 
 
 def test_planted_settings_are_ignored(folder: Path) -> None:
@@ -483,41 +422,8 @@ def test_a_failed_commit_does_not_lock_the_cache(
         assert opened.get(OTHER) == NO
 
 
-FULL = """
-import resource, sys
-from contextlib import closing
-from pathlib import Path
-from jurygraph.models.request import Reply
-from jurygraph.models.cache import Cache, CachedReply
-
-folder = Path(sys.argv[1])
-with closing(Cache(folder)) as cache:
-    cache.put({"first": CachedReply(Reply(text="first"), None)})
-    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
-    for number in range(40):
-        cache.put({f"{number}": CachedReply(Reply(text=f"{number} " * 4000), None)})
-    for number in range(40):
-        got = cache.get(f"{number}")
-        assert got is None or got.reply.text == f"{number} " * 4000, number
-    assert cache.get("39") is None
-    assert cache.get("first").reply.text == "first"
-    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    cache.put({"last": CachedReply(Reply(text="last"), None)})
-    assert cache.get("last").reply.text == "last"
-"""
-
-
 def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stderr=subprocess.PIPE)
-
-
-@pytest.mark.landing
-def test_a_full_disk_loses_only_the_replies_without_room(folder: Path) -> None:
-    with run(FULL, str(folder)) as process:
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 0, told
-    assert told.count("could not be stored") == 1
 
 
 WRITER = """
@@ -555,25 +461,6 @@ def test_processes_share_a_folder(folder: Path, caplog: pytest.LogCaptureFixture
         shared = opened.get("shared")
     assert shared is not None
     assert shared.reply.text in {f"{name} 149 " * 200 for name in ("one", "two")}
-    assert caplog.records == []
-
-
-def test_threads_share_a_cache(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
-    together = threading.Barrier(4)
-
-    def write(name: int) -> None:
-        together.wait()
-        for number in range(50):
-            cache.put({f"{name}-{number}": CachedReply(Reply(text=f"{name}-{number}"), None)})
-            cache.put({"shared": YES})
-            assert cache.get("shared") == YES
-        cache.close()
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(write, range(4)))
-    for name in range(4):
-        for number in range(50):
-            assert cache.get(f"{name}-{number}") == CachedReply(Reply(text=f"{name}-{number}"), None)
     assert caplog.records == []
 
 

@@ -14,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.budget import Budget, Price
-from jurygraph.models.circuit_breaker import FIRST_PAUSE, LONGEST_PAUSE, CircuitBreaker
+from jurygraph.models.budget import Budget
+from jurygraph.models.circuit_breaker import FIRST_PAUSE, CircuitBreaker
 from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import AnsweredCall, Reply, Request
-from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -125,12 +124,6 @@ class TestWaiting:
         assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0])
         assert len(probes) == 6
 
-    def test_the_pause_between_probes_has_a_limit(self) -> None:
-        server = Server((0.0, 1000.0))
-        run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=2000.0)), 40))
-        pauses = [later - earlier for earlier, later in zip(server.sent, server.sent[1:], strict=False)]
-        assert max(pauses) == pytest.approx(LONGEST_PAUSE + LATENCY)
-
     def test_waiting_requests_go_on_at_once_when_the_server_answers(self) -> None:
         server = Server((0.0, 10.0))
         run(ask_all(gateway_to(server, concurrency=64), 64))
@@ -144,15 +137,6 @@ class TestWaiting:
             return await gateway.ask(make_request(1))
 
         assert run(alone()).call.attempts > 4
-
-    def test_a_request_with_one_attempt_waits_for_the_server_too(self) -> None:
-        limits = RequestLimits(retries=RetryPolicy(attempts=1))
-
-        async def alone() -> AnsweredCall:
-            gateway = Gateway(Server((0.0, 3.0)), Limiter(1), limits, breaker=CircuitBreaker(after=1))
-            return await gateway.ask(make_request(1))
-
-        assert run(alone()).reply.text == "yes"
 
     def test_a_failed_probe_queues_behind_waiting_requests(self) -> None:
         class Poison(Server):
@@ -203,12 +187,6 @@ class TestRefusal:
         results = run(ask_all(gateway_to(server, concurrency), 100))
         assert [(one.kind, str(one)) for one in results if isinstance(one, Fault)] == [(kind, "planted")] * 100
         assert len(server.sent) == concurrency
-
-    def test_answers_before_the_refusal_remain(self, kind: str) -> None:
-        server = Server((1.0, FOREVER), fault=lambda: Fault(kind, "planted"))
-        results = run(ask_all(gateway_to(server, 4), 100))
-        answered = sum(isinstance(one, AnsweredCall) for one in results)
-        assert (len(server.sent), answered > 0) == (answered + 4, True)
 
     def test_one_probe_in_ten_seconds_notices_that_the_server_accepts_again(self, kind: str) -> None:
         async def later() -> list[set[str]]:
@@ -285,11 +263,6 @@ class TestOpening:
 
         assert run(impatient()) == 0
 
-    def test_the_circuit_is_closed_in_another_event_loop(self) -> None:
-        breaker = CircuitBreaker(after=1, wait=1.0)
-        run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=breaker), 4))
-        assert kinds(run(ask_all(gateway_to(Server(), breaker=breaker), 4))) == set()
-
 
 class TestGivingUp:
     def test_after_the_limit_all_requests_fail_and_few_are_sent(self) -> None:
@@ -330,13 +303,6 @@ class TestGivingUp:
         results = run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=30.0)), 40))
         assert len(kinds(results)) >= 1
         assert not any(isinstance(result, AnsweredCall) for result in results)
-
-    def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
-        with caplog.at_level(logging.WARNING):
-            run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
-        messages = [record.getMessage() for record in caplog.records]
-        gave_up = [message for message in messages if "requests fail until it answers" in message]
-        assert gave_up == ["the model server has not answered for 20 s (refused): requests fail until it answers"]
 
     @pytest.mark.parametrize(
         ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")]
@@ -403,13 +369,6 @@ class TestLimits:
         results = run(ask_all(gateway_to(server, budget=budget), 240))
         assert (len(server.sent), budget.calls) == (36, 36)
         assert kinds(results) == {"budget"}
-
-    def test_probes_count_as_spent(self) -> None:
-        server, budget = Server((0.0, FOREVER)), Budget(max_cost=0.4)
-        results = run(ask_all(gateway_to(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
-        assert kinds(results) == {"budget"}
-        assert budget.spent <= 0.4
-        assert len(server.sent) == 0.4 // (1024 * 10 / 1_000_000)
 
 
 spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)

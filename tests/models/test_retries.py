@@ -48,13 +48,6 @@ class TestHowOften:
         assert run(call_with_retries(provider, RetryPolicy())) == "done"
         assert len(provider.sent) == 1
 
-    @given(policies, st.data())
-    def test_a_success_after_faults_counts_every_request(self, policy: RetryPolicy, data: st.DataObject) -> None:
-        kinds = data.draw(st.lists(retried, max_size=policy.attempts - 1))
-        provider = Provider(*(Fault(kind, "planted") for kind in kinds))
-        assert run(call_with_retries(provider, policy)) == "done"
-        assert len(provider.sent) == len(kinds) + 1
-
     @given(policies, retried)
     def test_a_lasting_fault_is_tried_as_often_as_the_policy_allows(self, policy: RetryPolicy, kind: str) -> None:
         faults = [Fault(kind, f"planted {number}") for number in range(20)]
@@ -70,11 +63,6 @@ class TestHowOften:
         fault = run(fault_of(call_with_retries(provider, policy)))
         assert fault is planted
         assert len(provider.sent) == 1
-
-    def test_a_final_fault_ends_the_retries(self) -> None:
-        provider = Provider(Fault("server", "500"), Fault("rejected", "400"), Fault("server", "500"))
-        fault = run(fault_of(call_with_retries(provider, RetryPolicy())))
-        assert (fault.kind, len(provider.sent)) == ("rejected", 2)
 
     def test_any_other_error_is_raised_at_once(self) -> None:
         provider = Provider(ValueError("a bug"))

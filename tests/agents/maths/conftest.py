@@ -9,7 +9,7 @@ import pytest
 from pebble import ProcessExpired
 
 from jurygraph.agents import worker_pool
-from jurygraph.agents.maths.comparison import _compare_safely
+from jurygraph.agents.maths.comparison import compare
 
 BOMBS = ("9^{9^{9^{9}}}", "(10^9)!", "(" * 3000 + "1" + ")" * 3000)
 """Answers whose comparison does not end: they are at their time limit at once."""
@@ -41,7 +41,10 @@ class InProcess:
             self.active = False
             future.set_exception(BrokenProcessPool("All workers expired"))
         elif answer != HANGING:
-            future.set_result(("done", _compare_safely(*args)))
+            try:
+                future.set_result(("done", compare(*args)))
+            except (ValueError, RecursionError) as error:
+                future.set_result(("failed", type(error).__name__, ""))
         return future
 
     def stop(self) -> None:
