@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.models.faults import RESPONSE_KINDS, RETRYABLE, Fault
-from jurygraph.models.limiter import Limiter
 from jurygraph.models.retries import MAX_WAIT, RetryPolicy, call_with_retries
 from tests.virtual_time import now, run
 
@@ -115,21 +114,6 @@ class TestWaits:
         assert (fault.kind, len(provider.sent), at) == (kind, before + 1, 0.0)
         said = "the provider asks for a wait of 999999 s, more than the limit of 600 s: try tomorrow"
         assert str(fault) == said
-
-    def test_a_retry_wait_holds_no_slot(self) -> None:
-        async def asked(limiter: Limiter, provider: Provider) -> None:
-            async def once() -> str:
-                async with limiter.turn(1):
-                    return await provider()
-
-            await call_with_retries(once, RetryPolicy())
-
-        async def both() -> list[float]:
-            limiter, other = Limiter(1), Provider()
-            await asyncio.gather(asked(limiter, Provider(Fault("server", "503", 30.0))), asked(limiter, other))
-            return other.sent
-
-        assert run(both()) == [0.0]
 
     @staticmethod
     def waits(policy: RetryPolicy, *faults: Fault) -> list[float]:
