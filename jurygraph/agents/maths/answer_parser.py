@@ -49,7 +49,7 @@ _MONEY = re.compile(
     rf"(?P<amount>[+-]?{_AMOUNT})"
     r"(?: (?:US )?(?:dollars?|USD)(?![A-Za-z]))?"
 )
-_CURRENCY = re.compile(r" ?((?:US|CA|AU|C|A)?\$|[£€¥₹])")
+_CURRENCY = re.compile(r"((?:US|CA|AU|C|A)?\$|[£€¥₹])")
 _SCALE_LETTER = re.compile(rf"([0-9]) ?({'|'.join(_MONEY_LETTERS)})(?![A-Za-z])")
 _THOUSANDS_LETTER = re.compile(rf"^([+-]? ?[0-9][0-9.,]*)({'|'.join(_LETTERS)})(?= [A-Za-z$€£]|/|$)")
 _INTEGER = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3})+|[0-9]+)"
@@ -239,7 +239,7 @@ def _read_expression(text: str) -> Reading | None:
     unit = Unit(top=measure_of(signs.pop())) if len(signs) == 1 else Unit()
     tail = None if unit.top else _TRAILING_WORDS.search(text)
     if unit.top:  # "$20 - $5 = $15"
-        text = _CURRENCY.sub("", text)
+        text = " ".join(_CURRENCY.sub(" ", text).split())
     elif tail and tail.start() and all(len(word) > 1 for word in re.findall("[A-Za-z]+", tail.group())):
         found = read_unit(text[tail.start() :])
         if found is not None and found.scale == 1 and not text[: tail.start()].rstrip().endswith("%"):
