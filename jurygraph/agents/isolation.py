@@ -5,11 +5,12 @@ What crosses is JSON: the question, the view of the task, the responses, their m
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput
 from jurygraph.agents.user_modules import folder_of_modules
-from jurygraph.agents.worker_pool import WorkerDied, WorkerPool, WorkFailed
+from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkFailed
 from jurygraph.schema import Branch, EvaluatorRecord, EvaluatorUse, Verdict
 
 _ATTRIBUTES = (
@@ -51,7 +52,8 @@ class IsolatedEvaluator(Evaluator):
         return self._evaluator.notes
 
     def open(self) -> None:
-        self._pool.open()
+        with suppress(WorkerNotStarted):  # each answer reports it
+            self._pool.open()
 
     def close(self) -> None:
         self._pool.close()

@@ -118,10 +118,14 @@ class WorkerPool:
             _end(self._processes)  # a thread of it waits for more
         self._opened_by = os.getpid()
         self._underway = {}
-        self._processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
-        assert self._processes.active, "it starts when it is first asked"
-        weakref.finalize(self, _end_later, self._processes).atexit = False
-        return self._processes
+        processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
+        try:
+            processes.active  # noqa: B018 - to look starts it
+        except (BrokenProcessPool, AssertionError) as error:  # the latter within a daemon of multiprocessing
+            raise WorkerNotStarted(f"the worker of {self.name!r} cannot start: {error}") from None
+        self._processes = processes
+        weakref.finalize(self, _end_later, processes).atexit = False
+        return processes
 
     def _submit(self, arguments: tuple[str, ...]) -> Future[Any]:
         with self._lock:
