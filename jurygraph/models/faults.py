@@ -26,16 +26,14 @@ and budget: they end a run, and whoever asks for a judgement gets an error of `e
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pydantic_core import from_json
 
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, ModelError, ModelOutageError
 from jurygraph.schema import Cause, Failure
-
-T = TypeVar("T")
 
 RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
 RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
@@ -95,18 +93,6 @@ async def deadline_at(until: float | None) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise deadline_fault() from None
-
-
-async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
-    """Return the result of a turn, or call `withdraw`. Raises `Fault` of kind `deadline` at `until`, a loop's time."""
-    try:
-        if until is None:
-            return await turn
-        async with deadline_at(until):
-            return await turn
-    except BaseException:
-        withdraw()
-        raise
 
 
 def exception_chain(error: BaseException) -> Iterator[BaseException]:
