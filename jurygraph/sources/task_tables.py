@@ -4,8 +4,8 @@ A table is a CSV, JSON, JSON lines, Parquet or SQLite file, or a folder that `da
 row; its tasks and responses are kept as JSON lines in temporary files.
 """
 
-import logging
 import os
+import re
 import sqlite3
 import tempfile
 from array import array
@@ -24,11 +24,10 @@ from jurygraph.sources.files import FileDigest, TextFile, TextLine, file_state, 
 from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
 from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
 
-log = logging.getLogger(__name__)
-
 M = TypeVar("M", bound=FrozenModel)
 Cells = Mapping[str | None, Any]
 
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _SEEN = """
 PRAGMA journal_mode = OFF;
@@ -109,9 +108,9 @@ class _TableLines(TextFile):
 def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFile, TextFile]]:
     """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
 
-    An empty cell in some of several response columns is left out, and a warning counts these. Raises `InputError`
-    naming the file, the line and the column: for a missing column, another empty cell, a cell that is not text, a
-    repeated id, and for rows of one task whose prompt or reference differ.
+    An empty cell of a response column is an empty response. Raises `InputError` naming the file, the line and the
+    column: for a missing column, another empty cell, a cell that is not text, a repeated id, and for rows of one task
+    whose prompt or reference differ.
     """
     if str(path) == "-":
         raise InputError("standard input: a table is read from a file; name one, or pipe in tasks as JSONL")
@@ -139,8 +138,7 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
     count = 0
-    empty = 0
-    first_empty = ""
+    has_texts_only = path.is_file() and is_csv(path)
     with closing(sqlite3.connect("", isolation_level=None)) as seen:
         seen.executescript(_SEEN)
         for count, (place, values) in enumerate(_rows_of(path), start=1):
@@ -148,9 +146,6 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
             unit, number = (word, int(line)) if word else ("row", count)
             cells = _read_cells(path, place, values, columns)
             location = f"{path}, {place}"
-            for name in (each for each in columns.response if cells[each] is None):
-                empty = empty + 1
-                first_empty = first_empty or f"{place}, column {name}"
             row_id = cells[columns.id] or f"row-{count}"
             if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
                 (earlier,) = seen.execute("SELECT number FROM row WHERE id = ?", (row_id,)).fetchone()
@@ -165,12 +160,12 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
                     problem = f"is not that of {unit} {first_number}, which is the same task by --group-by"
                     _refuse(location, column, problem, "write the same, or make them two tasks")
             labels = {column: value for column, value in values.items() if column not in cells}
+            if has_texts_only:
+                labels = {column: _to_label(text) for column, text in labels.items()}
             for response in _to_responses(location, row_id, first.id, cells, labels, columns):
                 responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
-    if empty:
-        log.warning("%s: empty answers left out: %d, the first in %s", path, empty, first_empty)
     return unit
 
 
@@ -189,10 +184,9 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
         value = values[column]
         if role not in ("prompt", "response") and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
-        if _is_empty(value):
-            if role == "response" and not all(_is_empty(values.get(other)) for other in columns.response):
-                cells[column] = None
-                continue
+        if role == "response" and value is None:
+            value = ""
+        if role != "response" and _is_empty(value):
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
         if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
             several = role == "response" and isinstance(value, list)
@@ -204,6 +198,13 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
 
 def _is_empty(value: Any) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
+
+
+def _to_label(text: str) -> str | int | float:
+    """Return the number that a cell of a CSV file writes plainly, else its text: `007` and `1e5` may be names."""
+    if not _PLAIN_NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
 
 
 def _find_first(seen: sqlite3.Connection, number: int, task: Task, group: Any) -> tuple[int, Task]:
@@ -230,7 +231,7 @@ def _to_responses(
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
     is_only = len(columns.response) == 1
-    for column in (each for each in columns.response if cells[each] is not None):
+    for column in columns.response:
         name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)
         content = {"task": task, "id": name, "text": cells[column], "agent": agent, "labels": labels}
         yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})

@@ -87,8 +87,8 @@ def test_each_of_several_response_columns_is_an_agent(tmp_path: Path) -> None:
     ((task, group),) = read_tasks(path, columns=columns(response=("gpt", "qwen"), id="id"))
     assert task.id == "q7"
     assert [(one.id, one.agent, one.text, one.labels) for one in group] == [
-        ("q7/gpt", "gpt", "a", {"n": "1"}),
-        ("q7/qwen", "qwen", "b", {"n": "1"}),
+        ("q7/gpt", "gpt", "a", {"n": 1}),
+        ("q7/qwen", "qwen", "b", {"n": 1}),
     ]
 
 
@@ -126,22 +126,12 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
     ("content", "named", "message"),
     [
         ("question,anwser\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'answer'; did you mean anwser?"),
-        (
-            "question;answer\nq;a\n",
-            COLUMNS,
-            "t.csv, line 1: has the separator ';'; separate the columns by commas",
-        ),
         ("question ,answer\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'question'; did you mean 'question '?"),
-        (
-            "question,a,b\nq,x,\nq, ,\n",
-            columns(response=("a", "b")),
-            "t.csv, line 3, column a: is empty; fill it, or leave the row out",
-        ),
         ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
         (
-            'question,answer\n"a\nb",c\nd, \n',
+            'question,answer\n"a\nb",c\n ,d\n',
             COLUMNS,
-            "t.csv, line 4, column answer: is empty; fill it, or leave the row out",
+            "t.csv, line 4, column question: is empty; fill it, or leave the row out",
         ),
         (
             "question,answer,id\na,b,x\n\nc,d,x\n",
@@ -179,13 +169,29 @@ def test_a_bad_row_is_refused_with_its_line_and_column(
     [
         ({"question": 5, "answer": "a"}, ", column question: is the number 5; write text"),
         ({"question": "q", "answer": ["a"]}, ", column answer: is a list; write text, one response a row, and"),
-        ({"question": "q", "answer": None}, ", column answer: is empty; fill it, or leave the row out"),
+        ({"question": None, "answer": "a"}, ", column question: is empty; fill it, or leave the row out"),
         ({"question": [{"role": "me", "content": "q"}], "answer": "a"}, ", column question[0].role: is the text 'me';"),
         ({"question": "q"}, ": has no column 'answer'; name one that is there: question"),
     ],
 )
 def test_a_cell_that_is_not_text_is_refused(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
     assert refusal(jsonl(tmp_path / "t.jsonl", [ROWS[0], row])).startswith(f"t.jsonl, line 2{problem}")
+
+
+def test_an_empty_response_cell_is_an_empty_response(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("question,answer\nq,\nr, \n")
+    assert [group[0].text for _, group in read_tasks(tmp_path / "t.csv", columns=COLUMNS)] == ["", " "]
+    ((_, group),) = read_tasks(jsonl(tmp_path / "t.jsonl", [{"question": "q", "answer": None}]), columns=COLUMNS)
+    assert group[0].text == ""
+
+
+def test_plain_numbers_in_other_columns_of_csv_are_numbers(tmp_path: Path) -> None:
+    cells = {"3": 3, "-2": -2, "0.50": 0.5, "1234567890123456": "1234567890123456"}
+    cells |= {text: text for text in ("", "007", "1e5", "3;5", "+1", ".5", "nan", "²")}
+    rows = [{"question": "q", "answer": "1", "n": cell, "key": "4"} for cell in cells]
+    found = read_tasks(write_table(tmp_path / "t.csv", rows), columns=columns(reference="key"))
+    assert [one.labels["n"] for _, group in found for one in group] == list(cells.values())
+    assert (found[0][0].reference, found[0][1][0].text) == ("4", "1")
 
 
 def test_columns_of_a_file_without_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:
