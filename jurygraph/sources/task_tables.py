@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
+from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, format_path, quote, validate
@@ -47,6 +48,7 @@ class TableColumns(FrozenModel):
     prompt: Id
     response: tuple[Id, ...] = Field(min_length=1)
     reference: Id | None = None
+    rubric: Id | None = None
     id: Id | None = None
     group_by: Id | None = None
     agent: Id | None = None
@@ -155,7 +157,8 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
             first_number, first = _find_first(seen, number, task, cells[columns.group_by])
             if first_number == number:
                 tasks.append(number, task)
-            for field, column in (("query", columns.prompt), ("reference", columns.reference)):
+            shared = {"query": columns.prompt, "reference": columns.reference, "rubric": columns.rubric}
+            for field, column in shared.items():
                 if getattr(task, field) != getattr(first, field):
                     problem = f"is not that of {unit} {first_number}, which is the same task by --group-by"
                     _refuse(location, column, problem, "write the same, or make them two tasks")
@@ -170,7 +173,7 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
 
 
 def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> Cells:
-    """Return the cells of the named columns as text, a prompt also as a list of messages; None for no column.
+    """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
     A whole number is text where it is a name or a reference.
     """
@@ -188,7 +191,7 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
             value = ""
         if role != "response" and _is_empty(value):
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
-        if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
+        if not isinstance(value, str) and not (column in (columns.prompt, columns.rubric) and isinstance(value, list)):
             several = role == "response" and isinstance(value, list)
             remedy = "write text" + ", one response a row, and name their common column with --group-by" * several
             _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
@@ -222,8 +225,36 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
     is_named = columns.group_by not in (None, columns.prompt)
     content = {"id": cells[columns.group_by] if is_named else row_id}
     content |= {"query": cells[columns.prompt], "reference": cells[columns.reference]}
-    names = {"id": columns.group_by if is_named else columns.id, "query": columns.prompt}
+    if columns.rubric is not None:
+        content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
+    names = {"id": columns.group_by if is_named else columns.id, "query": columns.prompt, "rubric": columns.rubric}
     return _validate(location, Task, content, names)
+
+
+def _to_rubric(location: str, column: str, cell: str | list[Any]) -> Row:
+    """Return the rubric in a cell: a criterion of weight 1 in each line, or a list of criteria, also as JSON.
+
+    A criterion is a text, or an object as in a task; those that are texts have the ids c1, c2, …
+    """
+    criteria: list[Any]
+    if isinstance(cell, list):
+        criteria = cell
+    elif cell.lstrip().startswith("["):
+        try:
+            criteria = from_json(cell)
+        except ValueError as error:
+            _refuse(location, column, f"is not valid JSON ({error})", "write a list of criteria, or a criterion a line")
+    else:
+        criteria = [line.strip() for line in cell.splitlines() if line.strip()]
+    return {"criteria": [_to_criterion(f"c{number}", one) for number, one in enumerate(criteria, start=1)]}
+
+
+def _to_criterion(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return {"id": name, "text": value, "weight": 1.0}
+    if isinstance(value, dict):  # in Parquet, each has the fields of all
+        return {field: content for field, content in value.items() if content is not None}
+    return value
 
 
 def _to_responses(

@@ -62,6 +62,13 @@ def test_a_run_resumes_and_refuses_another_file_and_other_columns(folder: Path, 
     assert (changed.code, "response 'row-1' is another one now" in changed.err) == (2, True)
 
 
+def test_rubrics_of_a_table_are_judged(folder: Path, run: Command) -> None:
+    (folder / "rubric.yaml").write_text("evaluators: [criteria]\n")
+    (folder / "data.csv").write_text('question,answer,needs\nq,x,"It is kind.\nIt is short."\n')
+    command = ("score", "data.csv", *NAMED, "--rubric-column", "needs", "--config", "rubric.yaml", "--dry-run")
+    assert json.loads(run(*command, "--json").out)["questions"] == 2
+
+
 def test_an_empty_cell_in_a_response_column_is_an_empty_response(folder: Path, run: Command) -> None:
     (folder / "two.csv").write_text("question;a;b\nq;x;\nr;;y\n")
     named = ["--prompt-column", "question", "--response-column", "a", "--response-column", "b"]

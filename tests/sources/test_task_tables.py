@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Message, Response, Task
+from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_tasks, read_tasks
 from tests.agents.facts.examples import SUFFIXES, write_table
 
@@ -107,6 +107,56 @@ def test_prompts_may_be_chats_and_names_and_references_whole_numbers(tmp_path: P
     ((task, group),) = read_tasks(jsonl(tmp_path / "t.jsonl", rows), columns=named)
     assert task == Task(id="10", query=(Message(role="user", content="2+2?"),), reference="4")
     assert [(one.id, one.labels) for one in group] == [("10", {"score": 0.5}), ("11", {"score": 0.5})]
+
+
+RUBRICS = {
+    "lines": "It is right.\n\n  It is kind. \n",
+    "a list of texts": '["It is right.", "It is kind."]',
+    "a list of criteria": '[{"id": "c1", "text": "It is right.", "weight": 1}, "It is kind."]',
+}
+
+
+@pytest.mark.parametrize("cell", RUBRICS.values(), ids=RUBRICS)
+def test_a_column_may_have_rubrics(cell: str, tmp_path: Path) -> None:
+    rows = [{"question": "q", "answer": answer, "needs": cell} for answer in "ab"]
+    given = [(write_table(tmp_path / "t.csv", rows), columns(rubric="needs", group_by="question"))]
+    if cell.startswith("["):
+        lists = [{**row, "needs": json.loads(cell)} for row in rows]
+        given.append((jsonl(tmp_path / "t.jsonl", lists), columns(rubric="needs", group_by="question")))
+    for path, named in given:
+        ((task, group),) = read_tasks(path, columns=named)
+        assert task.rubric is not None
+        found = [(one.id, one.text, one.weight) for one in task.rubric.criteria]
+        assert found == [("c1", "It is right.", 1.0), ("c2", "It is kind.", 1.0)]
+        assert [one.labels for one in group] == [{}, {}]
+
+
+def test_criteria_in_parquet_lack_the_fields_that_are_null(tmp_path: Path) -> None:
+    criteria = [{"id": "a", "text": "x", "weight": 1.0}, {"id": "b", "text": "y", "weight": -2.0, "role": "penalty"}]
+    path = write_table(tmp_path / "t.parquet", [{"question": "q", "answer": "a", "needs": criteria}])
+    ((task, _),) = read_tasks(path, columns=columns(rubric="needs"))
+    assert task.rubric == Rubric.model_validate({"criteria": criteria})
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        ("", "column needs: is empty; fill it, or leave the row out"),
+        ("[x", "column needs: is not valid JSON (expected value at line 1 column 2); write a list of criteria, or a"),
+        ("[3]", "column needs.criteria[0]: is the number 3; write an object"),
+        ('[{"id": "a", "text": "x"}]', "column needs.criteria[0].weight: is missing"),
+        ("one\none", "column needs.criteria[1].text: is the same for 'c1' and 'c2'; leave one of them out"),
+    ],
+)
+def test_a_wrong_rubric_is_refused_with_its_column(cell: str, problem: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": "a", "needs": cell}])
+    assert refusal(path, columns(rubric="needs")).startswith(f"t.csv, line 2, {problem}")
+
+
+def test_rows_of_a_task_have_one_rubric(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": "a", "needs": text} for text in "xy"])
+    problem = "t.csv, line 3, column needs: is not that of line 2, which is the same task by --group-by"
+    assert refusal(path, columns(rubric="needs", group_by="question")).startswith(problem)
 
 
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.text("xy\n,\"'= ", min_size=1).map("t".__add__)), min_size=1))

@@ -44,6 +44,7 @@ from jurygraph.cli.table_options import (
     PromptColumn,
     ReferenceColumn,
     ResponseColumns,
+    RubricColumn,
     SavedDataset,
     choose_columns,
     choose_source,
@@ -108,6 +109,7 @@ def score(
     prompt_column: PromptColumn = None,
     response_column: ResponseColumns = None,
     reference_column: ReferenceColumn = None,
+    rubric_column: RubricColumn = None,
     id_column: IdColumn = None,
     group_by: GroupBy = None,
     agent_column: AgentColumn = None,
@@ -151,7 +153,8 @@ def score(
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    columns = choose_columns(prompt_column, response_column, reference_column, id_column, group_by, agent_column)
+    names = (prompt_column, response_column, reference_column, rubric_column, id_column, group_by, agent_column)
+    columns = choose_columns(*names)
     files = (choose_source(tasks, hf), columns, responses, profiles_from, edges_from, allow_files_outside)
     run = run or _choose_unused_folder(dry_run)
     options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
