@@ -55,7 +55,7 @@ class FirstReplies:
 
     @property
     def problem(self) -> str | None:
-        """What is wrong with all replies so far, with one of them and what to change; None if one could be used."""
+        """The fault of all replies so far, with one of them and what to change; None if one could be used."""
         if self._has_usable or self._kind is None:
             return None
         return f"{self._example}; {_CHANGES[self._kind]}"

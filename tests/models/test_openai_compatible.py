@@ -311,8 +311,9 @@ def test_each_status_is_a_fault_of_its_kind_with_the_servers_message(code: int, 
     ],
 )
 def test_a_rejected_field_of_the_request_comes_with_the_setting_to_change(message: str, setting: str) -> None:
-    fault = fault_of(status(400, body={"error": {"message": message}}))
-    assert (fault.kind, str(fault).partition("; try ")[2]) == ("rejected", f"{setting} in the config")
+    for code, kind in ((400, "rejected"), (500, "server")):
+        fault = fault_of(status(code, body={"error": {"message": message}}))
+        assert (fault.kind, str(fault).partition("; try ")[2]) == (kind, f"{setting} in the config")
 
 
 @pytest.mark.parametrize("code", [429, 503, 529])

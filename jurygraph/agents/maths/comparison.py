@@ -97,9 +97,9 @@ def _read_both(answer: str, reference: str, unit: str) -> tuple[Reading | None, 
     """Read both; the unit that the question asks for is that of a bare reference, if the answer has one of its kind."""
     claimed = _read(answer)
     gold = _read(reference)
-    asked = Unit(top=measure_of(unit)) if unit else Unit()
-    if claimed and gold and asked.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, asked):
-        gold = replace(gold, unit=asked)
+    wanted = Unit(top=measure_of(unit)) if unit else Unit()
+    if claimed and gold and wanted.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, wanted):
+        gold = replace(gold, unit=wanted)
     return claimed, gold
 
 
