@@ -81,6 +81,7 @@ __all__ = [
     "TimeLimitExceeded",
     "Trace",
     "TraceMismatch",
+    "UnusableRepliesError",
     "Variant",
     "Verdict",
     "criteria",

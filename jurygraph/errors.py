@@ -8,7 +8,8 @@
     │       └── GraphCycleError   ... because its edges form a cycle, which is named
     ├── ModelError            a model could not be reached or did not answer
     │   ├── ModelAccessError  the server refuses the key, or does not have the model
-    │   └── ModelOutageError  the server did not answer for as long as the config waits for it
+    │   ├── ModelOutageError  the server did not answer for as long as the config waits for it
+    │   └── UnusableRepliesError  the first replies cannot be used, all for the same reason
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
     └── TimeLimitExceeded     code of an evaluator or deriver ran past its time limit
@@ -84,11 +85,15 @@ class ModelOutageError(ModelError):
     """The server did not answer for as long as the config's `calls.outage.wait` allows."""
 
 
+class UnusableRepliesError(ModelError):
+    """The first replies of a run could not be used, all for the same reason."""
+
+
 class BudgetExceeded(JurygraphError):
     """The run's limit of cost or calls is reached."""
 
 
-RUN_ENDING = (ModelAccessError, ModelOutageError, BudgetExceeded)
+RUN_ENDING = (ModelAccessError, ModelOutageError, UnusableRepliesError, BudgetExceeded)
 """Errors that end a run, because every other request would end with them, too."""
 
 

@@ -28,7 +28,7 @@ TASK = Task.model_validate(
         "rubric": {
             "criteria": [
                 {"id": "c2", "text": "It is kind.", "weight": 2},
-                {"id": "c1", "text": "It is kind.", "weight": 1},
+                {"id": "c1", "text": "It is short.", "weight": 1},
             ],
             "edges": [{"parent": "c2", "child": "c1", "kind": "weak"}],
         },

@@ -261,3 +261,15 @@ def test_a_jury_whose_reward_is_its_only_component_shows_none() -> None:
 def test_a_failed_verdict_shows_why() -> None:
     shown = repr(jg.Verdict.fail("timeout", "no whole reply within 60 s"))
     assert shown == "Verdict(status='failed', reason='no whole reply within 60 s', failure=<Failure>)"
+
+
+def test_completion_offers_the_names_that_are_for_users() -> None:
+    with jg.Jury(evaluators=["maths.length"]) as made:
+        (trace,) = made.score(task(), [response("a")])
+        assert {"config", "prepare", "score", "score_many", "ascore", "open", "close"} <= set(dir(made))
+        assert not {"context", "gateway", "loop", "code_folder"} & set(dir(made))
+    assert {"verdicts", "reward", "digest", "explain", "gated", "to_dict", "model_copy"} <= set(dir(trace))
+    assert set(jg.Trace.model_fields) <= set(dir(trace))
+    assert not {"json", "schema", "copy", "model_dump", "model_fields", "constant"} & set(dir(trace))
+    for each in (made, trace, trace.reward):
+        assert not [name for name in dir(each) if name.startswith("_") or not hasattr(each, name)]

@@ -306,6 +306,7 @@ def test_a_changed_criterion_leaves_the_questions_of_the_others() -> None:
         ({"a/b": "x"}, "evaluators[0]: criteria: params.criteria.a/b: has a slash; leave it out"),
         ({"a": "x", "b": {"txt": "a"}}, "evaluators[0]: criteria: params.criteria.b.txt: unknown; did you mean text?"),
         ([{"id": "a", "text": "x"}] * 2, "evaluators[0]: criteria: params.criteria[1].id: is 'a' again"),
+        (["x", "y", "x"], "evaluators[0]: criteria: params.criteria[2].text: is the same for 'c1' and 'c3'; leave one"),
     ],
 )
 def test_criteria_that_cannot_be_judged_are_refused(criteria: Any, message: str) -> None:

@@ -2,36 +2,34 @@
 
 import asyncio
 import inspect
-import sys
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
-from jurygraph.agents.isolation import OPENING
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.agents.roles import EvaluatorInput, UndeclaredClient
 from jurygraph.agents.user_modules import allow_modules_in_folder
+from jurygraph.agents.worker_pool import end_process_after
 from jurygraph.schema import Config, EvaluatorUse, Material, Question, Response, TaskView, Verdict
 
 
-def prepare(setup: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
-    """Load the evaluator in this worker process, and return the function that opens it and answers requests."""
-    sys.path.extend(entry for entry in setup["path"] if entry not in sys.path)
+def prepare(setup: dict[str, Any]) -> Callable[[str], Any]:
+    """Load and open the evaluator in this worker process, and return the function that answers requests."""
     use = EvaluatorUse.model_validate(setup["use"])
     if setup["folder"] is not None:
         allow_modules_in_folder(Config(evaluators=(use,)), folder=Path(setup["folder"]))
     evaluator = load_evaluator(use)
     runner = asyncio.Runner()
 
-    def answer(request: dict[str, Any]) -> Any:
-        if request == OPENING:
-            evaluator.open()
-            return None
-        result = evaluator.answer(_from_request(request))
+    def answer(request: str) -> Any:
+        result = evaluator.answer(_from_request(json.loads(request)))
         return _write_answer(runner.run(_wait(result)) if inspect.isawaitable(result) else result)
 
+    with end_process_after(setup["open_limit"]):
+        evaluator.open()
     return answer
 
 

@@ -3,23 +3,20 @@
 What crosses is JSON: the question, the view of the task, the responses, their material, and back a verdict.
 """
 
-import asyncio
-import os
-import sys
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from jurygraph.agents.roles import CODE_LIMIT, Answer, Evaluator, EvaluatorInput
 from jurygraph.agents.user_modules import folder_of_modules
-from jurygraph.agents.worker_pool import Reply, Work, WorkerDied, WorkerPool
-from jurygraph.errors import TimeLimitExceeded
+from jurygraph.agents.worker_pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkFailed
 from jurygraph.schema import Branch, EvaluatorRecord, EvaluatorUse, Verdict
 
 _ATTRIBUTES = (
     *("name", "version", "audience", "layer", "scope", "reads_data", "needs", "params"),
     *("combiner", "shares", "depends_on", "check", "questions"),
 )
-OPENING = {"open": True}
 
 
 class IsolatedEvaluator(Evaluator):
@@ -35,16 +32,13 @@ class IsolatedEvaluator(Evaluator):
         for attribute in _ATTRIBUTES:
             setattr(self, attribute, getattr(evaluator, attribute))
         self._evaluator = evaluator
-        folder = folder_of_modules()
+        limit = evaluator.timeout or CODE_LIMIT
         setup = {
             "use": use.model_copy(update={"isolate": None}).model_dump(mode="json"),
-            "folder": folder,
-            "path": [os.path.abspath(entry) for entry in sys.path if entry != folder],
+            "folder": folder_of_modules(),
+            "open_limit": limit,
         }
-        prepare = "jurygraph.agents.isolated_answers:prepare"
-        self._work: Work[Reply] = Work(self.name, prepare, dict, setup, opening=OPENING)
-        self._limit = evaluator.timeout or CODE_LIMIT
-        self._pool = WorkerPool(self._work, 1, self._limit)
+        self._pool = WorkerPool(self.name, "jurygraph.agents.isolated_answers:prepare", setup, time_limit=limit)
 
     @property
     def branch(self) -> Branch:
@@ -59,19 +53,21 @@ class IsolatedEvaluator(Evaluator):
         return self._evaluator.notes
 
     def open(self) -> None:
-        self._pool = WorkerPool(self._work, 1, self._limit).open()
+        with suppress(WorkerNotStarted):  # each answer reports it
+            self._pool.open()
 
     def close(self) -> None:
         self._pool.close()
 
     async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
         try:
-            reply = await asyncio.wrap_future(self._pool.submit(_to_request(inputs)))
+            result = await self._pool.call(json.dumps(_to_request(inputs)))
+        except WorkFailed as error:
+            return Verdict.fail(error.kind, str(error))
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        if reply.get("error") == TimeLimitExceeded.__name__:
-            raise TimeLimitExceeded(reply["message"])
-        return Verdict.fail(reply["error"], reply["message"]) if "error" in reply else _read_answer(reply["result"])
+        answer: Answer | Sequence[Answer] = _read_answer(result)
+        return answer
 
 
 def _to_request(inputs: EvaluatorInput) -> dict[str, Any]:

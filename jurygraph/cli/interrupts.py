@@ -5,9 +5,9 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Coroutine
+from multiprocessing import active_children
 from typing import Any, NoReturn, TypeVar
 
-from jurygraph.agents.worker_pool import kill_workers
 from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.concurrency import DaemonThreads
 
@@ -79,7 +79,8 @@ class _Interrupt:
 
 def _exit_now() -> NoReturn:
     _write("stopped; run the same command again to continue")
-    kill_workers()
+    for process in active_children():  # isolated evaluators and maths
+        process.kill()
     os._exit(ExitCode.INTERRUPTED)
 
 

@@ -15,6 +15,7 @@ _OPTIONS = {
     "prompt": "--prompt-column",
     "response": "--response-column",
     "reference": "--reference-column",
+    "rubric": "--rubric-column",
     "id": "--id-column",
     "group_by": "--group-by",
     "agent": "--agent-column",
@@ -31,6 +32,7 @@ ResponseColumns = Annotated[
     list[str] | None, _column("response", "Responses of a table; repeat it for several agents.")
 ]
 ReferenceColumn = Annotated[str | None, _column("reference", "References of a table.")]
+RubricColumn = Annotated[str | None, _column("rubric", "Rubrics of a table: a criterion a line, or a JSON list.")]
 IdColumn = Annotated[str | None, option("C", "Ids of a table's rows.", _OPTIONS["id"], show_default="row-1, row-2, …")]
 GroupBy = Annotated[str | None, _column("group_by", "Table rows with the same value here are one task.")]
 AgentColumn = Annotated[str | None, _column("agent", "Agents that wrote the responses of a table.")]

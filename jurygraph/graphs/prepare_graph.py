@@ -129,8 +129,8 @@ def _node_that_asks(
         tasks = list(state["tasks"])
         contexts = runtime.context.groups
         due = [place for place, one in enumerate(tasks) if "error" not in one and is_due(one, contexts[place])]
-        asked = await asyncio.gather(*(try_with(tasks[place], contexts[place]) for place in due))
-        for place, planning in zip(due, asked, strict=True):
+        results = await asyncio.gather(*(try_with(tasks[place], contexts[place]) for place in due))
+        for place, planning in zip(due, results, strict=True):
             tasks[place] = planning
         return {"tasks": tasks}
 
@@ -162,7 +162,7 @@ def _weigh(planning: TaskPlanning, context: RunContext) -> Update:
 
 
 def _lacks_graph(planning: TaskPlanning, context: RunContext) -> bool:
-    """Return whether the annotator is to be asked: about a rubric without edges, if the config enables that and an
+    """Return whether the annotator is needed: for a rubric without edges, if the config enables that and an
     evaluator judges criteria.
 
     With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.

@@ -86,7 +86,7 @@ class Backend(ABC):
         message = message[:_MAX_MESSAGE]
         if kind in ACCESS_KINDS:  # the message of a verdict is cut, which must leave the advice
             message = f"{message[: _MAX_MESSAGE // 2]}; {self._access_advice(kind)}"
-        elif kind == "rejected":
+        elif kind in ("rejected", "server"):  # some servers fail at a field that they do not know
             advice = dict.fromkeys(setting for name, setting in _REJECTED_FIELDS.items() if name in message)
             message += "".join(f"; try {setting} in the config" for setting in advice)
         return Fault(kind, f"{self.label}: {message}", wait)

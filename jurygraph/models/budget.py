@@ -110,16 +110,13 @@ class Budget:
 
     def reserve(self, cost: float | None) -> "Reservation":
         """Reserve a call and its maximum cost, if known. Raises `Fault` of kind `budget` if a limit may be exceeded."""
-        return self._reserve(None if cost is None else _to_fraction(cost))
-
-    def _reserve(self, most: Fraction | None) -> "Reservation":
+        most = None if cost is None else _to_fraction(cost)
         refusal = self._refusal_reason(most)
         if refusal is not None:
             self.exhausted = True
             raise Fault("budget", refusal)
         self._in_flight += 1
-        if most:
-            self._reserved += most
+        self._reserved += most or 0
         return Reservation(self, most)
 
     async def reserve_when_free(self, cost: float | None, until: float | None = None) -> "Reservation":
@@ -127,19 +124,18 @@ class Budget:
 
         Raises `Fault` of kind `deadline` if it still waits at `until`, a time of the running loop.
         """
-        most = None if cost is None else _to_fraction(cost)
-        while self._can_fit_later(most):
+        while self._can_fit_later(cost):
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
             async with deadline_at(until):
                 await freed
-        return self._reserve(most)
+        return self.reserve(cost)
 
-    def _can_fit_later(self, most: Fraction | None) -> bool:
+    def _can_fit_later(self, cost: float | None) -> bool:
         """Return True if only the reservations in flight leave too little."""
-        if self._max_cost is None or most is None or self._overrun is not None or self._has_no_call_left():
+        if self._max_cost is None or cost is None or self._overrun is not None or self._has_no_call_left():
             return False
-        return self._spent + most <= self._max_cost < self._spent + self._reserved + most
+        return self._spent + _to_fraction(cost) <= self._max_cost < self._spent + self._reserved + _to_fraction(cost)
 
     def _has_no_call_left(self) -> bool:
         return self._max_calls is not None and self.calls + self._in_flight >= self._max_calls
@@ -166,25 +162,22 @@ class Budget:
         excess = f"{usage}, and this one may cost {_format_dollars(most)}"
         return f"{limit} might be passed: {excess}; raise --max-cost to go on"
 
-    def _release(self, most: Fraction | None) -> None:
+    def _end(self, most: Fraction | None, is_sent: bool, cost: Fraction | None = None) -> None:
+        """End a reservation; all sending stops if the bill of a request that was sent exceeds it."""
         self._in_flight -= 1
-        if most:
-            self._reserved -= most
+        self._reserved -= most or 0
+        if is_sent:
+            self.calls += 1
+            self.unpriced += cost is None
+            self._spent += cost or 0
+            if cost is not None and most is not None and cost > most:
+                bill = f"a request was billed {_format_dollars(cost)}"
+                self._overrun = f"{bill}, and at most {_format_dollars(most)} was reserved for it"
         waiting = self._waiting
         self._waiting = []
         for freed in waiting:
             if not freed.done():
                 freed.set_result(None)
-
-    def _charge(self, cost: Fraction | None, most: Fraction | None) -> None:
-        """Charge a request; all sending stops if its bill exceeds its reservation."""
-        self.calls += 1
-        self.unpriced += cost is None
-        if cost:
-            self._spent += cost
-        if cost is not None and most is not None and cost > most:
-            bill = f"a request was billed {_format_dollars(cost)}"
-            self._overrun = f"{bill}, and at most {_format_dollars(most)} was reserved for it"
 
 
 class Reservation:
@@ -203,9 +196,7 @@ class Reservation:
 
         A failed attempt may have a cost too; pass 0 only where no provider bills it (429, no connection).
         """
-        charged = self._most if cost is None else _to_fraction(cost)
-        self.release()
-        self._budget._charge(charged, self._most)
+        self._end(is_sent=True, cost=self._most if cost is None else _to_fraction(cost))
 
     def settle_unbounded(self) -> None:
         """Charge the reservation of an attempt whose bill may exceed it by any amount, and stop all sending."""
@@ -216,10 +207,13 @@ class Reservation:
 
     def release(self) -> None:
         """Free the whole reservation of an attempt that was not sent."""
+        self._end(is_sent=False)
+
+    def _end(self, *, is_sent: bool, cost: Fraction | None = None) -> None:
         if self._ended:
             raise RuntimeError("a reservation is settled or released once")
         self._ended = True
-        self._budget._release(self._most)
+        self._budget._end(self._most, is_sent, cost)
 
     def __enter__(self) -> Self:
         return self

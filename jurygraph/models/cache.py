@@ -1,10 +1,9 @@
 """The cache of replies, shared by all runs: it saves money, and no result depends on it.
 
-Nothing is ever evicted. Only JSON is written, by diskcache's JSON disk, and only JSON is read, so that a planted pickle
-is never loaded (CVE-2025-69872). Each reply is stored with a schema version and a SHA-256 over its key
-and content:
+Nothing is ever evicted. Only text is written, and only text is read, so that a planted pickle is never loaded
+(CVE-2025-69872). Each reply is stored as JSON, after a schema version and a SHA-256 over its key and content:
 
-    {"version": 1, "sha256": "…", "stored": "[{\\"text\\":\\"…\\",\\"finish\\":\\"stop\\"},0.00012]"}
+    1 5891b5b5… [{"text":"…","finish":"stop"},0.00012]
 
 The hash detects damage, not forgery; to prevent forgery, no other user may have write access to the folder.
 """
@@ -12,8 +11,6 @@ The hash detects damage, not forgery; to prevent forgery, no other user may have
 import logging
 import os
 import sqlite3
-import time
-import zlib
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
@@ -34,8 +31,6 @@ SCHEMA_VERSION = 1
 _LOG = logging.getLogger(__name__)
 _WRITE_TIMEOUT = 60.0
 _ERASE_TIMEOUT = 5.0
-_MAX_SEARCHED = 64 << 20
-"""Largest stored reply that is searched, in bytes; a larger row was written by another program, and is deleted too."""
 
 _SETTINGS = {
     **DEFAULT_SETTINGS,  # all of them, so that no setting comes from the file
@@ -45,12 +40,7 @@ _SETTINGS = {
     "sqlite_mmap_size": 0,  # mapped memory grows with the file, while most lookups are misses
     "sqlite_cache_size": 1024,  # pages of 4 kB for each thread that reads or writes; the default is 8192
     "disk_min_file_size": 2**31 - 1,
-    "disk_compress_level": 0,  # replies can be found in the file, so that an erasure can be checked from outside
 }
-_SET = """INSERT INTO Cache (key, raw, store_time, access_time, size, mode, filename, value)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key, raw) DO UPDATE SET
-    store_time = excluded.store_time, expire_time = NULL, access_time = excluded.access_time, access_count = 0,
-    tag = NULL, size = excluded.size, mode = excluded.mode, filename = excluded.filename, value = excluded.value"""
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
@@ -95,7 +85,7 @@ class Cache:
         self._logged: set[str] = set()
         _prepare_folder(self.folder)
         try:
-            self._rows = _Rows(self.folder)
+            self._rows = _Rows(self.folder, _WRITE_TIMEOUT)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
             raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
@@ -106,10 +96,10 @@ class Cache:
             value = self._rows.get(key)
             if value is None:
                 return None
-            if not isinstance(value, dict) or value.get("version") != SCHEMA_VERSION:
+            if not value.startswith(f"{SCHEMA_VERSION} "):
                 raise _UnusableRow("it is of another schema version")
-            content = value.get("stored")
-            if not isinstance(content, str) or value.get("sha256") != _digest(key, content):
+            content = _content_of(value)
+            if value != _seal(key, content):
                 raise _UnusableRow("it is damaged")
             return _CONTENT.validate_json(content)
         except (sqlite3.Error, ValueError) as error:
@@ -118,15 +108,16 @@ class Cache:
 
     def put(self, replies: Mapping[str, CachedReply]) -> None:
         """Store replies together, also over old ones; the next run pays again for one that cannot be stored."""
-        envelopes = {}
+        sealed = {}
         for key, stored in replies.items():
             try:
-                content = _CONTENT.dump_json(stored, exclude_defaults=True).decode()
-                envelopes[key] = {"version": SCHEMA_VERSION, "sha256": _digest(key, content), "stored": content}
+                sealed[key] = _seal(key, _CONTENT.dump_json(stored, exclude_defaults=True).decode())
             except ValueError as error:
                 self._log_unstored(error)
         try:
-            self._rows.set_all(envelopes)
+            with self._rows.transact():
+                for key, text in sealed.items():
+                    self._rows.set(key, text)
         except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a failed transaction open; the next use opens a new connection
             self._log_unstored(error)
@@ -161,30 +152,27 @@ def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], 
     database = folder / DBNAME
     if not database.exists():
         return 0
-    address = f"{database.absolute().as_uri()}?mode=rw"
     try:
-        with closing(sqlite3.connect(address, uri=True, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
-            connection.execute("PRAGMA secure_delete = ON")
-            connection.execute("BEGIN IMMEDIATE")
-            stored_value = f"CASE WHEN length(value) <= {_MAX_SEARCHED} THEN value END"
-            found = connection.execute(f"SELECT rowid, key, mode, filename, {stored_value} FROM Cache")
-            deleted = [(row,) for row, key, *stored in found if key in keys or _is_unusable_or(holds, *stored)]
-            connection.executemany("DELETE FROM Cache WHERE rowid = ?", deleted)
-            connection.execute("COMMIT")
+        with closing(_Rows(folder, _ERASE_TIMEOUT)) as rows:
+            doomed = [key for key in rows if key in keys or _is_unusable_or(holds, rows, key)]
+            with rows.transact():
+                for key in doomed:
+                    rows.delete(key)
+        with closing(sqlite3.connect(database, timeout=_ERASE_TIMEOUT, isolation_level=None)) as connection:
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 result = connection.execute(step).fetchone()
                 if result is not None and result[0]:
                     raise sqlite3.OperationalError("another program is reading it")
-            return len(deleted)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
         hint = "end the programs that use it, see that you may write to it, and give the same command again"
         raise InputError(f"{folder}: the cache could not be searched and rewritten ({error}); {hint}") from None
+    return len(doomed)
 
 
-def _is_unusable_or(holds: Callable[[bytes], bool], mode: object, filename: object, value: object) -> bool:
+def _is_unusable_or(holds: Callable[[bytes], bool], rows: "_Rows", key: str) -> bool:
     try:
-        return holds(_Disk("", 0, 0).fetch(mode, filename, value, read=False)["stored"].encode())
-    except (ValueError, LookupError, TypeError, AttributeError):
+        return holds(_content_of(rows.get(key)).encode())
+    except (ValueError, AttributeError):
         return True
 
 
@@ -192,14 +180,11 @@ class _UnusableRow(ValueError):
     """A row that this module did not write, or that was changed."""
 
 
-class _Disk(diskcache.JSONDisk):  # type: ignore[misc]
-    """A JSON disk that neither unpickles a planted row, nor reads or deletes the file that it names.
+class _Disk(diskcache.Disk):  # type: ignore[misc]
+    """A disk of plain text, that neither unpickles a planted row, nor reads or deletes the file that it names."""
 
-    Keys stay plain text: packed by another version of zlib, a key might not be found.
-    """
-
-    def __init__(self, directory: str, min_file_size: int, compress_level: int, **_unknown: object) -> None:
-        super().__init__(directory, compress_level, min_file_size=min_file_size)
+    def __init__(self, directory: str, min_file_size: int, **_unknown: object) -> None:
+        super().__init__(directory, min_file_size=min_file_size)
 
     def put(self, key: object) -> tuple[str, bool]:
         if type(key) is not str:
@@ -212,12 +197,9 @@ class _Disk(diskcache.JSONDisk):  # type: ignore[misc]
         return key
 
     def fetch(self, mode: object, filename: object, value: object, read: bool) -> Any:
-        if mode != MODE_RAW or filename is not None or type(value) is not bytes:
+        if mode != MODE_RAW or filename is not None or type(value) is not str:
             raise _UnusableRow("it was written by something else")
-        try:
-            return super().fetch(mode, filename, value, read)
-        except (zlib.error, ValueError, RecursionError):
-            raise _UnusableRow("it is damaged") from None
+        return value
 
     def remove(self, file_path: object) -> None:
         """Do nothing: a planted row may name any file of the user's."""
@@ -226,23 +208,15 @@ class _Disk(diskcache.JSONDisk):  # type: ignore[misc]
 class _Rows(diskcache.Cache):  # type: ignore[misc]
     """A diskcache that ignores unknown settings in its file: it would set an attribute, even a method, by any name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, timeout: float) -> None:
         try:
-            super().__init__(str(folder), timeout=_WRITE_TIMEOUT, disk=_Disk, **_SETTINGS)
+            super().__init__(str(folder), timeout=timeout, disk=_Disk, **_SETTINGS)
         except BaseException:
             self.close()
             raise
 
     def reset(self, key: str, *value: Any, **update: Any) -> Any:
         return super().reset(key, *value, **update) if key in _SETTINGS or key in METADATA else None
-
-    def set_all(self, values: Mapping[str, Any]) -> None:
-        """Write the same rows as `set` does for each value, by one statement in one transaction."""
-        now = time.time()
-        disk = self._disk
-        rows = [(*disk.put(key), now, now, *disk.store(value, read=False, key=key)) for key, value in values.items()]
-        with self._transact():
-            self._con.executemany(_SET, rows)
 
 
 def _prepare_folder(folder: Path) -> None:
@@ -267,8 +241,13 @@ def _refuse_shared(path: Path, state: os.stat_result) -> None:
         raise InputError(f"{path}: may be written by others, who could plant replies in the cache; {hint}")
 
 
-def _digest(key: str, content: str) -> str:
-    return sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
+def _seal(key: str, content: str) -> str:
+    digest = sha256(f"{SCHEMA_VERSION} {key}\n{content}".encode()).hexdigest()
+    return f"{SCHEMA_VERSION} {digest} {content}"
+
+
+def _content_of(sealed: str) -> str:
+    return sealed.split(" ", 2)[-1]
 
 
 def _describe_error(error: Exception) -> str:

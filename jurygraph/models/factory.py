@@ -97,8 +97,9 @@ def open_backend(model: "str | Backend | BaseChatModel", config: CallsConfig) ->
 
             return ChatModel(rest if isinstance(model, str) else model)
         if PROVIDER_MODEL.fullmatch(name):
-            from jurygraph.models.backends.litellm import LiteLLM
+            from jurygraph.models.backends.litellm import LiteLLM, require_provider
 
+            require_provider(name)
             return LiteLLM(name, form=config.form)
     except (ValueError, InputError) as error:
         raise ConfigError(f"model: {error}") from error

@@ -26,16 +26,14 @@ and budget: they end a run, and whoever asks for a judgement gets an error of `e
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pydantic_core import from_json
 
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelAccessError, ModelError, ModelOutageError
 from jurygraph.schema import Cause, Failure
-
-T = TypeVar("T")
 
 RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
 RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
@@ -97,18 +95,6 @@ async def deadline_at(until: float | None) -> AsyncIterator[None]:
         raise deadline_fault() from None
 
 
-async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
-    """Return the result of a turn, or call `withdraw`. Raises `Fault` of kind `deadline` at `until`, a loop's time."""
-    try:
-        if until is None:
-            return await turn
-        async with deadline_at(until):
-            return await turn
-    except BaseException:
-        withdraw()
-        raise
-
-
 def exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error, its causes and its contexts, even suppressed ones, from the last to the first, each once."""
     seen: set[int] = set()
@@ -122,7 +108,8 @@ def exception_chain(error: BaseException) -> Iterator[BaseException]:
 class Fault(ModelError):
     """A request without a usable reply. `retry_after` is in seconds, if the provider sent it.
 
-    `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply.
+    `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply, and
+    `remedy` what the model is told to do about it.
     `is_unsent` is True if there was no connection, so that the server cannot have read the request.
     """
 
@@ -132,6 +119,7 @@ class Fault(ModelError):
         self.retry_after = retry_after
         self.attempts = 0
         self.call: str | None = None
+        self.remedy: str | None = None
         self.is_unsent = False
 
     @property

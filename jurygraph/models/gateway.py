@@ -4,11 +4,12 @@ sink → cache → limiter → circuit breaker → budget → backend, retried a
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from time import monotonic
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
 from jurygraph.models.backend import Backend
@@ -16,6 +17,7 @@ from jurygraph.models.budget import Budget, Price, Reservation, cost, highest_co
 from jurygraph.models.cache import Cache, CachedReply
 from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault, deadline_at, deadline_fault
+from jurygraph.models.first_replies import FirstReplies
 from jurygraph.models.limiter import Limiter, LimiterTurn
 from jurygraph.models.recording import Recorder
 from jurygraph.models.request import AnsweredCall, CallSink, Reply, Request
@@ -23,8 +25,6 @@ from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical_json
-
-T = TypeVar("T")
 
 UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
 """Kinds of faults after which the provider charges nothing."""
@@ -68,6 +68,7 @@ class Gateway:
         self.cache = cache
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
+        self.first_replies = FirstReplies()
         self._pending: dict[tuple[str, int], asyncio.Task[AnsweredCall]] = {}
         self._uncached: dict[str, CachedReply] = {}
         self._store_errors: WeakKeyDictionary[CallSink, Exception] = WeakKeyDictionary()
@@ -187,32 +188,47 @@ class Gateway:
         repeats = 0
         size = request_size(request)
         max_reply_tokens = reply_limit(request.parameters, self.limits.max_tokens)
-        highest_cost_of_request = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
-        tokens = size // _BYTES_PER_TOKEN + max_reply_tokens
+        most = highest_cost(self.price, size, len(request.messages), max_reply_tokens)
 
-        async def once() -> AnsweredCall:
-            nonlocal sent, repeats
-            while True:  # repeat attempts that end in an outage of the server
-                async with self._limiter.turn(tokens, until) as turn:
-                    may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
-                    # It waits with its turn: the next request to probe has one.
-                    with await self._admitted(turn, self._breaker.admit(until, may_repeat)) as attempt:
-                        if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
-                            raise self._store_errors[sink]
-                        reservation = await self._admitted(turn, self._reserve(highest_cost_of_request, until))
-                        sent += 1
-                        reply, billed = await self._send(request, reservation, turn, until)
-                        # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        fields = {"cost": billed, "cache_hit": False, "attempts": sent, "latency": monotonic() - start}
-                        return await self._keep(request, self._redact_reply(reply), sink, **fields)
-                    repeats += not attempt.is_probe
+        async def send(turn: LimiterTurn) -> AnsweredCall:
+            nonlocal sent
+            if sink is not None and sink in self._store_errors:  # replies would be paid for and lost
+                raise self._store_errors[sink]
+            reservation = await self._reserve(most, until)
+            sent += 1
+            reply, billed = await self._send(request, reservation, turn, until)
+            # Kept within the turn, so that at most as many calls as turns wait to be durable.
+            fields = {"cost": billed, "cache_hit": False, "attempts": sent, "latency": monotonic() - start}
+            return await self._keep(request, self._redact_reply(reply), sink, **fields)
+
+        async def attempt() -> AnsweredCall:
+            answered = None
+            while answered is None:  # attempts that end in an outage of the server do not count
+                answered = await try_in_turn()
+            return answered
+
+        async def try_in_turn() -> AnsweredCall | None:
+            nonlocal repeats
+            # It waits for the server with its turn: the next request to probe has one.
+            async with self._limiter.turn(size // _BYTES_PER_TOKEN + max_reply_tokens, until) as turn:
+                sent_before = sent
+                may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
+                try:
+                    answered = await self._breaker.call(partial(send, turn), until, may_repeat=may_repeat)
+                finally:
+                    if sent == sent_before:
+                        self._limiter.charge_tokens(turn, 0)
+            repeats += answered is None
+            return answered
 
         try:
-            answered, _ = await call_with_retries(once, self.limits.retries, until)
+            answered = await call_with_retries(attempt, self.limits.retries, until)
         except Fault as fault:  # without secrets that a server may have echoed, and the errors that caused it
             clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
             clean.attempts = sent
             raise clean from None
+        if not self.backend.is_recording:
+            self.first_replies.expect(answered.call.id)
         if not self._uncached:
             asyncio.get_running_loop().call_soon(self._cache_replies)
         self._uncached[request.digest] = CachedReply(answered.reply, answered.call.cost)
@@ -230,14 +246,6 @@ class Gateway:
     def _has_secret_in(self, texts: Iterable[str]) -> bool:
         """Return whether texts contain a secret, in one search."""
         return self.redactor.has_secrets and self.redactor.has_secret_in("\n".join(texts))
-
-    async def _admitted(self, turn: LimiterTurn, permission: Awaitable[T]) -> T:
-        """Return a permission to send; where it is refused, the turn is charged no tokens."""
-        try:
-            return await permission
-        except Fault:
-            self._limiter.charge_tokens(turn, 0)
-            raise
 
     async def _reserve(self, highest_cost_of_request: float | None, until: float | None) -> Reservation:
         _time_left(self.limits.timeout, until)

@@ -11,7 +11,14 @@ from pydantic import BaseModel, JsonValue
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, call_for
 from jurygraph.models.request import JUDGE, REPAIR, AnsweredCall, CallLog, CallSink, Reply, Request
-from jurygraph.models.structured import answer_schema, parse_reply, refuse_unfinished, repair_request, with_instructions
+from jurygraph.models.structured import (
+    answer_schema,
+    parse_reply,
+    refuse_unfinished,
+    repair_request,
+    unwrap_reply,
+    with_instructions,
+)
 from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Call, CallUse, Message, SafetyConfig
@@ -35,7 +42,7 @@ def _cached_schema(reply_model: type[BaseModel]) -> ConstantObject:
 
 @dataclass(frozen=True, slots=True)
 class ParsedReply(Generic[T]):
-    """A reply that validates as the requested pydantic model, and its call."""
+    """A reply, unwrapped, that validates as the requested pydantic model, and its call."""
 
     value: T
     reply: Reply
@@ -189,7 +196,7 @@ class JudgeClient:
             if fault.kind != "malformed":
                 self._gateway.drop_from_cache(first.call.id)
                 raise
-            problem = str(fault)
+            problem = "; ".join(filter(None, (str(fault), fault.remedy)))
         try:
             second = await self._send(repair_request(request, first.reply, problem), REPAIR, first.call.id)
             return self._read_reply(second, reply_model, first.call.id)
@@ -203,14 +210,16 @@ class JudgeClient:
             raise
 
     def _read_reply(self, answered: AnsweredCall, reply_model: type[T], first: str) -> ParsedReply[T]:
-        reply, call = answered
+        call = answered.call
         try:
-            parsed = ParsedReply(parse_reply(reply, reply_model, self.safety.whole_reply), reply, call)
+            value = parse_reply(answered.reply, reply_model, self.safety.whole_reply)
         except Fault as fault:
             fault.call = call.id
+            self._gateway.first_replies.note(answered, fault)
             raise
+        self._gateway.first_replies.note(answered, None)
         self._accept(first, call.id)
-        return parsed
+        return ParsedReply(value, unwrap_reply(answered.reply), call)
 
     async def _send(self, request: Request, purpose: str | None, repaired: str | None = None) -> AnsweredCall:
         """Send a request; its place in the logs is that of its start, which does not depend on the time of a reply."""

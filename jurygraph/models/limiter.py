@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-import math
-from collections import deque
-from contextlib import AbstractAsyncContextManager
-from typing import Self
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from math import inf
 
-from jurygraph.models.faults import wait_for_turn
+from jurygraph.models.faults import deadline_at
 from jurygraph.models.retries import MAX_WAIT
 
 log = logging.getLogger(__name__)
@@ -15,6 +15,14 @@ log = logging.getLogger(__name__)
 BURST = 2.0  # seconds' worth of a rate limit that may be used at once; a single request always may
 HOLD = 0.25  # seconds of pause after a provider throttles without a `Retry-After`
 _LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged, once per burst
+
+
+@dataclass(slots=True, eq=False)
+class LimiterTurn:
+    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
+
+    number: int
+    tokens: int
 
 
 class Limiter:
@@ -29,49 +37,62 @@ class Limiter:
     def __init__(
         self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
     ) -> None:
-        self._window = self._max_window = concurrency
-        self._first_counted = self._successes = 0
+        self._window = concurrency
+        self._max_window = concurrency
+        self._first_counted = 0
+        self._successes = 0
         self._requests = _RateLimit(requests_per_minute)
         self._tokens = _RateLimit(tokens_per_minute)
-        self._held_until = self._logged_until = -math.inf
+        self._held_until = -inf
+        self._logged_until = -inf
         self._granted = 0
-        self._running: set[LimiterTurn] = set()
-        self._waiting: deque[tuple[LimiterTurn, asyncio.Future[None]]] = deque()
-        self._timer: asyncio.TimerHandle | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._enter(None)
 
-    def turn(self, tokens: int, until: float | None = None) -> "AbstractAsyncContextManager[LimiterTurn]":
+    def _enter(self, loop: asyncio.AbstractEventLoop | None) -> None:
+        """Begin in an event loop; turns of an earlier loop ended with it."""
+        self._loop = loop
+        self._running: set[LimiterTurn] = set()
+        self._entrance = asyncio.Lock()
+        self._changed = asyncio.Event()
+
+    @asynccontextmanager
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[LimiterTurn]:
         """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
         Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
-        return LimiterTurn(self, tokens, until)
+        if self._loop is not asyncio.get_running_loop():
+            self._enter(asyncio.get_running_loop())
+        async with deadline_at(until), self._entrance:  # one waits, the others in order behind it: no request starves
+            while (time := self._time_for(tokens)) - _now() > 1e-9:
+                self._changed.clear()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout_at(None if time == inf else time):
+                        await self._changed.wait()
+        turn = LimiterTurn(self._granted, tokens)  # nothing is awaited since the last look: nobody else took it
+        self._granted += 1
+        self._running.add(turn)
+        self._requests.charge(1)
+        self._tokens.charge(tokens)
+        try:
+            yield turn
+        finally:
+            self._running.discard(turn)
+            self._changed.set()
 
-    def _request(self, turn: "LimiterTurn") -> "asyncio.Future[None]":
-        """Enqueue a turn; return a future that is done once it is granted, which may be at once."""
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:  # turns of an earlier loop ended with it
-            self._loop = loop
-            self._timer = None
-            self._running.clear()
-            self._waiting.clear()
-        granted = loop.create_future()
-        self._waiting.append((turn, granted))
-        self._grant_turns()
-        return granted
+    def _time_for(self, tokens: int) -> float:
+        """Return the time from which a turn may start, infinity while as many run as may."""
+        if len(self._running) >= self._window:
+            return inf
+        return max(self._held_until, self._requests.time_for(1), self._tokens.time_for(tokens))
 
-    def _end(self, turn: "LimiterTurn") -> None:
-        """End a turn that was granted."""
-        self._running.discard(turn)
-        self._grant_turns()
-
-    def charge_tokens(self, turn: "LimiterTurn", tokens: int) -> None:
+    def charge_tokens(self, turn: LimiterTurn, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
-        self._tokens.charge(_now(), tokens - turn.tokens)
+        self._tokens.charge(tokens - turn.tokens)
         turn.tokens = tokens
-        self._grant_turns()
+        self._changed.set()
 
-    def report_throttled(self, turn: "LimiterTurn", retry_after: float | None = None) -> None:
+    def report_throttled(self, turn: LimiterTurn, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
         If the provider asks for more than `MAX_WAIT`, there is no hold: each request gets the error and fails. Call it
@@ -91,65 +112,13 @@ class Limiter:
             self._logged_until = until
             log.warning("pausing for %.0f s: rate limited by the provider (429)", seconds)
 
-    def report_success(self, turn: "LimiterTurn") -> None:
+    def report_success(self, turn: LimiterTurn) -> None:
         """Report a successful reply."""
         self._successes += turn.number >= self._first_counted
         if self._successes >= self._window < self._max_window:
-            self._window = self._window + 1
+            self._window += 1
             self._successes = 0
-        self._grant_turns()
-
-    def _grant_turns(self) -> None:
-        """Grant turns that are due, strictly in order, so that a large request never starves."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        while self._waiting and len(self._running) < self._window:
-            first, granted = self._waiting[0]
-            if not granted.cancelled():
-                time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
-                if time > _now():
-                    self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
-                    return
-                self._charge(1, first.tokens)
-                first.number = self._granted
-                self._granted += 1
-                self._running.add(first)
-                granted.set_result(None)
-            self._waiting.popleft()
-
-    def _withdraw(self, turn: "LimiterTurn") -> None:
-        """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
-        if turn in self._running:
-            self._running.remove(turn)
-            self._charge(-1, -turn.tokens)
-        self._grant_turns()
-
-    def _charge(self, requests: int, tokens: int) -> None:
-        now = _now()
-        self._requests.charge(now, requests)
-        self._tokens.charge(now, tokens)
-
-
-class LimiterTurn:
-    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
-
-    __slots__ = ("_limiter", "_until", "number", "tokens")
-
-    def __init__(self, limiter: Limiter, tokens: int, until: float | None) -> None:
-        self._limiter = limiter
-        self._until = until
-        self.number = 0
-        self.tokens = tokens
-
-    async def __aenter__(self) -> Self:
-        granted = self._limiter._request(self)
-        if not granted.done():
-            await wait_for_turn(granted, self._until, lambda: self._limiter._withdraw(self))
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._limiter._end(self)
+            self._changed.set()
 
 
 class _RateLimit:
@@ -162,15 +131,15 @@ class _RateLimit:
 
     def __init__(self, per_minute: float | None) -> None:
         self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
-        self._full_at = -math.inf
+        self._full_at = -inf
 
     def time_for(self, amount: int) -> float:
         """Return the time from which this amount may be charged."""
         return self._full_at - max(0.0, BURST - amount * self._seconds_per_unit)
 
-    def charge(self, now: float, amount: int) -> None:
+    def charge(self, amount: int) -> None:
         """Charge an amount; a negative amount is a refund."""
-        self._full_at = max(self._full_at, now) + amount * self._seconds_per_unit
+        self._full_at = max(self._full_at, _now()) + amount * self._seconds_per_unit
 
 
 def _now() -> float:

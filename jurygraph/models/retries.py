@@ -38,31 +38,13 @@ class RetryPolicy:
     longest: float = 60.0
 
 
-async def call_with_retries(
-    once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None
-) -> tuple[T, int]:
-    """Call `once` with retries; return its result and the number of calls.
+async def call_with_retries(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> T:
+    """Call `once` with retries, and return its result.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
     `MAX_WAIT`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
-    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
-    `Fault` is the number of calls of `once`.
+    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`.
     """
-    first: list[Fault] = []
-    try:
-        return await once(), 1  # most requests succeed at once, without the overhead of the retry loop
-    except Fault as fault:
-        first.append(fault)
-
-    calls = 1
-
-    async def attempt() -> T:  # tenacity only awaits an `async def`
-        nonlocal calls
-        if first:
-            raise first.pop()
-        calls += 1
-        return await once()
-
     jitter = wait_random_exponential(multiplier=policy.first, max=policy.longest)
 
     def wait(state: RetryCallState) -> float:
@@ -76,6 +58,9 @@ async def call_with_retries(
         if isinstance(last, Fault) and until is not None and ends >= until:
             raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last
 
+    async def attempt() -> T:  # tenacity only awaits an `async def`
+        return await once()
+
     loop = AsyncRetrying(
         retry=retry_if_exception(_should_retry),
         wait=wait,
@@ -85,15 +70,13 @@ async def call_with_retries(
         reraise=True,
     )
     try:
-        result: T = await loop(attempt)
+        return await loop(attempt)
     except Fault as fault:
         requested = _requested_wait(fault)
-        if fault.kind in RETRYABLE and requested > MAX_WAIT:
-            problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
-            fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
-        fault.attempts = calls
-        raise fault from fault.__cause__
-    return result, calls
+        if fault.kind not in RETRYABLE or requested <= MAX_WAIT:
+            raise
+        problem = f"the provider asks for a wait of {requested:.0f} s, more than the limit of {MAX_WAIT:.0f} s"
+        raise Fault(fault.kind, f"{problem}: {fault}", fault.retry_after) from fault.__cause__
 
 
 def _should_retry(error: BaseException) -> bool:

@@ -1,7 +1,8 @@
 """Structured replies: the requested schema, the parsed reply or its fault, and one round of repair.
 
-A reply counts as a whole or not at all. JSON inside it is not searched for: a quotation from a response, or text around
-an answer, never becomes an answer.
+A reply counts as a whole or not at all, without one section of reasoning at its beginning and one code fence around all
+the rest. JSON inside it is not searched for: a quotation from a response, or text around an answer, never becomes an
+answer.
 """
 
 import json
@@ -23,6 +24,8 @@ T = TypeVar("T", bound=BaseModel)
 _TRUNCATED = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 _WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
 _REFERENCE = re.compile(r'"\$ref": "#/\$defs/([^"]+)"')
+_REASONING = re.compile(r"\s*<(think|thinking)>.*?</\1>", re.DOTALL)
+_CODE_FENCE = re.compile(r"\s*```[A-Za-z0-9_+-]*\s(?P<inside>.*)```\s*", re.DOTALL)
 _MAX_MESSAGE = 300
 _MAX_REPLY = 4_000
 _MAX_OBJECTS = 5_000
@@ -53,8 +56,22 @@ def answer_schema(reply_model: type[BaseModel]) -> dict[str, JsonValue]:
     return {**root, "$defs": kept} if kept else root
 
 
+def unwrap_reply(reply: Reply) -> Reply:
+    """Return the reply without one section of reasoning at its beginning, and without one code fence around the rest.
+
+    The section ends with the first `</think>` or `</thinking>`, and the fence must be around all that is left: what is
+    inside is the answer or no answer, as it would be without them.
+    """
+    text = reply.text
+    if reasoning := _REASONING.match(text):
+        text = text[reasoning.end() :]
+    if fence := _CODE_FENCE.fullmatch(text):
+        text = fence["inside"]
+    return reply if text is reply.text else reply.model_copy(update={"text": text})
+
+
 def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
-    """Parse the whole reply as `reply_model`, a pydantic model; only JSON's own white space may surround it.
+    """Parse the whole reply, unwrapped, as `reply_model`, a pydantic model; only JSON's white space may surround it.
 
     If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
     option makes its effect measurable.
@@ -62,15 +79,18 @@ def parse_reply(reply: Reply, reply_model: type[T], strict: bool = True) -> T:
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
     numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
 
-    Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`.
+    Raises `Fault`, in this order: `truncated`, `refused`, `empty`, `malformed`, which has a `remedy` for the model.
     """
     refuse_unfinished(reply)
-    answer = _parse(reply.text, reply_model)
+    text = unwrap_reply(reply).text
+    answer = _parse(text, reply_model)
     if isinstance(answer, Problem) and not strict:
-        answer = next(_objects_inside(reply.text, reply_model), answer)
+        answer = next(_objects_inside(text, reply_model), answer)
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        raise Fault("malformed", shorten(f"{location} {answer}", _MAX_MESSAGE))
+        fault = Fault("malformed", shorten(f"{location} {answer.problem}", _MAX_MESSAGE))
+        fault.remedy = answer.remedy
+        raise fault
     return answer
 
 

@@ -23,6 +23,7 @@ class WritableRun(Run):
         super().__init__(folder, ledger, header)
         self._lock: IO[str] | None = lock
         self._created_folders: Sequence[Path] = ()
+        self._is_discarded = False
         self._last_parts: Body = {}  # digests of the survey and the decision of the last task
 
     @classmethod
@@ -85,11 +86,15 @@ class WritableRun(Run):
         """Release the run, so that another process can write it; one that was never committed is removed."""
         if self._lock is not None:
             self.ledger.close_as_plain_file()
-            if not self.ledger.count:
+            if not self.ledger.count or self._is_discarded:
                 run_folder.remove_folder(self.folder, self._created_folders)
             run_folder.release_lock(self._lock)
             self._lock = None
         super().close()
+
+    def discard(self) -> None:
+        """Remove the run when it is closed: it has no result and no call that is of use."""
+        self._is_discarded = True
 
     def add_plan(self, task: Task, plan: Plan) -> None:
         """Append the plan of a task, together with its survey and decision unless these are stored already."""

@@ -1,5 +1,6 @@
 """Rubrics: criteria, the graph of their prerequisites, and the record of how that graph was annotated (GEAR)."""
 
+from collections.abc import Iterable
 from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -50,6 +51,19 @@ class Criterion(FrozenModel):
     def content(self) -> list[JsonValue]:
         """Return its text, the texts of its parts, and whether its weight is positive; the size is left out."""
         return [self.text, [part.text for part in self.parts], self.weight > 0]
+
+
+def require_different_texts(field: str, criteria: Iterable[tuple[str, str]]) -> None:
+    """Raise ValueError for two criteria with the same text: it would be judged, and count, twice.
+
+    `criteria` are pairs of id and text; `field` is the path of a text, with `{}` for its index.
+    """
+    ids: dict[str, str] = {}
+    for place, (name, text) in enumerate(criteria):
+        other = ids.setdefault(text.strip(), name)
+        if other != name:
+            problem = f"`{field.format(place)}` is the same for {quote(other)} and {quote(name)}"
+            raise ValueError(f"{problem}; leave one of them out, or write how they differ")
 
 
 class Edge(FrozenModel):
@@ -126,6 +140,7 @@ class Rubric(FrozenModel):
     def _check_edges(self) -> Self:
         known = {c.id for c in self.criteria}
         require_unique("criterion", "criteria[{}].id", [c.id for c in self.criteria])
+        require_different_texts("criteria[{}].text", [(c.id, c.text) for c in self.criteria])
         joined: set[tuple[str, str]] = set()
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):

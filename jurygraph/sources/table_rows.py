@@ -7,9 +7,11 @@ import csv
 import hashlib
 import importlib
 import math
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from jurygraph.sources.files import GZIP, LONGEST_LINE, TextFile, missing_file_h
 _MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
 _SQLITE_MAGIC = b"SQLite format 3\0"
+_SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab"}
 
 
 Row = dict[str, Any]
@@ -55,9 +58,6 @@ def sha256_of(path: Path) -> str:
 
 def missing_column_error(location: str, columns: Sequence[str], present: Sequence[str]) -> InputError:
     """Return the error that a table lacks a column, or all of several, with the nearest of the `present` ones."""
-    separator = next((sign for sign in ";\t|" if len(present) == 1 and sign in present[0]), None)
-    if separator is not None:
-        return InputError(f"{location}: has the separator {separator!r}; separate the columns by commas")
     hints = (did_you_mean(column, present) for column in columns)
     choice = f"name one that is there: {shorten(', '.join(present), 200)}"
     guess = next(filter(None, hints), None)
@@ -114,7 +114,10 @@ def _reader_of(path: Path) -> Callable[[Path], Iterator[PlacedRow]]:
 def _read_csv(path: Path) -> Iterator[PlacedRow]:
     csv.field_size_limit(max(LONGEST_LINE, csv.field_size_limit()))  # by default 128 KB, which long prompts exceed
     with closing(TextFile(path, str(path))) as file:
-        reader = csv.reader((line.text for line in file.all_lines()), strict=True)
+        lines = (line.text for line in file.all_lines())
+        header = next(lines, "")
+        separator = _separator_of(header)
+        reader = csv.reader(chain([header], lines), strict=True, delimiter=separator)
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
@@ -123,7 +126,8 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
                 if values and len(values) != len(columns):
                     problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     has_more = len(values) > len(columns)
-                    advice = "quote a value that holds a comma" if has_more else "write a comma for each empty cell"
+                    sign = _SEPARATORS[separator]
+                    advice = f"quote a value that holds {sign}" if has_more else f"write {sign} for each empty cell"
                     raise InputError(f"{path}, line {reader.line_num}: {problem}; {advice}")
                 if values:
                     yield f"line {last_line + 1}", dict(zip(columns, values, strict=True))
@@ -131,6 +135,12 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
         except csv.Error as error:
             problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             raise InputError(f"{path}, line {reader.line_num}: {problem}") from None
+
+
+def _separator_of(header: str) -> str:
+    """Return the first of comma, semicolon and tab that a header line has outside of quotes; a comma without any."""
+    names = re.sub(r'"[^"]*"', "", header)
+    return next((sign for sign in _SEPARATORS if sign in names), ",")
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:

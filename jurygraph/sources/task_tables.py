@@ -4,8 +4,8 @@ A table is a CSV, JSON, JSON lines, Parquet or SQLite file, or a folder that `da
 row; its tasks and responses are kept as JSON lines in temporary files.
 """
 
-import logging
 import os
+import re
 import sqlite3
 import tempfile
 from array import array
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Self, TypeVar
 
 from pydantic import Field, model_validator
+from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.messages import MAX_INT_BITS, Problem, describe_value, format_path, quote, validate
@@ -24,11 +25,10 @@ from jurygraph.sources.files import FileDigest, TextFile, TextLine, file_state, 
 from jurygraph.sources.saved_dataset import digest_saved_dataset, is_saved_dataset, read_saved_dataset
 from jurygraph.sources.table_rows import PlacedRow, Row, is_csv, missing_column_error, read_rows, sha256_of
 
-log = logging.getLogger(__name__)
-
 M = TypeVar("M", bound=FrozenModel)
 Cells = Mapping[str | None, Any]
 
+_PLAIN_NUMBER = re.compile(r"-?(0|[1-9]\d{0,14})(\.\d{1,15})?", re.ASCII)
 _SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _SEEN = """
 PRAGMA journal_mode = OFF;
@@ -48,6 +48,7 @@ class TableColumns(FrozenModel):
     prompt: Id
     response: tuple[Id, ...] = Field(min_length=1)
     reference: Id | None = None
+    rubric: Id | None = None
     id: Id | None = None
     group_by: Id | None = None
     agent: Id | None = None
@@ -109,9 +110,9 @@ class _TableLines(TextFile):
 def open_table(path: str | Path, columns: TableColumns) -> Iterator[tuple[TextFile, TextFile]]:
     """Yield the tasks and the responses of a table as lines of two files, open until the end of the context.
 
-    An empty cell in some of several response columns is left out, and a warning counts these. Raises `InputError`
-    naming the file, the line and the column: for a missing column, another empty cell, a cell that is not text, a
-    repeated id, and for rows of one task whose prompt or reference differ.
+    An empty cell of a response column is an empty response. Raises `InputError` naming the file, the line and the
+    column: for a missing column, another empty cell, a cell that is not text, a repeated id, and for rows of one task
+    whose prompt or reference differ.
     """
     if str(path) == "-":
         raise InputError("standard input: a table is read from a file; name one, or pipe in tasks as JSONL")
@@ -139,8 +140,7 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
     """Write the tasks and responses of all rows; return "line" or "row", in which they are counted."""
     unit = "row"
     count = 0
-    empty = 0
-    first_empty = ""
+    has_texts_only = path.is_file() and is_csv(path)
     with closing(sqlite3.connect("", isolation_level=None)) as seen:
         seen.executescript(_SEEN)
         for count, (place, values) in enumerate(_rows_of(path), start=1):
@@ -148,9 +148,6 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
             unit, number = (word, int(line)) if word else ("row", count)
             cells = _read_cells(path, place, values, columns)
             location = f"{path}, {place}"
-            for name in (each for each in columns.response if cells[each] is None):
-                empty = empty + 1
-                first_empty = first_empty or f"{place}, column {name}"
             row_id = cells[columns.id] or f"row-{count}"
             if not seen.execute("INSERT OR IGNORE INTO row VALUES (?, ?)", (row_id, number)).rowcount:
                 (earlier,) = seen.execute("SELECT number FROM row WHERE id = ?", (row_id,)).fetchone()
@@ -160,22 +157,23 @@ def _write_rows(path: Path, columns: TableColumns, tasks: _TableLines, responses
             first_number, first = _find_first(seen, number, task, cells[columns.group_by])
             if first_number == number:
                 tasks.append(number, task)
-            for field, column in (("query", columns.prompt), ("reference", columns.reference)):
+            shared = {"query": columns.prompt, "reference": columns.reference, "rubric": columns.rubric}
+            for field, column in shared.items():
                 if getattr(task, field) != getattr(first, field):
                     problem = f"is not that of {unit} {first_number}, which is the same task by --group-by"
                     _refuse(location, column, problem, "write the same, or make them two tasks")
             labels = {column: value for column, value in values.items() if column not in cells}
+            if has_texts_only:
+                labels = {column: _to_label(text) for column, text in labels.items()}
             for response in _to_responses(location, row_id, first.id, cells, labels, columns):
                 responses.append(number, response)
     if not count:
         raise InputError(f"{path}: has no rows; name a table with one row at least")
-    if empty:
-        log.warning("%s: empty answers left out: %d, the first in %s", path, empty, first_empty)
     return unit
 
 
 def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> Cells:
-    """Return the cells of the named columns as text, a prompt also as a list of messages; None for no column.
+    """Return the cells of the named columns as text, prompts and rubrics also as lists; None for no column.
 
     A whole number is text where it is a name or a reference.
     """
@@ -189,12 +187,11 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
         value = values[column]
         if role not in ("prompt", "response") and type(value) is int and value.bit_length() <= MAX_INT_BITS:
             value = str(value)
-        if _is_empty(value):
-            if role == "response" and not all(_is_empty(values.get(other)) for other in columns.response):
-                cells[column] = None
-                continue
+        if role == "response" and value is None:
+            value = ""
+        if role != "response" and _is_empty(value):
             _refuse(f"{path}, {place}", column, "is empty", "fill it, or leave the row out")
-        if not isinstance(value, str) and not (column == columns.prompt and isinstance(value, list)):
+        if not isinstance(value, str) and not (column in (columns.prompt, columns.rubric) and isinstance(value, list)):
             several = role == "response" and isinstance(value, list)
             remedy = "write text" + ", one response a row, and name their common column with --group-by" * several
             _refuse(f"{path}, {place}", column, f"is {describe_value(value)}", remedy)
@@ -204,6 +201,13 @@ def _read_cells(path: Path, place: str, values: Row, columns: TableColumns) -> C
 
 def _is_empty(value: Any) -> bool:
     return value in (None, [], {}) or (isinstance(value, str) and not value.strip())
+
+
+def _to_label(text: str) -> str | int | float:
+    """Return the number that a cell of a CSV file writes plainly, else its text: `007` and `1e5` may be names."""
+    if not _PLAIN_NUMBER.fullmatch(text):
+        return text
+    return float(text) if "." in text else int(text)
 
 
 def _find_first(seen: sqlite3.Connection, number: int, task: Task, group: Any) -> tuple[int, Task]:
@@ -221,8 +225,36 @@ def _to_task(location: str, row_id: str, cells: Cells, columns: TableColumns) ->
     is_named = columns.group_by not in (None, columns.prompt)
     content = {"id": cells[columns.group_by] if is_named else row_id}
     content |= {"query": cells[columns.prompt], "reference": cells[columns.reference]}
-    names = {"id": columns.group_by if is_named else columns.id, "query": columns.prompt}
+    if columns.rubric is not None:
+        content["rubric"] = _to_rubric(location, columns.rubric, cells[columns.rubric])
+    names = {"id": columns.group_by if is_named else columns.id, "query": columns.prompt, "rubric": columns.rubric}
     return _validate(location, Task, content, names)
+
+
+def _to_rubric(location: str, column: str, cell: str | list[Any]) -> Row:
+    """Return the rubric in a cell: a criterion of weight 1 in each line, or a list of criteria, also as JSON.
+
+    A criterion is a text, or an object as in a task; those that are texts have the ids c1, c2, …
+    """
+    criteria: list[Any]
+    if isinstance(cell, list):
+        criteria = cell
+    elif cell.lstrip().startswith("["):
+        try:
+            criteria = from_json(cell)
+        except ValueError as error:
+            _refuse(location, column, f"is not valid JSON ({error})", "write a list of criteria, or a criterion a line")
+    else:
+        criteria = [line.strip() for line in cell.splitlines() if line.strip()]
+    return {"criteria": [_to_criterion(f"c{number}", one) for number, one in enumerate(criteria, start=1)]}
+
+
+def _to_criterion(name: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return {"id": name, "text": value, "weight": 1.0}
+    if isinstance(value, dict):  # in Parquet, each has the fields of all
+        return {field: content for field, content in value.items() if content is not None}
+    return value
 
 
 def _to_responses(
@@ -230,7 +262,7 @@ def _to_responses(
 ) -> Iterator[ResponseLine]:
     """Yield the responses of a row to a task; one of several response columns is the agent, and part of the id."""
     is_only = len(columns.response) == 1
-    for column in (each for each in columns.response if cells[each] is not None):
+    for column in columns.response:
         name, agent = (row_id, cells[columns.agent]) if is_only else (f"{row_id}/{column}", column)
         content = {"task": task, "id": name, "text": cells[column], "agent": agent, "labels": labels}
         yield _validate(location, ResponseLine, content, {"id": columns.id, "agent": columns.agent})

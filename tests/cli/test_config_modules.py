@@ -58,9 +58,9 @@ def test_modules_that_the_config_does_not_name_are_not_imported(
 def test_a_named_module_can_import_its_siblings(tmp_path: Path) -> None:
     write_project(tmp_path, TASK, "evaluators: [manners.polite]\n", "from wording import polite\n")
     (tmp_path / "wording.py").write_text(
-        "def polite(task, response):\n    import late\n\n    return late.found(response.text)\n"
+        "from words import WORD\n\ndef polite(task, response):\n    return WORD in response.text\n"
     )
-    (tmp_path / "late.py").write_text("def found(text):\n    return 'please' in text\n")
+    (tmp_path / "words.py").write_text("WORD = 'please'\n")
     write_modules(tmp_path, "other")
     assert run_command("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
     shown = json.loads(run_command("show", tmp_path / "run", "--json").out)

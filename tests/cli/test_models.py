@@ -534,6 +534,21 @@ STOPPING_CASES = {"wrong key": error_reply(401), "wrong model": error_reply(404)
 """Cases that end a run."""
 
 
+def test_a_model_that_never_answers_in_form_is_told_with_what_to_change(tmp_path: Path, run: Command) -> None:
+    """At once after twenty replies, with nothing left behind; at the end of a run that has fewer."""
+    for count, code in ((12, 3), (2, 1)):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        project = Project(folder, run, {str(number): f"Text {number}." for number in range(count)})
+        with run_server(lambda body, number: reply_with("Certainly.")) as server:
+            project.write_config(server.url, cache=False)
+            ended = project.score("run")
+        assert ended.code == code
+        assert "the reply is not valid JSON: expected value at line 1 column 1; such as 'Certainly.'" in ended.err
+        assert "set calls.form (native or instructed), raise calls.max_tokens, or name another model" in ended.err
+        assert (folder / "run").exists() == (count == 2)
+
+
 def stop_run(folder: Path, run: Command, url: str) -> str:
     """Score in a new folder until the case of its name ends the run; return what is printed."""
     folder.mkdir()

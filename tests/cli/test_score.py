@@ -112,9 +112,16 @@ def test_a_dry_run_counts_the_questions_and_writes_nothing(project: Path, run: C
     }
     assert "dry run: nothing was sent or written" in ended.err
     assert sorted(path for path in project.iterdir() if path.name != "__pycache__") == before
-    shown = run("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run").out
+    shown = run("score", project / "tasks.jsonl", "--dry-run").out
     assert "... of a model (they abstain: model is none)  12" in shown
     assert "US dollars" not in shown
+
+
+def test_only_a_dry_run_needs_no_folder_for_the_run(project: Path, run: Command):
+    estimates = [run("score", project / "tasks.jsonl", "--dry-run", *out).out for out in ((), ("--out", project / "r"))]
+    assert estimates[0] == estimates[1]
+    ended = run("score", project / "tasks.jsonl")
+    assert (ended.code, ended.err.startswith("error: --out: is missing; name the folder of the run")) == (2, True)
 
 
 class TestForecastOfAModel:

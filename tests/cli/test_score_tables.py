@@ -62,25 +62,29 @@ def test_a_run_resumes_and_refuses_another_file_and_other_columns(folder: Path, 
     assert (changed.code, "response 'row-1' is another one now" in changed.err) == (2, True)
 
 
-def test_an_empty_cell_in_one_of_several_response_columns_is_left_out(
-    folder: Path, run: Command, caplog: pytest.LogCaptureFixture
-) -> None:
-    (folder / "two.csv").write_text("question,a,b\nq,x,\nr,,y\ns,x,y\n")
+def test_rubrics_of_a_table_are_judged(folder: Path, run: Command) -> None:
+    (folder / "rubric.yaml").write_text("evaluators: [criteria]\n")
+    (folder / "data.csv").write_text('question,answer,needs\nq,x,"It is kind.\nIt is short."\n')
+    command = ("score", "data.csv", *NAMED, "--rubric-column", "needs", "--config", "rubric.yaml", "--dry-run")
+    assert json.loads(run(*command, "--json").out)["questions"] == 2
+
+
+def test_an_empty_cell_in_a_response_column_is_an_empty_response(folder: Path, run: Command) -> None:
+    (folder / "two.csv").write_text("question;a;b\nq;x;\nr;;y\n")
     named = ["--prompt-column", "question", "--response-column", "a", "--response-column", "b"]
     scored = run("score", "two.csv", *named, "--out", "run")
     assert scored.code == 0
-    assert caplog.messages == ["two.csv: empty answers left out: 2, the first in line 2, column b"]
     found = [trace["response_id"] for trace in traces(run, folder / "run")]
-    assert found == ["row-1/a", "row-2/b", "row-3/a", "row-3/b"]
+    assert found == ["row-1/a", "row-1/b", "row-2/a", "row-2/b"]
 
 
 def test_a_dry_run_writes_nothing_and_a_bad_table_neither(folder: Path, run: Command) -> None:
     before = folder_contents(folder)
     dry = run("score", "data.csv", *NAMED, "--out", "run", "--dry-run", "--json")
     assert json.loads(dry.out)["responses"] == len(TABLE)
-    write_csv(folder / "data.csv", [*TABLE, {**TABLE[0], "answer": " "}])
+    write_csv(folder / "data.csv", [*TABLE, {**TABLE[0], "question": " "}])
     refused = run("score", "data.csv", *NAMED, "--out", "run")
-    assert refused.err == "error: data.csv, line 4, column answer: is empty; fill it, or leave the row out\n"
+    assert refused.err == "error: data.csv, line 4, column question: is empty; fill it, or leave the row out\n"
     assert refused.code == 2
     write_csv(folder / "data.csv", TABLE)
     assert folder_contents(folder) == before

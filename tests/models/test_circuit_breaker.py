@@ -1,10 +1,12 @@
 """The circuit breaker: requests wait for a server that is down, one at a time probes it, and limits are kept."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,13 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.budget import Budget, Price
-from jurygraph.models.circuit_breaker import FIRST_PAUSE, LONGEST_PAUSE, Attempt, CircuitBreaker
+from jurygraph.models.budget import Budget
+from jurygraph.models.circuit_breaker import FIRST_PAUSE, CircuitBreaker
 from jurygraph.models.faults import RETRYABLE, Fault
 from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.request import AnsweredCall, Reply, Request
-from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message
 from tests.examples import at_most
 from tests.rows import all_rows
@@ -83,9 +84,27 @@ def kinds(results: Sequence[AnsweredCall | Fault]) -> set[str]:
 FOREVER = 1e9
 
 
-def fail(attempt: Attempt) -> None:
-    """End an attempt as if the server did not answer."""
-    attempt.__exit__(Fault, Fault("connection", "refused"), None)
+async def fail(breaker: CircuitBreaker, kind: str = "connection", times: int = 1) -> None:
+    """Make calls that end in a fault, each unless it waits for more than a second."""
+
+    async def send() -> None:
+        raise Fault(kind, "planted")
+
+    for _ in range(times):
+        with contextlib.suppress(Fault, TimeoutError):
+            await asyncio.wait_for(breaker.call(send), 1.0)
+
+
+async def answer() -> str:
+    return "yes"
+
+
+async def repeat(breaker: CircuitBreaker, send: Callable[[], Awaitable[str]], until: float | None = None) -> str:
+    """Call until the server answers."""
+    result = None
+    while result is None:
+        result = await breaker.call(send, until)
+    return result
 
 
 class TestWaiting:
@@ -105,12 +124,6 @@ class TestWaiting:
         assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0])
         assert len(probes) == 6
 
-    def test_the_pause_between_probes_has_a_limit(self) -> None:
-        server = Server((0.0, 1000.0))
-        run(ask_all(gateway_to(server, breaker=CircuitBreaker(wait=2000.0)), 40))
-        pauses = [later - earlier for earlier, later in zip(server.sent, server.sent[1:], strict=False)]
-        assert max(pauses) == pytest.approx(LONGEST_PAUSE + LATENCY)
-
     def test_waiting_requests_go_on_at_once_when_the_server_answers(self) -> None:
         server = Server((0.0, 10.0))
         run(ask_all(gateway_to(server, concurrency=64), 64))
@@ -124,50 +137,6 @@ class TestWaiting:
             return await gateway.ask(make_request(1))
 
         assert run(alone()).call.attempts > 4
-
-    def test_a_request_with_one_attempt_waits_for_the_server_too(self) -> None:
-        limits = RequestLimits(retries=RetryPolicy(attempts=1))
-
-        async def alone() -> AnsweredCall:
-            gateway = Gateway(Server((0.0, 3.0)), Limiter(1), limits, breaker=CircuitBreaker(after=1))
-            return await gateway.ask(make_request(1))
-
-        assert run(alone()).reply.text == "yes"
-
-    def test_a_request_that_waited_may_wait_again_unless_it_may_not_repeat(self) -> None:
-        async def wait(may_repeat: bool) -> bool:
-            breaker = CircuitBreaker(after=1)
-            with await breaker.admit():
-                raise Fault("connection", "refused")
-            probing = await breaker.admit()
-            waiting = asyncio.create_task(breaker.admit(may_repeat=may_repeat))
-            await asyncio.sleep(0.0)
-            probing.__exit__(None, None, None)
-            return (await waiting).__exit__(Fault, Fault("connection", "refused"), None)
-
-        assert run(wait(True))
-        assert not run(wait(False))
-
-    def test_a_request_is_repeated_in_outages_as_often_as_it_has_attempts(self) -> None:
-        offered: list[bool] = []
-
-        class Overloaded(CircuitBreaker):
-            """Admits everybody while an outage goes on."""
-
-            async def admit(self, until: float | None = None, may_repeat: bool = True) -> Attempt:
-                offered.append(may_repeat)
-                return Attempt(self, until, may_repeat)
-
-            def record_end(self, attempt: Attempt, error: BaseException | None) -> bool:
-                return attempt.may_repeat
-
-        async def alone() -> AnsweredCall:
-            limits = RequestLimits(retries=RetryPolicy(attempts=2))
-            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(make_request(1))
-
-        with pytest.raises(Fault, match="refused"):
-            run(alone())
-        assert offered == [True, True, False, False]
 
     def test_a_failed_probe_queues_behind_waiting_requests(self) -> None:
         class Poison(Server):
@@ -219,12 +188,6 @@ class TestRefusal:
         assert [(one.kind, str(one)) for one in results if isinstance(one, Fault)] == [(kind, "planted")] * 100
         assert len(server.sent) == concurrency
 
-    def test_answers_before_the_refusal_remain(self, kind: str) -> None:
-        server = Server((1.0, FOREVER), fault=lambda: Fault(kind, "planted"))
-        results = run(ask_all(gateway_to(server, 4), 100))
-        answered = sum(isinstance(one, AnsweredCall) for one in results)
-        assert (len(server.sent), answered > 0) == (answered + 4, True)
-
     def test_one_probe_in_ten_seconds_notices_that_the_server_accepts_again(self, kind: str) -> None:
         async def later() -> list[set[str]]:
             gateway, found = gateway_to(server), []
@@ -242,88 +205,52 @@ class TestRefusal:
 
 class TestOpening:
     def test_only_consecutive_failures_open_the_circuit(self) -> None:
-        async def alternate() -> CircuitBreaker:
+        async def alternate() -> int:
             breaker = CircuitBreaker(after=3)
-            for fails in [True, True, False] * 5:
-                try:
-                    with await breaker.admit():
-                        if fails:
-                            raise Fault("connection", "refused")
-                except Fault:
-                    continue
-            return breaker
+            for _ in range(5):
+                await fail(breaker, times=2)
+                await breaker.call(answer)
+            return breaker.outages
 
-        assert run(alternate()).outages == 0
+        assert run(alternate()) == 0
 
     @pytest.mark.parametrize("kind", sorted(RETRYABLE | {"rejected", "too-large"}))
     def test_only_faults_of_an_unreachable_server_open_the_circuit(self, kind: str) -> None:
-        async def fail() -> CircuitBreaker:
+        async def outages() -> int:
             breaker = CircuitBreaker(after=3)
-            for _ in range(3):
-                try:
-                    with await breaker.admit():
-                        raise Fault(kind, "planted")
-                except Fault:
-                    continue
-            return breaker
+            await fail(breaker, kind, times=3)
+            return breaker.outages
 
-        assert run(fail()).outages == (kind in {"connection", "timeout", "server", "unreadable"})
+        assert run(outages()) == (kind in {"connection", "timeout", "server", "unreadable"})
 
-    def test_a_request_sent_before_an_ended_outage_is_not_counted(self) -> None:
-        async def late() -> tuple[int, int]:
+    def test_requests_sent_before_an_ended_outage_neither_fail_nor_count(self) -> None:
+        async def late() -> tuple[set[str], int]:
             breaker = CircuitBreaker(after=1)
-            attempts = [await breaker.admit() for _ in range(20)]
-            repeated = attempts[0].__exit__(Fault, Fault("connection", ""), None)
-            attempts[1].__exit__(None, None, None)
-            repeated += sum(one.__exit__(Fault, Fault("timeout", ""), None) for one in attempts[2:])
-            return repeated, breaker.outages
+            server = Server((0.0, 0.15))
+            slow = [asyncio.Event() for _ in range(20)]
 
-        assert run(late()) == (19, 1)
+            async def send(number: int) -> str:
+                if not slow[number].is_set():
+                    await slow[number].wait()
+                    raise Fault("timeout", "no whole reply in time")
+                return (await server.complete(make_request(number), 1.0)).text or ""
 
-    def test_a_probe_of_an_ended_outage_does_not_affect_the_next(self) -> None:
-        async def outlasted() -> tuple[float, bool]:
-            breaker = CircuitBreaker(after=1)
-            late = await breaker.admit()
-            fail(await breaker.admit())
-            probe = await breaker.admit()
-            late.__exit__(None, None, None)
-            fail(await breaker.admit())
-            start = now()
-            fail(probe)
-            following = await breaker.admit()
-            paused = now() - start
-            another = asyncio.create_task(breaker.admit())
-            fail(probe)
-            await asyncio.sleep(LONGEST_PAUSE)
-            assert following.is_probe
-            return paused, another.done()
-
-        assert run(outlasted()) == (FIRST_PAUSE, False)
-
-    def test_a_request_released_from_one_outage_does_not_probe_the_next(self) -> None:
-        async def woken() -> float:
-            breaker = CircuitBreaker(after=1)
-            fail(await breaker.admit())
-            probe = await breaker.admit()
-            waiting = asyncio.create_task(breaker.admit())
+            waiting = [asyncio.create_task(repeat(breaker, partial(send, number))) for number in range(20)]
             await asyncio.sleep(0.0)
-            probe.__exit__(None, None, None)
-            fail(await breaker.admit())  # before the one who waits has been woken
-            start = now()
-            fail(await waiting)
-            await breaker.admit()
-            return now() - start
+            slow[0].set()
+            await waiting[0]
+            for event in slow[1:]:
+                event.set()
+            return set(await asyncio.gather(*waiting)), breaker.outages
 
-        assert run(woken()) == FIRST_PAUSE
+        assert run(late()) == ({"yes"}, 1)
 
     def test_every_outage_is_counted(self) -> None:
         async def go_away_and_come_back(times: int) -> int:
             breaker = CircuitBreaker(after=1)
             for _ in range(times):
-                with await breaker.admit():
-                    raise Fault("connection", "refused")
-                with await breaker.admit():
-                    pass
+                await fail(breaker)
+                await breaker.call(answer)
             return breaker.outages
 
         assert [run(go_away_and_come_back(times)) for times in range(4)] == [0, 1, 2, 3]
@@ -335,11 +262,6 @@ class TestOpening:
             return breaker.outages
 
         assert run(impatient()) == 0
-
-    def test_the_circuit_is_closed_in_another_event_loop(self) -> None:
-        breaker = CircuitBreaker(after=1, wait=1.0)
-        run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=breaker), 4))
-        assert kinds(run(ask_all(gateway_to(Server(), breaker=breaker), 4))) == set()
 
 
 class TestGivingUp:
@@ -382,13 +304,6 @@ class TestGivingUp:
         assert len(kinds(results)) >= 1
         assert not any(isinstance(result, AnsweredCall) for result in results)
 
-    def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
-        with caplog.at_level(logging.WARNING):
-            run(ask_all(gateway_to(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
-        messages = [record.getMessage() for record in caplog.records]
-        gave_up = [message for message in messages if "requests fail until it answers" in message]
-        assert gave_up == ["the model server has not answered for 20 s (refused): requests fail until it answers"]
-
     @pytest.mark.parametrize(
         ("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s (refused): requests fail")]
     )
@@ -408,23 +323,39 @@ class TestGivingUp:
         assert bool(faults) == (wait == 20.0)
 
     def test_after_giving_up_only_a_due_probe_is_sent(self) -> None:
-        async def come() -> tuple[str, bool]:
+        async def come() -> tuple[str, str]:
             breaker = CircuitBreaker(after=1, wait=0.0)
-            with await breaker.admit():
-                raise Fault("connection", "refused")
-            with pytest.raises(Fault, match="refused"), await breaker.admit():
-                raise Fault("connection", "refused")  # the probe at the limit fails: given up
-            due = breaker._probe_at
+            await fail(breaker, times=2)
             with pytest.raises(Fault) as early:
-                await breaker.admit()
-            await asyncio.sleep(due - now())
-            assert now() == due
-            return early.value.kind, (await breaker.admit()).is_probe
+                await breaker.call(answer)
+            await asyncio.sleep(2 * FIRST_PAUSE)
+            return early.value.kind, await repeat(breaker, answer)
 
-        assert run(come()) == ("outage", True)
+        assert run(come()) == ("outage", "yes")
 
 
 class TestLimits:
+    @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE, FIRST_PAUSE + 1e-9, 0.7])
+    def test_a_request_that_leaves_passes_the_probe_on(self, moment: float) -> None:
+        async def hang() -> str:
+            await asyncio.sleep(FOREVER)
+            return "never"
+
+        async def leave() -> tuple[list[str], float]:
+            breaker = CircuitBreaker(after=1)
+            await fail(breaker)
+            probing = asyncio.create_task(repeat(breaker, hang))
+            late = asyncio.create_task(repeat(breaker, answer, until=now() + moment))
+            waiting = [asyncio.create_task(repeat(breaker, answer)) for _ in range(3)]
+            await asyncio.sleep(moment)
+            probing.cancel()
+            await asyncio.wait([probing, late])
+            return await asyncio.gather(*waiting), now()
+
+        answers, ended = run(leave())
+        assert answers == ["yes"] * 3
+        assert ended < 3.0
+
     def test_a_deadline_ends_the_wait_in_an_outage(self) -> None:
         async def impatient() -> tuple[list[AnsweredCall | Fault], float]:
             return await ask_all(gateway_to(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
@@ -438,48 +369,6 @@ class TestLimits:
         results = run(ask_all(gateway_to(server, budget=budget), 240))
         assert (len(server.sent), budget.calls) == (36, 36)
         assert kinds(results) == {"budget"}
-
-    def test_probes_count_as_spent(self) -> None:
-        server, budget = Server((0.0, FOREVER)), Budget(max_cost=0.4)
-        results = run(ask_all(gateway_to(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
-        assert kinds(results) == {"budget"}
-        assert budget.spent <= 0.4
-        assert len(server.sent) == 0.4 // (1024 * 10 / 1_000_000)
-
-    @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE, FIRST_PAUSE + 1e-9, 0.7])
-    def test_a_cancelled_wait_passes_the_probe_on(self, moment: float) -> None:
-        async def leave() -> list[bool]:
-            breaker = CircuitBreaker(after=1)
-            with await breaker.admit():
-                raise Fault("connection", "refused")
-            cancelled = asyncio.create_task(breaker.admit())
-            late = asyncio.create_task(breaker.admit(until=now() + moment))
-            waiting = [asyncio.create_task(breaker.admit()) for _ in range(3)]
-            await asyncio.sleep(moment)
-            cancelled.cancel()
-            for attempt in await asyncio.gather(cancelled, late, return_exceptions=True):
-                if isinstance(attempt, Attempt):
-                    attempt.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
-            probe = await asyncio.wait_for(waiting[0], 10.0)
-            probe.__exit__(None, None, None)
-            return [one.is_probe for one in (probe, *await asyncio.gather(*waiting[1:]))]
-
-        assert run(leave()) == [True, False, False]
-
-    def test_a_probe_cancelled_while_it_is_sent_passes_on(self) -> None:
-        async def cancel() -> int:
-            breaker = CircuitBreaker(after=1)
-            with await breaker.admit():
-                raise Fault("connection", "refused")
-            first = await breaker.admit()
-            assert first.is_probe
-            second = asyncio.create_task(breaker.admit())
-            await asyncio.sleep(5.0)
-            assert not second.done()
-            first.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
-            return (await asyncio.wait_for(second, 1.0)).is_probe
-
-        assert run(cancel())
 
 
 spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)

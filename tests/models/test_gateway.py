@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.budget import TEMPLATE_TOKENS, Budget, Price
 from jurygraph.models.cache import Cache
-from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits, call_for
 from jurygraph.models.limiter import Limiter
@@ -165,18 +164,6 @@ class TestAskedOnce:
         ] * 2
         assert (budget.calls, budget.spent) == (1, COST)
 
-    def test_another_gateway_on_the_same_cache_sends_nothing(self, tmp_path: Path) -> None:
-        with run_server(yes) as server:
-            for _ in range(2):
-                budget = Budget(max_calls=1)
-                answered = with_gateway(
-                    server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path), budget=budget
-                )
-        assert server.count == 1
-        assert answered.call.cache_hit
-        assert answered.call.served == "tiny-1"
-        assert (budget.calls, budget.spent) == (0, 0.0)
-
     def test_a_reply_in_the_run_store_is_not_requested_again(self, tmp_path: Path) -> None:
         kept = Kept()
         with run_server(yes) as server:
@@ -186,15 +173,6 @@ class TestAskedOnce:
         assert server.count == 1
         assert again == first
         assert kept.times == 1
-
-    def test_a_cached_reply_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
-        kept = Kept()
-        with run_server(yes) as server:
-            with_gateway(server.url, lambda gateway: gateway.ask(make_request()), cache=Cache(tmp_path))
-            answered = with_gateway(
-                server.url, lambda gateway: gateway.ask(make_request(), sink=kept), cache=Cache(tmp_path)
-            )
-        assert kept.calls == {make_request().digest: answered}
 
     def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
         async def twice(gateway: Gateway) -> tuple[Fault, AnsweredCall]:
@@ -308,12 +286,6 @@ class TestTryingAgain:
         assert server.count == 2
         assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == ("yes", 2, False)
 
-    @pytest.mark.parametrize("kind", ["rate-limit", "server"])
-    def test_a_retry_waits_for_retry_after(self, kind: str) -> None:
-        backend = Throttled(Fault(kind, "later", 150.0))
-        run(ask_backend(backend, make_request()))
-        assert [time for time, _ in backend.sent] == [0.0, 150.0]
-
     @pytest.mark.parametrize("headers", [{"Retry-After": "150"}, {"retry-after-ms": "150000"}], ids=str)
     def test_the_servers_retry_after_is_the_faults(self, headers: dict[str, str]) -> None:
         with run_server(lambda body, number: status(429, headers)) as server:
@@ -388,15 +360,6 @@ class TestTime:
             fault = with_gateway(server.url, both, concurrency=1)
         assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
         assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["first"]
-
-    def test_a_wait_beyond_the_deadline_is_not_begun(self) -> None:
-        with run_server(lambda body, number: status(503, {"Retry-After": "300"})) as server:
-            fault = with_gateway(
-                server.url, lambda gateway: fault_of(gateway.ask(make_request(), deadline_in(LONG / 2)))
-            )
-        assert server.count == 1
-        assert fault.kind == "deadline"
-        assert "503" in str(fault)
 
     @pytest.mark.parametrize("left", [-1.0, 0.0])
     def test_after_the_deadline_nothing_is_sent(self, left: float) -> None:
@@ -534,15 +497,6 @@ class TestBudget:
         faults = [one for one in results if isinstance(one, Fault)]
         assert (server.count, budget.calls, len(faults), budget.exhausted) == (10, 10, 54, True)
         assert {(fault.kind, fault.cause) for fault in faults} == {("budget", "infrastructure")}
-
-    def test_attempts_count_as_calls(self) -> None:
-        budget = Budget(max_calls=70)
-        with run_server(lambda body, number: status(500)) as server:
-            results = with_gateway(
-                server.url, request_64, budget=budget, attempts=3, breaker=CircuitBreaker(after=1000)
-            )
-        assert (server.count, budget.calls) == (70, 70)
-        assert {one.kind for one in results if isinstance(one, Fault)} == {"budget"}
 
     def test_no_more_is_spent_than_allowed_with_64_in_flight(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000

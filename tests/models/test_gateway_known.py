@@ -45,14 +45,6 @@ async def sources_before_and_after(gateway: Gateway, sink: Kept | None = None) -
     return before, gateway.reply_source(make_request(), sink), gateway.reply_source(make_request("another"), sink)
 
 
-def test_without_cache_and_store_nothing_is_stored() -> None:
-    assert with_gateway(sources_before_and_after) == (None, None, None)
-
-
-def test_a_reply_in_the_store_is_known() -> None:
-    assert with_gateway(lambda gateway: sources_before_and_after(gateway, Kept())) == (None, "sink", None)
-
-
 def test_a_cached_reply_is_used_until_deleted(tmp_path: Path) -> None:
     assert with_gateway(sources_before_and_after, cache=Cache(tmp_path)) == (None, "cache", None)
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pytest
 
 from jurygraph import Jury
-from jurygraph.errors import BudgetExceeded, ConfigError, InputError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Call, Task, Trace
 from tests.models.judge_scripts import Script, config, judge_reply, jury, requested_items, responses, rubric
@@ -60,13 +60,6 @@ def right_reply(body: Mapping[str, Any], number: int) -> Answer:
 
 
 class TestOneCallForAll:
-    def test_twenty_responses_with_one_text_are_one_call(self) -> None:
-        with run_server(right_reply) as server:
-            traces = scored(server.url, *["Dear all, the office is closed."] * 20, cache=False)
-        assert server.count == 1
-        assert {trace.verdicts[0].score for trace in traces} == {0.9}
-        assert len({call.id for trace in traces for call in trace.calls}) == 1
-
     def test_up_to_four_criteria_of_a_response_are_one_call(self) -> None:
         with run_server(right_reply) as server:
             (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind", "true", "signed"))
@@ -171,7 +164,10 @@ def criterion_verdict(probability: float) -> dict[str, Any]:
 CREDIT = json.dumps({"criterion_1": criterion_verdict(1.0)})
 MALFORMED = {
     "no JSON": "It is clear.",
-    "fenced": f"```json\n{CREDIT}\n```",
+    "fenced, with words": f"Here it is:\n```json\n{CREDIT}\n```",
+    "two fences": f"```json\n{CREDIT}\n```\n```json\n{CREDIT}\n```",
+    "thought without end": f"<think>It may be {CREDIT}",
+    "thought twice": f"<think>so</think><think>or so</think>{CREDIT}",
     "words before": f"Sure: {CREDIT}",
     "twice": CREDIT + CREDIT,
     "half": CREDIT[:-2],
@@ -183,6 +179,26 @@ MALFORMED = {
     "not a number": json.dumps({"criterion_1": {**criterion_verdict(1.0), "probability": float("nan")}}),
     "at odds with itself": json.dumps({"criterion_1": {**criterion_verdict(1.0), "met": False}}),
 }
+
+
+WRAPPED = {
+    "fenced": f"```json\n{CREDIT}\n```",
+    "fenced on one line": f" ``` {CREDIT}```\n",
+    "after a thought": f"<think>\nThe reply could be {{}}.\n</think>\n\n{CREDIT}",
+    "after a thought, fenced": f"<thinking>```so```</thinking>\n```JSON\n{CREDIT}\n```",
+}
+
+
+@all_rows("text", WRAPPED.values())
+def test_a_reply_in_a_fence_or_after_a_thought_is_read_as_without_them(text: str) -> None:
+    def verdict_on(text: str) -> tuple[Any, int]:
+        with run_server(lambda body, number: reply_with(text)) as server:
+            (trace,) = scored(server.url, "Dear all")
+        (verdict,) = trace.verdicts
+        return verdict.model_dump(exclude={"calls", "call", "digest"}), server.count
+
+    assert verdict_on(text) == verdict_on(CREDIT)
+    assert verdict_on(text)[1] == 1
 
 
 class TestARepair:
@@ -316,22 +332,6 @@ def held_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("held_clock")
 class TestWhatIsNoReply:
-    def test_a_permanent_429_is_as_many_requests_as_attempts(self) -> None:
-        trace, count = score_one_response(lambda body, number: status(429, {"retry-after-ms": "0"}), attempts=3)
-        assert count == 3
-        assert kind_of(trace) == ("failed", "rate-limit", "infrastructure")
-        assert [(call.attempts, call.fault, call.cost) for call in trace.calls] == [(3, "rate-limit", None)]
-
-    def test_a_rejected_request_is_sent_once(self) -> None:
-        trace, count = score_one_response(lambda body, number: status(400), attempts=3)
-        assert count == 1
-        assert kind_of(trace) == ("failed", "rejected", "infrastructure")
-
-    def test_the_call_counts_its_attempts(self) -> None:
-        trace, count = score_one_response(lambda body, number: status(500) if number == 1 else judge_reply(body))
-        assert count == 2
-        assert [call.attempts for call in trace.calls] == [2]
-
     def test_a_group_has_one_deadline_for_what_is_in_flight_and_what_is_queued(self) -> None:
         with run_server(lambda body, number: hang(passing=0.5)) as server:
             traces = scored(server.url, "one", "two", "three", concurrency=1, deadline=0.5)
@@ -369,30 +369,6 @@ class TestWhatIsNoReply:
 
 
 class TestBudget:
-    def test_with_64_in_flight_no_more_calls_are_made(self) -> None:
-        texts = [f"letter {number}" for number in range(64)]
-        with (
-            run_server(right_reply, together=10) as server,
-            Jury.from_config(config(server.url, concurrency=64), max_calls=10) as made,
-            pytest.raises(BudgetExceeded, match="10 calls"),
-        ):
-            made.score(rubric("clear"), responses(*texts))
-        assert server.count == 10
-
-    def test_with_64_in_flight_no_more_is_spent(self) -> None:
-        texts = [f"letter {number}" for number in range(64)]
-        prices = {"tiny": {"input": 0.0, "output": 10.0}}
-        most, reserved, each = 0.0025, 8 * 10 / 1_000_000, TOKENS_OUT * 10 / 1_000_000
-        with (
-            run_server(right_reply, together=most // reserved) as server,
-            Jury.from_config(config(server.url, concurrency=64, prices=prices, max_tokens=8), max_cost=most) as made,
-        ):
-            with pytest.raises(BudgetExceeded, match="--max-cost"):
-                made.score(rubric("clear"), responses(*texts))
-            assert made.gateway is not None
-            assert made.gateway.budget.spent == pytest.approx(server.count * each)
-        assert most // reserved <= server.count <= most / each
-
     def test_a_limit_of_cost_for_a_model_of_unknown_price_is_refused_at_once(self) -> None:
         with pytest.raises(ConfigError, match=r"price of 'tiny' is not known.*calls\.prices"):
             Jury.from_config(config("http://closed.example/v1"), max_cost=1.0)
@@ -454,11 +430,6 @@ class TestSecrets:
         files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
         records = [trace.model_dump_json(), repr(trace), caplog.text, *(each.decode("latin-1") for each in files)]
         assert [record for record in records if contains_canary(record)] == []
-
-    def test_the_search_finds_each_form(self) -> None:
-        for form in SENT_BACK.values():
-            assert contains_canary(f"it is {form(CANARY)}, you see")
-        assert not contains_canary("it is [redacted], you see")
 
     def test_an_unusable_cache_does_not_reveal_the_key(
         self, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.limiter import BURST, HOLD, Limiter, LimiterTurn
+from jurygraph.models.limiter import BURST, HOLD, Limiter
 from jurygraph.models.retries import MAX_WAIT
 from tests.virtual_time import SkippingLoop, now, run
 
@@ -71,16 +71,6 @@ class TestTurns:
     def test_without_rate_limits_turns_wait_only_for_concurrency(self) -> None:
         assert run(start_times(Limiter(50), [10**9] * 50, lasting=1.0)) == [0.0] * 50
 
-    def test_an_error_in_a_turn_ends_it(self) -> None:
-        async def failing() -> float:
-            limiter = Limiter(1)
-            with pytest.raises(ValueError, match="mine"):
-                async with limiter.turn(1):
-                    raise ValueError("mine")
-            return await start_time(limiter)
-
-        assert run(failing()) == 0.0
-
 
 class TestBudgets:
     def test_requests_start_steadily_after_a_burst_of_two_seconds(self) -> None:
@@ -119,10 +109,6 @@ class TestBudgets:
         begun = run(start_times(Limiter(9, tokens_per_minute=600), [10, 600, *[1] * 30]))
         assert begun == sorted(begun)
         assert begun[1] == pytest.approx(1.0)
-
-    def test_both_budgets_hold(self) -> None:
-        limiter = Limiter(9, requests_per_minute=60, tokens_per_minute=60)
-        assert run(start_times(limiter, [0, 0, 0, 10, 0])) == pytest.approx([0, 0, 1, 1 + 1, 2 + 8])
 
     @pytest.mark.parametrize(("used", "next_at"), [(0, 0.0), (50, 4.0), (100, 9.0), (150, 14.0)])
     def test_actual_tokens_replace_the_estimate(self, used: int, next_at: float) -> None:
@@ -202,17 +188,6 @@ class TestThrottling:
             f"pausing for {seconds} s: rate limited by the provider (429)" for seconds in told
         ]
 
-    def test_running_turns_are_not_held(self) -> None:
-        async def ended() -> float:
-            limiter = Limiter(8)
-            running = asyncio.create_task(start_time(limiter, lasting=2.0))
-            await asyncio.sleep(1.0)
-            await throttle(limiter, retry_after=60.0)
-            await running
-            return now()
-
-        assert run(ended()) == 2.0
-
     @pytest.mark.parametrize(("bursts", "left"), [(0, 8), (1, 4), (2, 2), (3, 1), (4, 1)])
     def test_each_burst_of_429s_halves_concurrency_once_down_to_one(self, bursts: int, left: int) -> None:
         async def allowed() -> int:
@@ -254,19 +229,6 @@ class TestThrottling:
 
         assert run(after()) == allowed
 
-    def test_successes_from_before_the_halving_do_not_count(self) -> None:
-        async def after() -> int:
-            limiter = Limiter(8)
-            turns: list[LimiterTurn] = []
-            async with limiter.turn(1) as one, limiter.turn(1) as other, limiter.turn(1) as third:
-                limiter.report_throttled(one, 0.0)
-                turns += [other, third] * 2
-                for turn in turns:
-                    limiter.report_success(turn)
-            return await at_once(limiter)
-
-        assert run(after()) == 4
-
     def test_an_added_turn_starts_at_once(self) -> None:
         async def begun() -> float:
             limiter = Limiter(2)
@@ -306,16 +268,6 @@ class TestCancellation:
             return max(await start_times(limiter, [10, 10]))
 
         assert run(begun()) == 5.0
-
-    def test_a_turn_that_is_cancelled_while_it_runs_ends(self) -> None:
-        async def begun() -> float:
-            limiter = Limiter(1)
-            running = asyncio.create_task(start_time(limiter, lasting=9.0))
-            await asyncio.sleep(2.0)
-            running.cancel()
-            return await start_time(limiter)
-
-        assert run(begun()) == 2.0
 
     @pytest.mark.landing
     @settings(max_examples=25)

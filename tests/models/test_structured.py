@@ -88,7 +88,15 @@ def test_white_space_alone_is_empty(text: str) -> None:
 
 
 WRAPPED = [
-    *(f"```json\n{TEXT}\n```", f"Here it is: {TEXT}", f"{TEXT}\nI hope that helps.", f"{TEXT}{TEXT}"),
+    *(
+        f"```json\n{TEXT}",
+        f"```json\n{TEXT}\n``` ok",
+        f"<think>{TEXT}",
+        f"so</think>{TEXT}",
+        f"Here it is: {TEXT}",
+        f"{TEXT}\nI hope that helps.",
+        f"{TEXT}{TEXT}",
+    ),
     *(f"<answer>{TEXT}</answer>", f"\ufeff{TEXT}", f"\u00a0{TEXT}", f"{TEXT}\x00", f"[{TEXT}]", json.dumps(TEXT)),
     *(TEXT.replace('"', "'"), TEXT.replace("}]", "},]"), TEXT[:-1], TEXT + "// done", "null", "true", "{}", "[]"),
     *("1", '"met"'),
@@ -431,7 +439,7 @@ def _swap(text: str, chance: random.Random) -> str:
 
 def _wrap(text: str, chance: random.Random) -> str:
     return chance.choice(
-        ("```json\n{}\n```", "[{}]", "Here: {}", "{} ok", " \n{}\t", '{{"verdicts": {}}}', "{0}{0}")
+        ("```json\n{}\n", "[{}]", "Here: {}", "{} ok", " \n{}\t", '{{"verdicts": {}}}', "{0}{0}")
     ).format(text)
 
 

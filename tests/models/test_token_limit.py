@@ -45,6 +45,7 @@ class Bills:
     """A backend that replies at once with these token counts."""
 
     secrets: tuple[str, ...] = ()
+    is_recording = False
 
     def __init__(self, tokens_in: int | None, tokens_out: int | None) -> None:
         self.reply = Reply(text="yes", finish="stop", tokens_in=tokens_in, tokens_out=tokens_out)

@@ -125,8 +125,10 @@ annotations = strategy(
     rejected=lists_of(rejected_edges),
     unanswered=lists_of(unanswered),
 )
-pair_of_criteria = st.tuples(criteria, criteria).map(
-    lambda pair: (pair[0].model_copy(update={"id": "p"}), pair[1].model_copy(update={"id": "c"}))
+pair_of_criteria = (
+    st.tuples(criteria, criteria)
+    .filter(lambda pair: pair[0].text.strip() != pair[1].text.strip())
+    .map(lambda pair: (pair[0].model_copy(update={"id": "p"}), pair[1].model_copy(update={"id": "c"})))
 )
 rubrics = strategy(
     schema.Rubric,

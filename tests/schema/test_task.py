@@ -26,7 +26,7 @@ from tests.rows import all_rows
 from tests.schema.samples import TASK
 from tests.schema.strategies import response_lines, task_defaults, task_lines, tasks
 
-A, B = Criterion(id="a", text="x", weight=1), Criterion(id="b", text="x", weight=-1)
+A, B = Criterion(id="a", text="x", weight=1), Criterion(id="b", text="y", weight=-1)
 
 
 def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
@@ -84,7 +84,7 @@ def test_a_rubric_refuses_invalid_and_repeated_edges(edges: list[dict[str, Any]]
 
 
 def test_edges_are_compared_by_their_ends() -> None:
-    criteria = [Criterion(id=name, text="x", weight=1) for name in ("a", "a -> b", "b -> c", "c")]
+    criteria = [Criterion(id=name, text=name, weight=1) for name in ("a", "a -> b", "b -> c", "c")]
     Rubric(criteria=criteria, edges=[Edge(**edge("a", "b -> c")), Edge(**edge("a -> b", "c"))])
 
 

@@ -139,6 +139,24 @@ def test_changes_by_programs_to_a_csv_file_do_no_harm(content: bytes, tmp_path: 
     assert rows(write(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "name;seats\na;1\n",
+        "name\tseats\na\t1\n",
+        '"name";seats\r\n"a";1\r\n',
+        'name,seats\n"a",1\n',
+    ],
+)
+def test_the_header_line_tells_the_separator(content: str, tmp_path: Path) -> None:
+    assert rows(write(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
+
+
+def test_a_comma_in_the_header_line_goes_before_other_separators(tmp_path: Path) -> None:
+    assert rows(write(tmp_path / "t.csv", "n;m,o\na;b,c\n")) == [{"n;m": "a;b", "o": "c"}]
+    assert rows(write(tmp_path / "t.csv", '"n,m";o\n"a,b";c,d\n')) == [{"n,m": "a,b", "o": "c,d"}]
+
+
 @pytest.mark.parametrize("content", ["", "name,seats\n"])
 def test_a_csv_file_may_hold_no_row(content: str, tmp_path: Path) -> None:
     assert rows(write(tmp_path / "t.csv", content)) == []
@@ -148,6 +166,8 @@ BAD_CSV = {
     "a value too many": ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
     "a value too few": ("n,m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write a comma for each"),
     "a value too few after a long row": ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
+    "a value too many after tabs": ("n\tm\n1\t2\t3\n", 2, "does not have the 2 columns of the first line, but 3; "),
+    "a value too few after semicolons": ("n;m\n1\n", 2, "does not have the 2 columns of the first line, but 1; write"),
     "a double column": ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
     "a column without a name": (",n\n0,1\n", 1, "leaves a column without a name"),
     "a quote that does not end": ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),

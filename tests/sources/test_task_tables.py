@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Message, Response, Task
+from jurygraph.schema import Message, Response, Rubric, Task
 from jurygraph.sources import TableColumns, open_tasks, read_tasks
 from tests.agents.facts.examples import SUFFIXES, write_table
 
@@ -87,8 +87,8 @@ def test_each_of_several_response_columns_is_an_agent(tmp_path: Path) -> None:
     ((task, group),) = read_tasks(path, columns=columns(response=("gpt", "qwen"), id="id"))
     assert task.id == "q7"
     assert [(one.id, one.agent, one.text, one.labels) for one in group] == [
-        ("q7/gpt", "gpt", "a", {"n": "1"}),
-        ("q7/qwen", "qwen", "b", {"n": "1"}),
+        ("q7/gpt", "gpt", "a", {"n": 1}),
+        ("q7/qwen", "qwen", "b", {"n": 1}),
     ]
 
 
@@ -109,6 +109,56 @@ def test_prompts_may_be_chats_and_names_and_references_whole_numbers(tmp_path: P
     assert [(one.id, one.labels) for one in group] == [("10", {"score": 0.5}), ("11", {"score": 0.5})]
 
 
+RUBRICS = {
+    "lines": "It is right.\n\n  It is kind. \n",
+    "a list of texts": '["It is right.", "It is kind."]',
+    "a list of criteria": '[{"id": "c1", "text": "It is right.", "weight": 1}, "It is kind."]',
+}
+
+
+@pytest.mark.parametrize("cell", RUBRICS.values(), ids=RUBRICS)
+def test_a_column_may_have_rubrics(cell: str, tmp_path: Path) -> None:
+    rows = [{"question": "q", "answer": answer, "needs": cell} for answer in "ab"]
+    given = [(write_table(tmp_path / "t.csv", rows), columns(rubric="needs", group_by="question"))]
+    if cell.startswith("["):
+        lists = [{**row, "needs": json.loads(cell)} for row in rows]
+        given.append((jsonl(tmp_path / "t.jsonl", lists), columns(rubric="needs", group_by="question")))
+    for path, named in given:
+        ((task, group),) = read_tasks(path, columns=named)
+        assert task.rubric is not None
+        found = [(one.id, one.text, one.weight) for one in task.rubric.criteria]
+        assert found == [("c1", "It is right.", 1.0), ("c2", "It is kind.", 1.0)]
+        assert [one.labels for one in group] == [{}, {}]
+
+
+def test_criteria_in_parquet_lack_the_fields_that_are_null(tmp_path: Path) -> None:
+    criteria = [{"id": "a", "text": "x", "weight": 1.0}, {"id": "b", "text": "y", "weight": -2.0, "role": "penalty"}]
+    path = write_table(tmp_path / "t.parquet", [{"question": "q", "answer": "a", "needs": criteria}])
+    ((task, _),) = read_tasks(path, columns=columns(rubric="needs"))
+    assert task.rubric == Rubric.model_validate({"criteria": criteria})
+
+
+@pytest.mark.parametrize(
+    ("cell", "problem"),
+    [
+        ("", "column needs: is empty; fill it, or leave the row out"),
+        ("[x", "column needs: is not valid JSON (expected value at line 1 column 2); write a list of criteria, or a"),
+        ("[3]", "column needs.criteria[0]: is the number 3; write an object"),
+        ('[{"id": "a", "text": "x"}]', "column needs.criteria[0].weight: is missing"),
+        ("one\none", "column needs.criteria[1].text: is the same for 'c1' and 'c2'; leave one of them out"),
+    ],
+)
+def test_a_wrong_rubric_is_refused_with_its_column(cell: str, problem: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": "a", "needs": cell}])
+    assert refusal(path, columns(rubric="needs")).startswith(f"t.csv, line 2, {problem}")
+
+
+def test_rows_of_a_task_have_one_rubric(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": "a", "needs": text} for text in "xy"])
+    problem = "t.csv, line 3, column needs: is not that of line 2, which is the same task by --group-by"
+    assert refusal(path, columns(rubric="needs", group_by="question")).startswith(problem)
+
+
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.text("xy\n,\"'= ", min_size=1).map("t".__add__)), min_size=1))
 def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
     rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
@@ -126,22 +176,12 @@ def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
     ("content", "named", "message"),
     [
         ("question,anwser\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'answer'; did you mean anwser?"),
-        (
-            "question;answer\nq;a\n",
-            COLUMNS,
-            "t.csv, line 1: has the separator ';'; separate the columns by commas",
-        ),
         ("question ,answer\nq,a\n", COLUMNS, "t.csv, line 1: has no column 'question'; did you mean 'question '?"),
-        (
-            "question,a,b\nq,x,\nq, ,\n",
-            columns(response=("a", "b")),
-            "t.csv, line 3, column a: is empty; fill it, or leave the row out",
-        ),
         ("question,answer\n", COLUMNS, "t.csv: has no rows; name a table with one row at least"),
         (
-            'question,answer\n"a\nb",c\nd, \n',
+            'question,answer\n"a\nb",c\n ,d\n',
             COLUMNS,
-            "t.csv, line 4, column answer: is empty; fill it, or leave the row out",
+            "t.csv, line 4, column question: is empty; fill it, or leave the row out",
         ),
         (
             "question,answer,id\na,b,x\n\nc,d,x\n",
@@ -179,13 +219,29 @@ def test_a_bad_row_is_refused_with_its_line_and_column(
     [
         ({"question": 5, "answer": "a"}, ", column question: is the number 5; write text"),
         ({"question": "q", "answer": ["a"]}, ", column answer: is a list; write text, one response a row, and"),
-        ({"question": "q", "answer": None}, ", column answer: is empty; fill it, or leave the row out"),
+        ({"question": None, "answer": "a"}, ", column question: is empty; fill it, or leave the row out"),
         ({"question": [{"role": "me", "content": "q"}], "answer": "a"}, ", column question[0].role: is the text 'me';"),
         ({"question": "q"}, ": has no column 'answer'; name one that is there: question"),
     ],
 )
 def test_a_cell_that_is_not_text_is_refused(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
     assert refusal(jsonl(tmp_path / "t.jsonl", [ROWS[0], row])).startswith(f"t.jsonl, line 2{problem}")
+
+
+def test_an_empty_response_cell_is_an_empty_response(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("question,answer\nq,\nr, \n")
+    assert [group[0].text for _, group in read_tasks(tmp_path / "t.csv", columns=COLUMNS)] == ["", " "]
+    ((_, group),) = read_tasks(jsonl(tmp_path / "t.jsonl", [{"question": "q", "answer": None}]), columns=COLUMNS)
+    assert group[0].text == ""
+
+
+def test_plain_numbers_in_other_columns_of_csv_are_numbers(tmp_path: Path) -> None:
+    cells = {"3": 3, "-2": -2, "0.50": 0.5, "1234567890123456": "1234567890123456"}
+    cells |= {text: text for text in ("", "007", "1e5", "3;5", "+1", ".5", "nan", "²")}
+    rows = [{"question": "q", "answer": "1", "n": cell, "key": "4"} for cell in cells]
+    found = read_tasks(write_table(tmp_path / "t.csv", rows), columns=columns(reference="key"))
+    assert [one.labels["n"] for _, group in found for one in group] == list(cells.values())
+    assert (found[0][0].reference, found[0][1][0].text) == ("4", "1")
 
 
 def test_columns_of_a_file_without_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:

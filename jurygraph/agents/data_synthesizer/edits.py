@@ -19,8 +19,7 @@ from jurygraph.agents.facts.tables import FactTable
 from jurygraph.agents.facts.values import is_missing, normalise, number_or_value, to_text
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.answer_parser import are_equal_numbers, compare_plainly, parse_answer
-from jurygraph.agents.maths.numerals import Number
+from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, compare_plainly, parse_answer
 from jurygraph.schema import Response, TaskView, Variant
 
 T = TypeVar("T")

@@ -17,6 +17,7 @@ from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Criterion, Question, Stakeholder, TaskView
 from jurygraph.schema.frozen_model import Id, Positive, require_unique
+from jurygraph.schema.rubric import require_different_texts
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 
@@ -66,6 +67,7 @@ class Criteria(JudgeEvaluator):
         @model_validator(mode="after")
         def _check_ids(self) -> Self:
             require_unique("criterion", "criteria[{}].id", [one.id for one in self.own])
+            require_different_texts("criteria[{}].text", [(one.id, one.text) for one in self.own])
             return self
 
     name = "criteria"

@@ -21,17 +21,52 @@ from jurygraph.agents.maths.answer_parser import (
     parse_answer,
 )
 from jurygraph.agents.maths.units import Unit, measure_of, unit_ratio
+from jurygraph.agents.worker_pool import WorkerPool
+from jurygraph.errors import JurygraphError
 
-Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference", "error"]
+Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference"]
+"""`equal` and `different` are judgements; else that side does not read as one value, the reference being read first."""
+
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
+TEXT_LIMIT = 10_000  # characters of an answer or a reference
 
 
-def compare(answer: str, reference: str, unit: str = "") -> tuple[Status, str]:
+class AnswerTooLong(JurygraphError):
+    """An answer or reference is longer than 10,000 characters, so it is not sent to a worker."""
+
+
+class EquivalencePool(WorkerPool):
+    """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds."""
+
+    def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
+        super().__init__("maths", f"{__name__}:prepare", time_limit=time_limit, workers=workers)
+
+    async def compare(self, answer: str, reference: str, unit: str = "") -> Status:
+        """Compare as `compare` does. Raises AnswerTooLong, and what `call` raises."""
+        if max(len(answer), len(reference)) > TEXT_LIMIT:
+            raise AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters")
+        status: Status = await self.call(answer, reference, unit)
+        return status
+
+
+def prepare(setup: None) -> Callable[[str, str, str], Status]:
+    """Limit the memory of this worker process, and return the function that compares two answers."""
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(resource.RLIMIT_AS)
+        bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
+        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
+    logging.disable(logging.CRITICAL)
+    for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
+        compare(answer, reference)  # the first comparison builds tables for longer than the time limit
+    return compare
+
+
+def compare(answer: str, reference: str, unit: str = "") -> Status:
     """Compare two answers; import math-verify unless `compare_numbers` suffices. It may never return.
 
     `unit` is that which the question asks for, such as "dollars": that of a reference without one, if the answer
-    has another of its dimension. Returns a status of `pool.Comparison` and a detail. Raises MemoryError or
-    RecursionError beyond the limits of this process.
+    has another of its dimension. Answer and reference are not interchangeable, since math-verify is not symmetric.
+    Raises MemoryError or RecursionError beyond the limits of this process.
     """
     known = compare_numbers(answer, reference, unit)
     if known is not None:
@@ -42,42 +77,42 @@ def compare(answer: str, reference: str, unit: str = "") -> tuple[Status, str]:
     return _compare_expressions(claimed, gold)
 
 
-def compare_numbers(answer: str, reference: str, unit: str = "") -> tuple[Status, str] | None:
-    """Compare two answers unless that takes mathematics: equal texts, plain numbers, times, ranges, and what does not
-    read as one value. Returns None for any other expression. Takes time proportional to the texts."""
+def compare_numbers(answer: str, reference: str, unit: str = "") -> Status | None:
+    """Compare two answers unless that takes mathematics: equal texts, plain numbers, what does not read as one value.
+
+    Returns None for any other expression. Takes time proportional to the texts.
+    """
     if fold_text(answer) and fold_text(answer) == fold_text(reference):
-        return "equal", "same text"
+        return "equal"
     claimed, gold = _read_both(answer, reference, unit)
     if gold is None:
-        return "unparsed-reference", "the reference does not read as one value"
+        return "unparsed-reference"
     if claimed is None:
-        return "unparsed-answer", "the answer does not read as one value"
+        return "unparsed-answer"
     is_equal = compare_plainly(claimed, gold)
-    return None if is_equal is None else ("equal" if is_equal else "different", "numbers")
+    return None if is_equal is None else "equal" if is_equal else "different"
 
 
 def _read_both(answer: str, reference: str, unit: str) -> tuple[Reading | None, Reading | None]:
+    """Read both; the unit that the question asks for is that of a bare reference, if the answer has one of its kind."""
     claimed = _read(answer)
     gold = _read(reference)
-    return claimed, gold if claimed is None or gold is None else _with_unit(gold, claimed, unit)
-
-
-def _with_unit(gold: Reading, claimed: Reading, name: str) -> Reading:
-    unit = Unit(top=measure_of(name) if name else ())
-    can_be_meant = unit.top and not gold.unit.top and claimed.unit.top and not (gold.clock or gold.span)
-    return replace(gold, unit=unit) if can_be_meant and unit_ratio(claimed.unit, unit) is not None else gold
+    wanted = Unit(top=measure_of(unit)) if unit else Unit()
+    if claimed and gold and wanted.top and claimed.unit.top and not gold.unit.top and unit_ratio(claimed.unit, wanted):
+        gold = replace(gold, unit=wanted)
+    return claimed, gold
 
 
 _read = lru_cache(maxsize=1024)(parse_answer)
 
 
-def _compare_expressions(answer: Reading, reference: Reading) -> tuple[Status, str]:
+def _compare_expressions(answer: Reading, reference: Reading) -> Status:
     from math_verify import verify
 
     gold = _parse(reference.latex)
     if gold is None:
-        return "unparsed-reference", "math-verify cannot parse the reference"
-    expressions = claimed_expressions(answer.latex, reference.latex) or ()
+        return "unparsed-reference"
+    expressions = claimed_expressions(answer.latex, reference.latex)
     ratio = unit_ratio(answer.unit, reference.unit)
     if ratio not in (None, 1):
         expressions = tuple(
@@ -85,14 +120,14 @@ def _compare_expressions(answer: Reading, reference: Reading) -> tuple[Status, s
         )
     claims = [_parse(expression) for expression in expressions]
     if not claims or any(claim is None for claim in claims):
-        return "unparsed-answer", "math-verify cannot parse the answer"
+        return "unparsed-answer"
     try:
         is_equal = all(verify(gold, claim, timeout_seconds=None, raise_on_error=True) for claim in claims)
     except (MemoryError, RecursionError):
         raise
     except Exception:  # noqa: BLE001 - sympy raises anything if two objects are not comparable: then they differ
         is_equal = False
-    return ("equal" if is_equal else "different"), "expressions"
+    return "equal" if is_equal else "different"
 
 
 @lru_cache(maxsize=256)
@@ -108,24 +143,3 @@ def _parse(latex: str) -> Any:
     expressions = parse(f"${latex}$", extraction, fallback_mode="no_fallback", parsing_timeout=None)
     is_value = len(expressions) == 1 and expressions[0] is not nan and expressions[0] is not zoo
     return expressions[0] if is_value else None
-
-
-def prepare(setup: dict[str, Any]) -> Callable[[dict[str, str]], tuple[Status, str]]:
-    """Limit the memory of this worker process, and return the function that compares the answers of a request."""
-    with contextlib.suppress(ValueError, OSError):
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        bound = MEMORY_LIMIT if hard == resource.RLIM_INFINITY else min(MEMORY_LIMIT, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
-    logging.disable(logging.CRITICAL)
-    for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
-        compare(answer, reference)  # the first comparison builds tables for longer than the time limit
-    return _compare_request
-
-
-def _compare_request(request: dict[str, str]) -> tuple[Status, str]:
-    try:
-        return compare(**request)
-    except MemoryError:
-        raise
-    except Exception as error:  # noqa: BLE001 - hostile input; only the type, as a message may print sympy objects
-        return "error", type(error).__name__

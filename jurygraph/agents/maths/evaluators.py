@@ -3,7 +3,6 @@
 Each score is in [0, 1]. If a response contains nothing to evaluate, it scores 0.
 """
 
-import asyncio
 import re
 from importlib.metadata import version
 from math import cos, pi
@@ -11,12 +10,11 @@ from typing import Any
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.comparison import compare_numbers
-from jurygraph.agents.maths.pool import AnswerComparison, AnswerTooLong, EquivalencePool
-from jurygraph.agents.maths.question import required_unit
+from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
+from jurygraph.agents.maths.units import required_unit
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
-from jurygraph.agents.worker_pool import WorkerDied
+from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
 from jurygraph.schema.frozen_model import Positive, PositiveInt
@@ -52,7 +50,7 @@ class Accuracy(Evaluator):
         self._pool = EquivalencePool(self.settings.workers, self.settings.time_limit)
 
     def open(self) -> None:
-        # Its processes start with the first request.
+        # One of its own for each copy of this evaluator; its processes start with the first request.
         self._pool = EquivalencePool(self.settings.workers, self.settings.time_limit)
 
     def close(self) -> None:
@@ -66,31 +64,28 @@ class Accuracy(Evaluator):
         if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            comparison = await self._compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
+            status = await self._compare(answer.text, reference, required_unit(query_text(inputs.task.query)))
         except AnswerTooLong as error:
             if len(reference) > len(answer.text):
                 return Verdict.abstain(f"the reference cannot be read: {error}")
             return Verdict.fail("answer-too-long", str(error), cause="response")
+        except WorkFailed as error:
+            return Verdict.fail(error.kind, "the answers could not be compared", cause="response")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
-        return _build_verdict(comparison, answer, reference)
+        return _build_verdict(status, answer, reference)
 
-    async def _compare(self, answer: str, reference: str, unit: str) -> AnswerComparison:
-        if max(len(answer), len(reference)) <= _NUMBER_LIMIT:
-            known = compare_numbers(answer, reference, unit)
-            if known is not None:
-                return AnswerComparison(*known)
-        future = self._pool.compare(answer, reference, unit)
-        return future.result() if future.done() else await asyncio.wrap_future(future)
+    async def _compare(self, answer: str, reference: str, unit: str) -> Status:
+        is_short = max(len(answer), len(reference)) <= _NUMBER_LIMIT
+        known = compare_numbers(answer, reference, unit) if is_short else None
+        return known or await self._pool.compare(answer, reference, unit)
 
 
-def _build_verdict(comparison: AnswerComparison, answer: Span, reference: str) -> Verdict:
-    if comparison.status == "unparsed-reference":
+def _build_verdict(status: Status, answer: Span, reference: str) -> Verdict:
+    if status == "unparsed-reference":
         return Verdict.abstain(f"the reference {quote(reference)} cannot be read as mathematics")
-    if comparison.status == "error":
-        return Verdict.fail(comparison.detail or "comparison", "the answers could not be compared", cause="response")
-    is_equal = comparison.status == "equal"
-    relation = {"equal": "equals", "different": "is not"}.get(comparison.status, "cannot be read as")
+    is_equal = status == "equal"
+    relation = {"equal": "equals", "different": "is not"}.get(status, "cannot be read as")
     reason = f"the final answer {quote(answer.text)} {relation} {quote(reference)}"
     evidence = Evidence(quote=answer.text, start=answer.start, end=answer.end)
     return Verdict(score=float(is_equal), met=is_equal, reason=reason, evidence=(evidence,))

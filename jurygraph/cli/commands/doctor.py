@@ -1,5 +1,6 @@
 """`jurygraph doctor`: check which parts work on this machine."""
 
+import asyncio
 import os
 import platform
 import re
@@ -95,11 +96,11 @@ def _check_extras() -> Iterator[SetupCheck]:
 
 def _check_maths_worker() -> SetupCheck:
     """Run one comparison in the worker process that compares answers."""
-    from jurygraph.agents.maths.pool import EquivalencePool
+    from jurygraph.agents.maths.comparison import EquivalencePool
 
     try:
         with closing(EquivalencePool()) as pool:
-            status = pool.compare(r"\frac{2}{4}", "1/2").result().status
+            status = asyncio.run(pool.compare(r"\frac{2}{4}", "1/2"))
     except JurygraphError as error:
         return SetupCheck("maths worker", False, str(error))
     if status == "equal":

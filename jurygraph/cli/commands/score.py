@@ -1,5 +1,7 @@
 """`jurygraph score`: score responses into a run."""
 
+import tempfile
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -43,11 +45,13 @@ from jurygraph.cli.table_options import (
     PromptColumn,
     ReferenceColumn,
     ResponseColumns,
+    RubricColumn,
     SavedDataset,
     choose_columns,
     choose_source,
     columns_words,
 )
+from jurygraph.errors import InputError
 from jurygraph.messages import quote, shorten
 
 if TYPE_CHECKING:
@@ -101,11 +105,12 @@ class ScoreOptions:
 
 
 def score(
-    run: Annotated[Path, option("RUN", "Folder of the run.", "-o", "--out")],
+    run: Annotated[Path | None, option("RUN", "Folder of the run; --dry-run needs none.", "-o", "--out")] = None,
     tasks: Annotated[str | None, argument("TASKS", "JSONL file of tasks, or a table; .gz too; - for stdin.")] = None,
     prompt_column: PromptColumn = None,
     response_column: ResponseColumns = None,
     reference_column: ReferenceColumn = None,
+    rubric_column: RubricColumn = None,
     id_column: IdColumn = None,
     group_by: GroupBy = None,
     agent_column: AgentColumn = None,
@@ -145,14 +150,23 @@ def score(
     \b
     Example:
         jurygraph score tasks.jsonl --out run
-        jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
+        jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --dry-run
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    columns = choose_columns(prompt_column, response_column, reference_column, id_column, group_by, agent_column)
+    names = (prompt_column, response_column, reference_column, rubric_column, id_column, group_by, agent_column)
+    columns = choose_columns(*names)
     files = (choose_source(tasks, hf), columns, responses, profiles_from, edges_from, allow_files_outside)
+    run = run or _choose_unused_folder(dry_run)
     options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
     raise typer.Exit(_score(options, json))
+
+
+def _choose_unused_folder(dry_run: bool) -> Path:
+    """Return a folder that does not exist, so that a dry run estimates a new run. Raises `InputError` for others."""
+    if not dry_run:
+        raise InputError("--out: is missing; name the folder of the run, or estimate the requests with --dry-run")
+    return Path(tempfile.gettempdir(), uuid.uuid4().hex)
 
 
 def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
@@ -335,6 +349,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         print_canary_message(summary.canaries)
         if summary.canaries.is_alarming:
             code = code or ExitCode.SOME_FAILED
+    if jury.gateway is not None and (problem := jury.gateway.first_replies.problem):
+        print_message(f"no reply of the model could be used: {problem}")
     for row in summary.failures[:3]:
         example = shorten(row.message, 320)
         counts = row.evaluators.items()

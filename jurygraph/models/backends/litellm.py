@@ -13,6 +13,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.budget import Price
 from jurygraph.models.faults import ABORTED, Fault, exception_chain, kind_of_status
@@ -31,6 +32,13 @@ CAPABILITIES = {prefix: Capabilities(**entry) for prefix, entry in _PROVIDERS["f
 LEFT_OUT = {prefix: frozenset(names) for prefix, names in _PROVIDERS["left_out"].items()}
 ADDRESSES: dict[str, Sequence[str]] = _PROVIDERS["addresses"]
 KEYS: dict[str, Sequence[str]] = _PROVIDERS["keys"]
+
+_COMMON_PROVIDERS = {
+    *(prefix.partition("/")[0] for prefix in CAPABILITIES),
+    *ADDRESSES,
+    *KEYS,
+    *_PROVIDERS["others"]["names"],
+}
 
 DEFAULT_CAPABILITIES = Capabilities("instructed")  # of other providers: the least that all their models share
 
@@ -197,6 +205,26 @@ def _endpoint(source: str, address: str | None) -> str | None:
 
 
 @cache
+def require_provider(model: str) -> None:
+    """Raise `ValueError` for a model whose provider litellm does not know, with the nearest known one.
+
+    litellm is imported only for providers that are not in `litellm.toml`.
+    """
+    provider = model.partition("/")[0]
+    if provider in _COMMON_PROVIDERS:
+        return
+    litellm = library()
+    custom = [entry["provider"] for entry in litellm.custom_provider_map]
+    if provider in custom:
+        return
+    try:
+        litellm.get_llm_provider(model)
+    except litellm.exceptions.BadRequestError:
+        known = [*sorted(_COMMON_PROVIDERS), *custom, *(getattr(one, "value", one) for one in litellm.provider_list)]
+        hint = did_you_mean(provider, known) or "write provider/model, such as openai/gpt-5-mini"
+        raise ValueError(f"{quote(provider)} is not a provider that litellm knows; {hint}") from None
+
+
 def library() -> Any:
     """Return litellm, set up to fetch nothing, cache nothing and send no telemetry."""
     os.environ.update(_SETTINGS)

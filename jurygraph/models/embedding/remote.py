@@ -52,7 +52,7 @@ class Server(ABC):
                 raise Fault("unreadable", f"{self.name}: {problem}") from None
             return validate(sort_by_index(found, count, self.name), count, self.name)
 
-        return (await call_with_retries(once, POLICY))[0]
+        return await call_with_retries(once, POLICY)
 
 
 class RemoteEmbedder(Embedder):

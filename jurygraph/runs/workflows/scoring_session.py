@@ -10,7 +10,7 @@ from itertools import count, islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError, UnusableRepliesError
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.group import Group
 from jurygraph.jury import Jury
@@ -85,7 +85,7 @@ class ScoringSession:
         self.plan_notes: list[tuple[float, str, str]] = []
         self._kept_plans: dict[str, Plan] = {}
         self._source = source
-        self._is_stopping = self._is_cut_short = False
+        self._is_stopping = self._is_cut_short = self._has_planning_calls = False
         self._branch = branch
         self._profiles = profiles
         self._run = Run.open_if_closed(folder) or WritableRun.open_for_writing(folder)
@@ -273,6 +273,7 @@ class ScoringSession:
                 task = started.popleft()
                 run.add_plan(task, plan)
                 room -= len(plan.survey.questions)
+                self._has_planning_calls |= bool(plan.calls)
                 if room >= 0 and not plan.calls:  # which are no part of the stored plan
                     self._kept_plans[plan.task_id] = plan
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
@@ -364,8 +365,12 @@ class ScoringSession:
             if gateway is not None:
                 await gateway.wait_for_pending()
             self._cancel_if_stopping(error)
+            if isinstance(error, UnusableRepliesError) and not run.tasks_scored and not self._has_planning_calls:
+                run.discard()
+                error.args = (f"{error}; nothing was scored; run the same command again once that is changed",)
+                raise
             mended = "once that is mended; another model needs another --out"
-            when = mended if isinstance(error, ModelAccessError) else "to continue"
+            when = mended if isinstance(error, ModelAccessError | UnusableRepliesError) else "to continue"
             error.args = (f"{error}; finished groups are kept; run the same command again {when}",)
             raise
         finally:

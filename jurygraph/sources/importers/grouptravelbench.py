@@ -5,10 +5,11 @@ tier (must, reject, budget, intensity) with 2 points and the weak one (prefer, a
 1: these are hard and soft constraints.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, create_model
 
 from jurygraph.sources.importers.rows import Content, ImportedRow, Key, Name, Note, TaskRow, nonempty_fields
 
@@ -45,74 +46,32 @@ _Texts = tuple[_Text, ...] | None
 _Limit = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
-class Transport(ImportedRow):
-    """Modes of travel between cities, in four tiers."""
-
-    must: _Texts = None
-    prefer: _Texts = None
-    avoid: _Texts = None
-    reject: _Texts = None
+_LIMITS = ("avg_budget", "max_poi_per_day", "max_active_hours")
+"""Fields with an upper limit instead of a list; 0 is no limit."""
 
 
-class Intensity(ImportedRow):
-    """Upper limits of a day; 0 is no limit."""
-
-    max_poi_per_day: _Limit | None = None
-    max_active_hours: _Limit | None = None
-
-
-class HotelPreference(ImportedRow):
-    """Kinds of hotels."""
-
-    prefer: _Texts = None
-    avoid: _Texts = None
-
-
-class GlobalConstraints(ImportedRow):
-    """Preferences about the whole trip."""
-
-    avg_budget: _Limit | None = None
-    transport: Transport | None = None
-    intensity: Intensity | None = None
-    hotel_preference: HotelPreference | None = None
+def _row_of(name: str, paths: Iterable[str]) -> Any:
+    """Return the model of a part of the preferences, whose fields are given by their paths."""
+    parts: dict[str, list[str]] = defaultdict(list)
+    for path in paths:
+        field, _, rest = path.partition(".")
+        parts[field].append(rest)
+    fields: dict[str, Any] = {}
+    for field, rests in parts.items():
+        kind: Any = _Limit | None if field in _LIMITS else _Texts
+        fields[field] = (kind if rests == [""] else _row_of(field, rests) | None, None)
+    return create_model(name, __base__=ImportedRow, **fields)
 
 
-class CategoryPreference(ImportedRow):
-    """Kinds of attractions."""
-
-    positive: _Texts = None
-    negative: _Texts = None
-
-
-class Attractions(ImportedRow):
-    """Attractions by name, and kinds of them."""
-
-    must_visit: _Texts = None
-    reject_visit: _Texts = None
-    category_pref: CategoryPreference | None = None
-
-
-class Food(ImportedRow):
-    """Kinds of food, in four tiers."""
-
-    must_eat: _Texts = None
-    prefer_eat: _Texts = None
-    avoid_eat: _Texts = None
-    reject_eat: _Texts = None
-
-
-class City(ImportedRow):
-    """Preferences about a city."""
-
-    attractions: Attractions | None = None
-    food: Food | None = None
+GlobalConstraints = _row_of("GlobalConstraints", (path for path, (_, words) in _WORDS.items() if "{city}" not in words))
+City = _row_of("City", (path for path, (_, words) in _WORDS.items() if "{city}" in words))
 
 
 class Preference(ImportedRow):
     """Everything that a person wants."""
 
-    global_constraints: GlobalConstraints | None = None
-    city_specific_preferences: dict[_Text, City | None] | None = None
+    global_constraints: GlobalConstraints | None = None  # type: ignore[valid-type]
+    city_specific_preferences: dict[_Text, City | None] | None = None  # type: ignore[valid-type]
 
 
 class User(ImportedRow):

@@ -36,7 +36,8 @@ every_form = pytest.mark.parametrize("form", FORMS)
 
 
 def rubric_of(*criteria: dict[str, Any]) -> Task:
-    stated = [{"id": f"c{place}", "text": "It is kind.", "weight": 1.0} | one for place, one in enumerate(criteria)]
+    texts = ("It is kind.", "It is clear.", "It is short.")
+    stated = [{"id": f"c{place}", "text": texts[place], "weight": 1.0} | one for place, one in enumerate(criteria)]
     return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": stated}})
 
 

@@ -125,7 +125,7 @@ WHOLE = json.dumps(RIGHT)
 NO_JSON = {
     "a word before": f"Here it is: {WHOLE}",
     "a word after": f"{WHOLE}\nI hope this helps.",
-    "a code fence": f"```json\n{WHOLE}\n```",
+    "a code fence and a word": f"```json\n{WHOLE}\n``` as asked",
     "two of them": f"{WHOLE}{WHOLE}",
     "a criterion twice": f'{WHOLE[:-1]}, "criterion_1": {json.dumps(ONE)}}}',
     "cut off": WHOLE[:-1],
@@ -202,7 +202,8 @@ CLAIM = json.dumps(
     [
         "The response says: {}",
         "{}\nThat is what the response claims.",
-        "```json\n{}\n```",
+        "It says\n```json\n{}\n```",
+        "```json\n{}\n```\n```json\n{}\n```",
         '{"answer": {}}',
         "[{}]",
         "{}\n" + json.dumps({"criterion_1": TWO, "criterion_2": TWO}),

@@ -1,58 +1,62 @@
 """Comparisons without worker processes, except in tests that are marked `landing` or `exhaustive`."""
 
-import json
-import threading
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
 import pytest
+from pebble import ProcessExpired
 
 from jurygraph.agents import worker_pool
-from jurygraph.agents.maths.comparison import _compare_request
+from jurygraph.agents.maths.comparison import compare
 
 BOMBS = ("9^{9^{9^{9}}}", "(10^9)!", "(" * 3000 + "1" + ")" * 3000)
-"""Answers whose comparison does not end."""
+"""Answers whose comparison does not end: they are at their time limit at once."""
+HANGING = "1+1"
+"""An answer that is compared until the pool is closed."""
 DEADLY = "2+2"
 """An answer that ends its worker."""
+UNSTARTED = "3+3"
+"""An answer for which no worker starts."""
 
 
-class InProcessChannel:
-    """Takes the place of a worker: a bomb is at its time limit once `time_is_over`, which it is unless a test waits."""
+class InProcess:
+    """Takes the place of pebble's pool."""
 
-    time_is_over = threading.Event()
-    bombs_begun = threading.Semaphore(0)
+    opened = 0
 
-    def __init__(self, work: worker_pool.Work[Any], time_limit: float) -> None:
-        self.ready = self.is_closed = False
-        self._requests: deque[dict[str, str]] = deque()
+    def __init__(self, *_: object) -> None:
+        self.active = True
+        InProcess.opened += 1
 
-    def send(self, data: bytes, seconds: float) -> None:
-        self._requests += map(json.loads, data.splitlines())
+    def schedule(self, function: Callable[..., Any], args: tuple[str, str, str], timeout: float) -> Future[Any]:
+        future: Future[Any] = Future()
+        answer = args[0]
+        if answer in BOMBS:
+            future.set_exception(TimeoutError())
+        elif answer == DEADLY:
+            future.set_exception(ProcessExpired("Abnormal termination", 6))
+        elif answer == UNSTARTED:
+            self.active = False
+            future.set_exception(BrokenProcessPool("All workers expired"))
+        elif answer != HANGING:
+            try:
+                future.set_result(("done", compare(*args)))
+            except (ValueError, RecursionError) as error:
+                future.set_result(("failed", type(error).__name__, ""))
+        return future
 
-    def receive(self, seconds: float) -> Mapping[str, Any]:
-        if not self.ready:
-            return {"ready": True}
-        request = self._requests.popleft()
-        if request["answer"] in BOMBS:
-            self.bombs_begun.release()
-            self.time_is_over.wait()
-            raise ConnectionError if self.is_closed else TimeoutError
-        if request["answer"] == DEADLY:
-            raise ConnectionError
-        return {"result": _compare_request(request)}
+    def stop(self) -> None:
+        self.active = False
 
-    def kill(self) -> None:
-        self.is_closed = True
-        self.time_is_over.set()
-
-    def close(self) -> None:
-        self.is_closed = True
+    def join(self) -> None:
+        pass
 
 
 @pytest.fixture(autouse=True)
-def channels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    InProcessChannel.time_is_over.set()
-    InProcessChannel.bombs_begun = threading.Semaphore(0)
+def processes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> type[InProcess]:
+    InProcess.opened = 0
     if not any(request.node.get_closest_marker(mark) for mark in ("landing", "exhaustive")):
-        monkeypatch.setattr(worker_pool, "Channel", InProcessChannel)
+        monkeypatch.setattr(worker_pool, "ProcessPool", InProcess)
+    return InProcess

@@ -5,89 +5,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.maths.answer_parser import (
+    Number,
     are_equal_numbers,
     claimed_expressions,
     compare_plainly,
     fold_text,
     parse_answer,
 )
-from jurygraph.agents.maths.numerals import Number
 from tests.rows import all_rows
 
 NUMBERS = {
-    "18": 18,
-    "18.0": 18,
-    "$18": 18,
     "$18$": 18,
     "$-18$": -18,
     "-$18": -18,
-    "1,000": 1000,
     r"1\,000": 1000,
-    r"1{,}000": 1000,
     r"\$70,000": 70000,
-    "1/2": Fraction(1, 2),
-    r"\dfrac{1}{2}": Fraction(1, 2),
     "1 1/2": Fraction(3, 2),
-    ".5": Fraction(1, 2),
     "1e5": 100000,
-    "18 apples": 18,
-    "$18 per day": 18,
-    "$18/day": 18,
-    "18 dollars": 18,
-    "18m": 18,
-    "18 cm^2": 18,
-    r"18\text{ cm}^2": 18,
-    r"18^\circ": 18,
-    "2 million": 2000000,
-    "$2 million": 2000000,
-    "**18**.": 18,
-    r"\boxed{\boxed{18}}": 18,
-    r"\(18\)": 18,
 }
-
-REFUSED = [
-    *("", " ", "$", "not even", "Monday", "yes", "17 1", "18 20", "$17$ $18$", r"18\quad 20", "18_20", "18 or more"),
-]
-REFUSED += ["about 18", "18 (eighteen)", "18 isn't it", "18, not seventeen", "1.2.3", "18 half", "1" * 1001, "18; 19"]
-REFUSED += [r"\(17\) and \(18\)", r"18 \text{ unless } 19", r"$\boxed{17}\boxed{18}$", "18\n19", '18"', "18?"]
-
-
-NUMBERS |= dict.fromkeys(("18 duck eggs", "18 dollars per day", "$18 every day", "18 km/h", "18 m/s^2", "18 m²"), 18)
-NUMBERS |= dict.fromkeys(("18cm", "18 sq. ft.", "18 square feet", "18 US dollars", "18 years old", "18 in total"), 18)
-NUMBERS |= dict.fromkeys(("18°C", "18 min", "18 in", "18h", "18 s", "18 L", r"18\text{ N}", "18 apples left"), 18)
-NUMBERS |= {"2 dozen": 24, "2 dozen eggs": 24, "2 hundred thousand": 200000, "3 lakh": 300000, "1 quadrillion": 10**15}
-NUMBERS |= {"1{,}5": Fraction("1.5"), "3{,}14": Fraction("3.14"), "0{,}500": Fraction("0.5"), r"1,\!000": 1000}
-NUMBERS |= {"12{,}345{,}678": 12345678, "1234{,}567": Fraction("1234.567")}
+NUMBERS |= dict.fromkeys(
+    ("18m", "18 cm^2", r"18\text{ cm}^2", r"18\text{ N}", r"18^\circ", "**18**.", r"\boxed{\boxed{18}}"), 18
+)
+NUMBERS |= dict.fromkeys(
+    ("18 duck eggs", "$18 every day", "18 m/s^2", "18 sq. ft.", "18 US dollars", "18 s", r"\(18\)"), 18
+)
+NUMBERS |= {"2 dozen eggs": 24, "2 hundred thousand": 200000, "$2 million": 2000000, "12{,}345{,}678": 12345678}
 NUMBERS |= {
+    "0{,}500": Fraction("0.5"),
+    r"1,\!000": 1000,
+    "1234{,}567": Fraction("1234.567"),
     "–5": -5,
-    "−5": -5,
-    "minus 5": -5,
     "Negative 5": -5,
-    "½": Fraction(1, 2),
-    "1½": Fraction(3, 2),
-    "-¾": Fraction(-3, 4),
 }
-NUMBERS |= {"1 000": 1000, "1\u2009000": 1000, "1\u00a0000\u202f000": 1000000, "$1 000": 1000, "-1 000": -1000}
-REFUSED += [
-    "17 100 19",
-    "1 0000",
-    "01 000",
-    "1\n000",
-    r"1\quad 000",
-    "1   000",
-    "1 000 or 2",
-    "1{,}000{,}5",
-    r"1\!8",
-    "0 BC",
-]
-REFUSED += [
-    "minus",
-    "minus -5",
-    "18 slices of 3",
-    "18% of 20",
-    "18% million",
-    r"2\frac{1}{2}^2",
-]
+NUMBERS |= {"1½": Fraction(3, 2), "-¾": Fraction(-3, 4), "1\u2009000": 1000, "$1 000": 1000, "-1 000": -1000}
 
 
 @all_rows(("text", "value"), NUMBERS.items())
@@ -96,6 +46,26 @@ def test_a_number_is_parsed_to_its_value(text: str, value: Fraction) -> None:
     assert reading is not None
     assert reading.number is not None
     assert (reading.number.value, reading.number.percent) == (value, False)
+
+
+REFUSED = [
+    *("", " ", "$", "not even", "Monday", "yes", "17 1", "18 20", "$17$ $18$", r"18\quad 20", "18_20", "18 or more"),
+    *("about 18", "18 (eighteen)", "18 isn't it", "18, not seventeen", "1.2.3", "18 half", "1" * 1001, "18; 19"),
+    *(r"\(17\) and \(18\)", r"18 \text{ unless } 19", r"$\boxed{17}\boxed{18}$", "18\n19", '18"', "18?"),
+    *(
+        "17 100 19",
+        "1 0000",
+        "01 000",
+        "1\n000",
+        r"1\quad 000",
+        "1   000",
+        "1 000 or 2",
+        "1{,}000{,}5",
+        r"1\!8",
+        "0 BC",
+    ),
+    *("minus", "minus -5", "18 slices of 3", "18% of 20", "18% million", r"2\frac{1}{2}^2"),
+]
 
 
 @all_rows("text", REFUSED)
@@ -149,12 +119,6 @@ def test_an_unknown_unit_after_an_expression_is_refused(text: str) -> None:
     assert parse_answer(text) is None
 
 
-def test_a_letter_of_thousands_may_be_a_variable_in_an_expression() -> None:
-    reading = parse_answer("3k")
-    assert reading is not None
-    assert (reading.latex, reading.number) == ("3k", _number("3000"))
-
-
 def test_a_unit_is_removed_from_an_expression() -> None:
     reading = parse_answer(r"6\pi \text{ cm}^2")
     assert reading is not None
@@ -177,13 +141,13 @@ CLAIMS = [
     *(("18", "18", ("18",)), ("x = 18", "18", (" 18",)), ("3+15=18", "18", ("3+15", "18"))),
     *(("x=17=18", "18", ("17", "18")), ("x=17=18", "x=18", ("x=17", "x=18")), ("x=17, x=18", "18", ("17,18",))),
     *(("x=1,2", "1,2", ("1,2",)), (r"\sum_{i=1}^{3} i", "6", (r"\sum_{i=1}^{3} i",))),
-    *(("17=18, 18", "18", ("17", "18, 18")), ("17=18, x=18", "18", None), ("=18", "18", None), ("18:1", "18", None)),
+    *(("17=18, 18", "18", ("17", "18, 18")), ("17=18, x=18", "18", ()), ("=18", "18", ()), ("18:1", "18", ())),
 ]
 
 
 @all_rows(("answer", "reference", "expected"), CLAIMS)
-def test_equations_claim_expressions(answer: str, reference: str, expected: tuple[str, ...] | None) -> None:
-    assert claimed_expressions(answer, reference) == expected
+def test_equations_claim_expressions(answer: str, reference: str, expected: tuple[str, ...]) -> None:
+    assert tuple(claimed_expressions(answer, reference)) == expected
 
 
 def test_folding_ignores_case_and_blanks() -> None:
@@ -218,7 +182,7 @@ HOSTILE += [r"\text{" * 1400 + "}" * 1400, "1," * 5000, "1," + "111," * 2400, "$
 def test_hostile_texts_do_not_claim_the_reference(text: str) -> None:
     reading = parse_answer(text)
     assert reading is None or reading.number is None or reading.number != parse_answer("18").number  # type: ignore[union-attr]
-    assert "18" not in (claimed_expressions(text, "18") or ())
+    assert "18" not in claimed_expressions(text, "18")
 
 
 def _number(text: str) -> Number:

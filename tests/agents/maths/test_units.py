@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.maths.answer_parser import compare_plainly, parse_answer
-from jurygraph.agents.maths.question import required_unit
-from jurygraph.agents.maths.units import measure_of, read_unit, unit_ratio
+from jurygraph.agents.maths.units import measure_of, read_unit, required_unit, unit_ratio
 from tests.rows import all_rows
 
 LENGTHS = ("mm", "cm", "dm", "meters", "km", "inches", "feet", "yards", "miles")

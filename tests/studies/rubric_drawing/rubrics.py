@@ -45,8 +45,8 @@ def drawings(draw: st.DrawFn) -> RubricDrawing:
     n, pairs = draw(graphs(most=6))
     ids = draw(st.lists(texts.filter(bool), min_size=n, max_size=n, unique=True))
     weights = draw(st.lists(st.sampled_from((1.0, -2.0, 0.5)), min_size=n, max_size=n))
-    filled = texts.filter(str.strip)
-    criteria = [Criterion(id=i, text=draw(filled), weight=w) for i, w in zip(ids, weights, strict=True)]
+    filled = st.lists(texts.filter(str.strip), min_size=n, max_size=n, unique_by=str.strip)
+    criteria = [Criterion(id=i, text=t, weight=w) for i, t, w in zip(ids, draw(filled), weights, strict=True)]
     edges = [Edge(parent=ids[a], child=ids[b], kind=draw(st.sampled_from(KINDS)), reason=draw(texts)) for a, b in pairs]
     scores = None
     if draw(st.booleans()):

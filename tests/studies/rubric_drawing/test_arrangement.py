@@ -68,7 +68,7 @@ def test_a_node_has_its_role_and_signed_weight() -> None:
 
 def test_an_annotated_role_is_used_if_the_criterion_has_none() -> None:
     own_role = Criterion(id="a", text="x", weight=1.0, role="additional")
-    no_role = Criterion(id="b", text="x", weight=1.0)
+    no_role = Criterion(id="b", text="y", weight=1.0)
     note = Annotation(domain="generic", candidates=0, roles={"a": "core", "b": "core"}, seen={})
     drawing = arrange_rubric("t", Rubric(criteria=(own_role, no_role), annotation=note))
     assert [node.role for node in drawing.nodes] == ["additional", "core"]

@@ -1,0 +1,40 @@
+"""A session with a model that never answers in form: it stops, says why, and the same command goes on once mended."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import UnusableRepliesError
+from jurygraph.runs.run import Run
+from tests.models.server import Answer, reply_with, run_server
+from tests.runs.judge import judge_by_request
+from tests.runs.reports.test_forecast import judge_config, make_task, score
+from tests.runs.sample_runs import write_tasks
+
+TEXTS = [f"A rose is a rose, said {number} of them." for number in range(12)]
+
+
+def answer_in_prose(body: dict[str, Any], number: int) -> Answer:
+    return reply_with("All of them are met.") if "response_format" in body else judge_by_request(body, number)
+
+
+def test_a_run_stops_after_twenty_unusable_replies_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, [make_task("a", *TEXTS, criteria=1)])
+    with run_server(answer_in_prose) as server:
+        with pytest.raises(UnusableRepliesError) as stopped:
+            score(tmp_path / "run", tasks, judge_config(server.url, cache=False))
+        assert "such as 'All of them are met.'; set calls.form" in str(stopped.value)
+        assert str(stopped.value).endswith("nothing was scored; run the same command again once that is changed")
+        assert not (tmp_path / "run").exists()
+        score(tmp_path / "run", tasks, judge_config(server.url, cache=False, form="instructed"))
+    with Run.open(tmp_path / "run") as run:
+        assert run.tasks_scored == 1
+
+
+def test_groups_that_were_scored_before_are_kept(tmp_path: Path) -> None:
+    tasks = write_tasks(tmp_path, [make_task(name, TEXTS[0], criteria=1) for name in "abcdefghijklmn"])
+    with run_server(answer_in_prose) as server, pytest.raises(UnusableRepliesError, match="finished groups are kept"):
+        score(tmp_path / "run", tasks, judge_config(server.url, cache=False, concurrency=1))
+    with Run.open(tmp_path / "run") as run:
+        assert 0 < run.tasks_scored < 14
