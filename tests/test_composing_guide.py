@@ -423,22 +423,33 @@ def test_changed_code_is_refused_by_the_run_that_was_begun_with_the_old(tmp_path
     assert typed(branched, folder).code == 0
 
 
-JUDGED = {
-    "the judge says met, and quotes 'We feel for you.' (not in the response)": json.dumps(
-        {"item_1": {"reason": "so it is", "quotes": ["We feel for you."], "met": True, "probability": 0.9}}
-    ),
-    "the reply is not valid JSON: ": "Surely! It is warm.",
-}
+PARAPHRASED = json.dumps(
+    {"item_1": {"reason": "so it is", "quotes": ["We feel for you."], "met": True, "probability": 0.9}}
+)
 
 
-@pytest.mark.parametrize("message", JUDGED)
-def test_a_reply_of_no_use_says_what_the_page_says(message: str, tmp_path: Path) -> None:
-    folder = copied(tmp_path, "warm.yaml", "model: none", f"model: openai-compatible:{MODEL}#tiny")
-    with run_server(lambda body, number: reply_with(JUDGED[message])) as server:
+def score_with_replies(folder: Path, reply: str) -> Typed:
+    """Score the letters with a model that always replies so."""
+    folder = copied(folder, "warm.yaml", "model: none", f"model: openai-compatible:{MODEL}#tiny")
+    with run_server(lambda body, number: reply_with(reply)) as server:
         config = folder / "warm.yaml"
         config.write_text(config.read_text(encoding="utf-8").replace(MODEL, server.url), encoding="utf-8")
-        ended = typed("jurygraph score tasks.jsonl --config warm.yaml --out run", folder)
+        return typed("jurygraph score tasks.jsonl --config warm.yaml --out run", folder)
+
+
+def test_a_reply_of_no_use_says_what_the_page_says(tmp_path: Path) -> None:
+    message = "the reply is not valid JSON: "
+    ended = score_with_replies(tmp_path, "Surely! It is warm.")
     assert (ended.code, message in ended.printed, message in PAGE) == (1, True, True)
+
+
+def test_a_judge_that_paraphrases_is_told_at_the_end_of_a_run_as_the_page_says(tmp_path: Path) -> None:
+    message = "the judge says met, and quotes 'We feel for you.' (not in the response)"
+    ended = score_with_replies(tmp_path, PARAPHRASED)
+    assert (ended.code, message in PAGE) == (0, True)
+    assert "2 of 2 findings that need a quotation have none that is in the response" in ended.printed
+    assert "if your judge paraphrases, write `preferred`" in ended.printed
+    assert message in " ".join(typed("jurygraph show run --response parcel/kind", tmp_path).printed.split())
 
 
 def test_a_variable_that_is_stated_and_not_given_says_what_the_page_says(tmp_path: Path) -> None:

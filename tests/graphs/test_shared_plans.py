@@ -76,7 +76,7 @@ parts: dict[str, st.SearchStrategy[Any]] = {
 def make_task(drawn: Mapping[str, Any]) -> Task:
     names, edge = drawn["names"], drawn["edge"]
     criteria = [
-        {"id": name, "text": drawn["text"], "weight": weight}
+        {"id": name, "text": f"{name}, {drawn['text']}", "weight": weight}
         for name, weight in zip(names, drawn["weights"], strict=True)
     ]
     edges = [] if edge is None else [{"parent": "x", "child": "y", "retention": drawn["retention"], **edge}]

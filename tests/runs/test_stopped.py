@@ -148,8 +148,9 @@ def test_a_branch_with_more_gates_drops_verdicts_on_stopped_responses(
 
 @pytest.mark.parametrize("defence", ["fence", "reminder", "whole_reply", "evidence"])
 def test_a_branch_without_defences_requests_everything_again(tasks: Path, tmp_path: Path, defence: str) -> None:
+    without = {defence: "off" if defence == "evidence" else False}
     with run_server(lambda body, number: judge_reply(body, met=False, probability=0.1)) as server:
         run_session(tmp_path / "old", tasks, gate_config(server))
         before = server.count
-        run_session(tmp_path / "new", tasks, gate_config(server, safety={defence: False}), branch=tmp_path / "old")
+        run_session(tmp_path / "new", tasks, gate_config(server, safety=without), branch=tmp_path / "old")
         assert server.count == 2 * before

@@ -137,7 +137,7 @@ def _example_task(jury: "Jury") -> Task:
     inputs = (one for component in jury.config.components.values() for one in component.inputs.values())
     members = {one.verdicts_of.partition("@")[2] for one in inputs} - {""}  # of questions such as criteria@polite
     names = sorted(members | {"one", "two"})
-    criteria = tuple(Criterion(id=name, text="The answer is correct.", weight=1.0) for name in names)
+    criteria = tuple(Criterion(id=name, text=f"The answer is correct ({name}).", weight=1.0) for name in names)
     people = tuple(jury.config.weights.fixed) or names
     example = Task(
         id="example",
