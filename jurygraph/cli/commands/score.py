@@ -1,7 +1,5 @@
 """`jurygraph score`: score responses into a run."""
 
-import tempfile
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -166,6 +164,9 @@ def _choose_unused_folder(dry_run: bool) -> Path:
     """Return a folder that does not exist, so that a dry run estimates a new run. Raises `InputError` for others."""
     if not dry_run:
         raise InputError("--out: is missing; name the folder of the run, or estimate the requests with --dry-run")
+    import tempfile  # imported lazily, like uuid: `--help` needs neither
+    import uuid
+
     return Path(tempfile.gettempdir(), uuid.uuid4().hex)
 
 

@@ -13,6 +13,7 @@ from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import config
 from tests.models.server import Answer, Server, run_server, status
 from tests.rows import all_rows
+from tests.studies.attack.test_defences import ARMS
 from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
 
 HONEST = (
@@ -110,18 +111,7 @@ def test_the_same_command_sends_nothing_again(project: Project, server: Server):
 def test_json_has_every_arm_with_every_attack(project: Project):
     found = json.loads(project.attack("--json").out)
     assert (found["suite"], found["configured"], found["tasks"], found["honest"]) == ("master-keys", "all", 1, 1)
-    assert set(found["arms"]) == {
-        "none",
-        "fence",
-        "reminder",
-        "whole-reply",
-        "evidence",
-        "preferred",
-        "gates",
-        "all",
-        "all-preferred",
-        *RESPONSE_GATES,
-    }
+    assert set(found["arms"]) == set(ARMS)
     for arm in found["arms"].values():
         assert set(arm["by_attack"]) == set(found["attacks"])
         assert set(arm["attacks"]["verdicts"]) == {"hits", "n", "rate", "low", "high", "n_eff", "tasks"}
