@@ -1,5 +1,7 @@
 """Type I errors and coverage of the tests and intervals of jurygraph.inference, and those of plain methods.
 
+Last are margins: how often `no_worse_than` passes a loss of exactly the margin, and how often the interval alone would.
+
 Each figure is of simulated runs of n tasks x m responses with an intra-class correlation, in `simulation/responses.py`.
 The plain methods take each response for independent: a t-test, McNemar's and Wilson's; or they draw tasks
 with replacement (percentile bootstrap). A target is missed if a figure is more than three of its standard errors beyond
@@ -21,6 +23,7 @@ from benchmarks.simulation.responses import KINDS, Design, Kind, decisions, diff
 from jurygraph.aggregation.consensus.resampling import run_each
 from jurygraph.arrays import Bools, Floats
 from jurygraph.inference.clusters import ratio_interval
+from jurygraph.inference.equivalence import ONE_SIDED, no_worse_p
 from jurygraph.inference.shares import share_interval, wilson
 from jurygraph.inference.sign_flips import FLIPS, sign_flip_p
 
@@ -34,6 +37,9 @@ STRICT: tuple[Kind, ...] = ("normal", "binary")
 SHIFT = 0.05
 """True difference of the intervals."""
 SHARES = (0.5, 0.2, 0.05)
+MARGIN = 0.04
+MARGIN_TASKS = (6, 10, 30, 100)
+MARGIN_SAMPLES = 4_000
 RESAMPLES = 1_000
 RESPONSES = (1, 4, 8)
 CORRELATIONS = (0.0, 0.3, 0.7)
@@ -77,6 +83,8 @@ def measure(effort: Effort | None = None) -> Iterator[Figure]:
             found.append((cell, figure))
             yield figure
     yield from _worst(found)
+    yield from _margins()
+    yield from _rare_changes()
     yield from _speed()
 
 
@@ -203,6 +211,36 @@ def _worst(found: list[tuple[Cell, Figure]]) -> Iterator[Figure]:
     for (method, kind), values in rows.items():
         worst, what = (max(values), "highest type I error") if method in TESTS else (min(values), "lowest coverage")
         yield Figure(f"{method}, {kind}: {what} from {LEAST_TASKS} tasks", worst, "")
+
+
+LOSSES: Mapping[str, Callable[[np.random.Generator, tuple[int, int]], Floats]] = {
+    "normal": lambda rng, shape: rng.normal(MARGIN, 0.05, shape),
+    "rare": lambda rng, shape: np.where(rng.random(shape) < 0.05, MARGIN / 0.05, 0.0),
+    "lognormal": lambda rng, shape: MARGIN * rng.lognormal(-0.5, 1.0, shape),
+}
+"""Losses of [samples, tasks] with a mean of the margin, where a task can lose 1 at most in fact."""
+
+
+def _margins() -> Iterator[Figure]:
+    for (kind, draw), tasks in product(LOSSES.items(), MARGIN_TASKS):
+        rng = np.random.default_rng((SEED, tasks))
+        estimates = [ratio_interval(-losses, np.ones(tasks)) for losses in draw(rng, (MARGIN_SAMPLES, tasks))]
+        found = [one for one in estimates if one is not None]
+        holds = sum((no_worse_p(one, MARGIN, 1.0) or 1.0) < ONE_SIDED for one in found) / MARGIN_SAMPLES
+        alone = sum((one.value if one.low is None else one.low) > -MARGIN for one in found) / MARGIN_SAMPLES
+        name = f"no_worse_than={MARGIN:g}, {kind} losses of {MARGIN:g}, {tasks} tasks: holds"
+        yield Figure(name, holds, f"interval alone {alone:.3f}", "at most 0.05", holds <= LEVEL)
+
+
+def _rare_changes() -> Iterator[Figure]:
+    """Yield how often an interval exists and covers where one decision in twenty changes, with one response a task."""
+    for tasks in MARGIN_TASKS:
+        rng = np.random.default_rng((SEED, tasks, 20))
+        drawn = np.where(rng.random((MARGIN_SAMPLES, tasks)) < 0.05, 1.0, 0.0)
+        found = [one for one in (ratio_interval(row, np.ones(tasks)) for row in drawn) if one and one.low is not None]
+        covers = sum((one.low or 0.0) <= 0.05 <= (one.high or 0.0) for one in found) / MARGIN_SAMPLES
+        unknown = f"{1.0 - len(found) / MARGIN_SAMPLES:.1%} unknown"
+        yield Figure(f"mean interval, one of 20 tasks gains 1, {tasks} tasks: exists and covers", covers, "", unknown)
 
 
 def _speed() -> Iterator[Figure]:

@@ -80,6 +80,17 @@ def compute_rewards(
     return rewards
 
 
+def possible_rewards(group: GroupVerdicts, combiners: Combiners) -> tuple[Floats, Floats]:
+    """Return the least and the greatest reward [R] that other verdicts could give, in the sorted order of ids.
+
+    Raises PlanError as `compute_rewards` does.
+    """
+    table = stack_groups(group.questions, [(sorted(group.responses), group.verdicts)])
+    unjudged = table.with_outcome(table.columns, FAILED_BY_INFRASTRUCTURE)
+    result = _aggregate(group.decision, unjudged, combiners)
+    return result.low, result.high
+
+
 def compute_rewards_of_each(
     groups: Sequence[GroupVerdicts], combiners: Combiners
 ) -> list[tuple[Reward, ...] | Exception]:

@@ -18,19 +18,14 @@ from jurygraph.arrays import Floats, as_finite, as_nonnegative, check_shape
 
 LEVEL = 0.95
 """The level of every interval."""
-MIN_CONSTANT = 6
-"""The least number of clusters at which equal estimates without each of them give an interval, of no width.
-
-With fewer, equal clusters say nothing about the spread: even the exact sign-flip test of 5 clusters has no p <= .05.
-"""
 _ROUNDING = 1e-12
 
 
 class Estimate(NamedTuple):
     """An estimate with its 95 % interval, standard error, and the number of clusters behind it.
 
-    `low`, `high` and `error` are None where the clusters cannot tell: fewer than two, or fewer than `MIN_CONSTANT` that
-    all agree.
+    `low` and `high` are None where the clusters cannot tell: a single one, which has no `error` either, or clusters
+    that are all equal, whose `error` is 0. However many agree, they do not show that all others do.
     """
 
     value: float
@@ -79,11 +74,36 @@ def jackknife_interval(value: float, without: Floats, freedom: int | None = None
         return Estimate(value, None, None, None, count)
     largest = float(np.abs(changes).max())
     if largest <= _ROUNDING * max(1.0, abs(value)):
-        is_known = count >= MIN_CONSTANT
-        return Estimate(value, value, value, 0.0, count) if is_known else Estimate(value, None, None, None, count)
+        return Estimate(value, None, None, 0.0, count)
     error = largest * math.sqrt((count - 1) / count * math.fsum((changes / largest) ** 2))
     half_width = t_quantile(count - 1 if freedom is None else freedom) * error
     return Estimate(value, value - half_width, value + half_width, error, count)
+
+
+def interval_among(estimate: Estimate, rows: int) -> tuple[float | None, float | None]:
+    """Return the ends of an interval that is one of several: all of them hold together with 95 % (Bonferroni).
+
+    `rows` is the number of intervals, at least 1; with 1 it is the estimate's own. None where that has none.
+    """
+    if estimate.low is None or estimate.error is None:
+        return None, None
+    half_width = t_quantile(estimate.clusters - 1, 1.0 - (1.0 - LEVEL) / (2 * rows)) * estimate.error
+    return estimate.value - half_width, estimate.value + half_width
+
+
+def means_differ(first: ArrayLike, second: ArrayLike) -> bool:
+    """Return whether the means of two samples of independent numbers differ by more than chance: pooled t, p < .05.
+
+    False where one is empty, or both together have fewer than three numbers.
+    """
+    a = as_finite("first", first)
+    b = as_finite("second", second)
+    freedom = len(a) + len(b) - 2
+    if not len(a) or not len(b) or freedom < 1:
+        return False
+    variance = (((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum()) / freedom
+    error = math.sqrt(variance * (1.0 / len(a) + 1.0 / len(b)))
+    return bool(abs(a.mean() - b.mean()) > max(_ROUNDING, t_quantile(freedom) * error))
 
 
 def t_quantile(freedom: float, probability: float = 0.5 + LEVEL / 2) -> float:

@@ -266,7 +266,7 @@ def test_verdicts_discarded_for_low_confidence_are_counted_by_score_and_show(
         scored = run("score", "jury/tasks.jsonl", "--out", "run", "--model", model)
     line = "discarded, because their confidence is below min_confidence: personalized 9\n"
     assert line in scored.out
-    assert re.search(r"^figures +2 +0\.5000 \(n = 1\)", scored.out, flags=re.MULTILINE)
+    assert re.search(r"^figures +2 +0\.5000 \(1 left out\)", scored.out, flags=re.MULTILINE)
     assert line in run("show", "run").out
     assert "confidence" not in run("show", "run", "--status", "ok").out
     shown = run("show", "run", "--response", first).out

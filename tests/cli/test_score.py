@@ -17,6 +17,7 @@ from tests.cli.conftest import (
     traces,
     write_project,
 )
+from tests.rows import all_rows
 
 
 def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(project: Path, run: Command):
@@ -28,6 +29,8 @@ def test_the_result_is_a_table_by_agent_and_counts_of_verdicts_that_add_up(proje
         "alice          2       0.1250    1.0000   2         0       0",
         "bob            2      -0.2500    1.0000   2         0       0",
         "verdicts: 8 judged + 0 abstained + 0 failed + 0 not applicable = 8 requested",
+        "highest possible reward: 1.0000; lowest: -0.5000",
+        "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean",
     ]
     assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err, "the lowest response is named"
     before = folder_contents(project / "run")
@@ -308,3 +311,33 @@ def test_bad_input_gives_exit_code_2_in_one_line_and_writes_nothing(project: Pat
         ended = run(*words)
         assert ended.code == 2
         assert message in ended.err
+
+
+@all_rows(
+    ("gate", "code", "missed"),
+    [
+        ("mean>=-1, failed<=0", 0, ""),
+        ("mean>=0.8", 1, "threshold missed: mean >= 0.8, but mean is -0.0625"),
+        ("failed>=1 and coverage>0.9", 1, "threshold missed: failed >= 1, but failed is 0"),
+        ("meen>1", 2, "unknown statistic 'meen'; did you mean mean?"),
+    ],
+)
+def test_a_gate_decides_by_the_figures_of_the_run(
+    scored_folder: Path, project: Path, run: Command, gate: str, code: int, missed: str
+):
+    ended = run("score", project / "tasks.jsonl", "--out", scored_folder, "--gate", gate)
+    assert ended.code == code
+    assert missed in ended.err
+
+
+def test_failed_rewards_miss_a_gate_that_does_not_name_them(project: Path, run: Command):
+    """A mean leaves them out. Without a model nothing is judged."""
+    rubric = {"criteria": [{"id": "short", "text": "It is short.", "weight": 1.0}]}
+    task = {"id": "a", "query": "Where to?", "rubric": rubric, "responses": [{"id": "r", "text": "There."}]}
+    (project / "tasks.jsonl").write_text(json.dumps(task))
+    (project / "jury.yaml").write_text("evaluators: [criteria]\nreward: {rubric: 1.0}\n")
+    command = ("score", project / "tasks.jsonl", "--out", project / "run")
+    assert run(*command, "--gate", "error_rate<=1").code == 1
+    assert run(*command, "--gate", "failed<=1").code == 0
+    ended = run(*command, "--gate", "mean>=0, failed<=1")
+    assert (ended.code, "threshold missed: mean >= 0, but there is no mean" in ended.err) == (1, True)

@@ -8,12 +8,13 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.decision.combiner import weighted_mean
-from jurygraph.decision.decide import SPREAD
+from jurygraph.decision.decide import SPREAD, possible_rewards
 from jurygraph.schema import GateResult, Plan, PrecisionShaping, RecordedVerdict, Reward, RewardGate, Verdict
 from tests.examples import at_most
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
 from tests.graphs.scripted import (
     ABSTENTION,
+    COMBINERS,
     INFRASTRUCTURE_FAILURE,
     NO_MODEL,
     RESPONSE_FAILURE,
@@ -93,6 +94,25 @@ def fill_missing(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
     scores = rng.choice([0.0, 1.0, 0.5, rng.random(), rng.random()], len(missing))
     judged = {p: Verdict(score=float(s), met=bool(rng.random() < 0.5)) for p, s in zip(missing, scores, strict=True)}
     return {**scene.verdicts, **judged}
+
+
+@settings(EACH, max_examples=at_most(80))
+@given(scenes(), st.integers(0, 2**32))
+def test_no_other_scores_give_a_reward_that_was_not_possible(scene: Scene, seed: int) -> None:
+    low, high = possible_rewards(scene.group(), COMBINERS)
+    possible = dict(zip(sorted(NAMES), zip(low.tolist(), high.tolist(), strict=True), strict=True))
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        others = {
+            place: Verdict(score=float(rng.choice([0.0, 1.0, rng.random()])), met=bool(rng.random() < 0.5))
+            if verdict.status == "ok"
+            else verdict
+            for place, verdict in scene.verdicts.items()
+        }
+        for name, reward in scene.rewards(verdicts=others).items():
+            least, greatest = possible[name]
+            slack = 1e-12 * max(1.0, abs(least), abs(greatest))
+            assert reward.value is None or least - slack <= reward.value <= greatest + slack
 
 
 @settings(EACH, max_examples=at_most(80))

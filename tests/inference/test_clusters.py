@@ -14,9 +14,9 @@ from scipy import stats
 from jurygraph.arrays import Floats
 from jurygraph.errors import PlanError
 from jurygraph.inference.clusters import (
-    MIN_CONSTANT,
     Estimate,
     effective_size,
+    interval_among,
     jackknife_interval,
     ratio_interval,
     t_quantile,
@@ -119,22 +119,29 @@ def test_one_cluster_has_no_interval_however_many_members() -> None:
     assert ratio_interval([30.0], [100]) == Estimate(0.3, None, None, None, 1)
 
 
-def test_equal_clusters_have_an_interval_of_no_width_only_if_a_sign_flip_test_could_reject() -> None:
-    """0.1 in each of 2 tasks says nothing on the spread, and 2 * 0.5^5 > .05."""
-    assert ratio_interval([0.2, 0.1], [2, 1]) == Estimate(pytest.approx(0.1), None, None, None, 2)
-    few, enough = (ratio_interval([0.1] * count, [1] * count) for count in (MIN_CONSTANT - 1, MIN_CONSTANT))
-    assert few is not None
-    assert few.low is few.high is few.error is None
-    assert enough is not None
-    assert enough.low == enough.value == enough.high
-    assert enough.error == 0.0
-    assert 2 * 0.5**MIN_CONSTANT <= 0.05 < 2 * 0.5 ** (MIN_CONSTANT - 1)
+@pytest.mark.parametrize("count", [2, 6, 1000])
+def test_equal_clusters_have_no_interval(count: int) -> None:
+    """However many agree, others may not."""
+    assert ratio_interval([0.1] * count, [1] * count) == Estimate(pytest.approx(0.1), None, None, 0.0, count)
 
 
 def test_rounding_errors_are_no_spread() -> None:
     found = ratio_interval([0.3 - 0.2, 0.1], [1, 1])  # 0.3 - 0.2 is 0.09999999999999998
     assert found is not None
-    assert found.error is None
+    assert (found.low, found.error) == (None, 0.0)
+
+
+@given(clusters, st.integers(1, 50))
+def test_one_of_several_intervals_is_wider_by_bonferroni(clusters: list[list[float]], rows: int) -> None:
+    found = mean_interval(clusters)
+    low, high = interval_among(found, rows)
+    if found.error:
+        assert high is not None
+        expected = found.value + stats.t.ppf(1.0 - 0.025 / rows, found.clusters - 1) * found.error
+        assert high == pytest.approx(expected)
+        assert (low, high) == pytest.approx((2 * found.value - high, high))
+    else:
+        assert (low, high) == (None, None)
 
 
 def test_any_smooth_estimate_has_a_jackknife_interval() -> None:

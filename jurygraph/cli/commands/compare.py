@@ -14,10 +14,12 @@ from jurygraph.cli.render.text import escape_line, format_table, print_message, 
 from jurygraph.display import format_number
 from jurygraph.runs.reports.comparison import Comparison
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest, PairedDifference
-from jurygraph.runs.reports.comparison.margins import parse_gate
+from jurygraph.runs.reports.comparison.margins import parse_gate, tasks_for_bound
+from jurygraph.runs.reports.comparison.notes import setting_notes
 from jurygraph.runs.reports.comparison.report import compare_responses
 from jurygraph.runs.reports.comparison.responses import ComparedResponse, read_responses
 from jurygraph.runs.reports.gate import failed_thresholds
+from jurygraph.runs.reports.possible_rewards import possible_rewards
 from jurygraph.runs.run import Run
 
 
@@ -38,7 +40,7 @@ def compare(
     the runs. `--json` prints every statistic and every flip.
 
     --gate takes conditions NAME OP NUMBER on the statistics of the first table, joined by `,` or `and`; a missing value
-    meets none. no_worse_than=X holds if the interval of the mean difference is above -X.
+    meets none. no_worse_than=X holds if B is shown to lose less than X on average, rare large losses included.
 
     Exit codes: 0 done; 1 done, but a threshold was missed; 2 invalid input.
 
@@ -49,15 +51,28 @@ def compare(
     """
     thresholds, margins = parse_gate(",".join(gate)) if gate else ([], [])
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
-        comparison = compare_responses(_each_response(a), _each_response(b), passing, margins)
+        settings = tuple(setting_notes(a.header, b.header))
+        largest_loss = max(_largest_loss(a), _largest_loss(b)) if gate else 1.0
+        comparison = compare_responses(_each_response(a), _each_response(b), passing, margins, largest_loss)
+    comparison = comparison.model_copy(update={"notes": (*settings, *comparison.notes)})
     print_report(json, comparison, _comparison_lines(comparison, flips))
     missed = failed_thresholds(thresholds, comparison)
     print_missed_conditions(missed)
+    for threshold, value in missed:
+        needed = tasks_for_bound(threshold, comparison, largest_loss) if value is None else None
+        if needed is not None:
+            print_message(f"{comparison.tasks} tasks of which none changed have no interval; {needed} would do")
     missed_margins = [margin for margin in comparison.margins if not margin.holds]
     for margin in missed_margins:
         print_message(f"threshold missed: {_condition(margin)}, but {_missed_because(margin, comparison)}")
     if missed or missed_margins:
         raise typer.Exit(ExitCode.SOME_FAILED)
+
+
+def _largest_loss(run: Run) -> float:
+    """Return the most that a reward of the run could lose."""
+    limits = possible_rewards(run, run.load_combiners())
+    return max((high - low for low, high in limits), default=0.0)
 
 
 def _each_response(run: Run) -> Iterator[ComparedResponse]:
@@ -67,10 +82,11 @@ def _each_response(run: Run) -> Iterator[ComparedResponse]:
 
 
 def _comparison_lines(comparison: Comparison, most_flips: int) -> Iterator[str]:
+    yield from (*summary_lines(comparison), "")
     yield from _statistics_table(comparison)
     margins = [[_condition(row), "yes" if row.holds else "no", _format_p_value(row.p)] for row in comparison.margins]
     yield from table_section(["condition", "holds", "p"], margins, left=2)
-    agents = [[row.agent or "(no agent)", *_difference_cells(row)] for row in comparison.agents]
+    agents = [[row.agent or "(no agent)", *_difference_cells(row, row.left_out)] for row in comparison.agents]
     yield from table_section(["agent", *_DIFFERENCE_HEADER], agents)
     yield from _question_tables(comparison)
     yield from _constructor_table(comparison)
@@ -80,6 +96,32 @@ def _comparison_lines(comparison: Comparison, most_flips: int) -> Iterator[str]:
     if comparison.notes:
         yield ""
     yield from (f"note: {escape_line(note)}" for note in comparison.notes)
+
+
+def summary_lines(comparison: Comparison) -> Iterator[str]:
+    """Yield the result of a comparison in a sentence, and what it leaves out.
+
+    For example: `B is 0.0350 lower (0.0120 to 0.0580); 7 of 20 tasks changed`.
+    """
+    yield _difference_sentence(comparison)
+    failed = comparison.paired - comparison.n
+    if failed:
+        yield f"{failed} of {comparison.paired} responses are left out: their reward failed in A or B"
+
+
+def _difference_sentence(comparison: Comparison) -> str:
+    delta = comparison.mean_delta
+    if delta is None:
+        return "no response has a reward in both A and B"
+    sign = -1.0 if delta < 0.0 else 1.0
+    word = "lower" if delta < 0.0 else "higher"
+    size = "A and B have the same mean"
+    if comparison.changed_tasks:
+        size = f"B is {format_number(sign * delta)} {word}"
+    if comparison.mean_delta_low is not None and comparison.mean_delta_high is not None:
+        ends = sorted([sign * comparison.mean_delta_low, sign * comparison.mean_delta_high])
+        size += f" ({format_number(ends[0])} to {format_number(ends[1])})"
+    return f"{size}; {comparison.changed_tasks} of {comparison.tasks} tasks changed"
 
 
 def _statistics_table(comparison: Comparison) -> list[str]:
@@ -100,18 +142,24 @@ def _condition(margin: MarginTest) -> str:
 
 
 def _missed_because(margin: MarginTest, comparison: Comparison) -> str:
-    if margin.problem is not None:
-        return f"the mean difference has no interval: {margin.problem}"
-    p = "" if margin.p is None else f" (p = {_format_p_value(margin.p)})"
-    return f"the interval is from {comparison.mean_delta_low!r} to {comparison.mean_delta_high!r}{p}"
+    if margin.lowest is None:
+        return f"{comparison.tasks} tasks show nothing of others; compare runs of several tasks"
+    p = _format_p_value(margin.p)
+    unseen = f"since they cannot show rare losses of up to {margin.largest_loss:g}"
+    possible = f"{comparison.tasks} tasks leave a mean of {margin.lowest!r} possible (p = {p}), {unseen}"
+    if margin.needed_tasks is None:
+        return f"{possible}; no number of tasks like these would do"
+    return f"{possible}; about {margin.needed_tasks} tasks like these would do"
 
 
 _DIFFERENCE_HEADER = ["n", "tasks", "mean A", "mean B", "B - A", "from", "to", "p", "Holm p"]
 
 
-def _difference_cells(row: PairedDifference) -> list[object]:
+def _difference_cells(row: PairedDifference, left_out: int) -> list[object]:
+    """Return the cells of a row; its means leave out values that are missing in one run."""
     means = [row.mean_a, row.mean_b, row.mean_delta, row.mean_delta_low, row.mean_delta_high]
-    return [row.n, row.tasks, *means, _format_p_value(row.mean_delta_p), _format_p_value(row.holm_p)]
+    number = f"{row.n}/{row.n + left_out}" if left_out else row.n
+    return [number, row.tasks, *means, _format_p_value(row.mean_delta_p), _format_p_value(row.holm_p)]
 
 
 def _question_tables(comparison: Comparison) -> Iterator[str]:
@@ -121,7 +169,7 @@ def _question_tables(comparison: Comparison) -> Iterator[str]:
         for row in comparison.questions
         if row.largest_delta or row.to_met or row.to_unmet or row.only_a or row.only_b
     ]
-    scores = [[row.question, *_difference_cells(row)] for row in changed if row.n]
+    scores = [[row.question, *_difference_cells(row, row.only_a + row.only_b)] for row in changed if row.n]
     yield from table_section(["question", *_DIFFERENCE_HEADER], scores)
     verdicts = [
         [row.question, row.n, row.to_met, row.to_unmet, row.largest_delta, row.only_a, row.only_b] for row in changed

@@ -15,6 +15,7 @@ from jurygraph.cli.interrupts import run_interruptible
 from jurygraph.cli.jury_loading import find_config, jury_notes, locate_config_errors, open_jury
 from jurygraph.cli.options import (
     AsJson,
+    Conditions,
     ConfigFile,
     DryRun,
     EdgesFrom,
@@ -28,9 +29,13 @@ from jurygraph.cli.options import (
 from jurygraph.cli.redacted_streams import redirect_stdout_to_stderr
 from jurygraph.cli.render.progress import progress
 from jurygraph.cli.render.summary import (
+    LEGEND,
+    possible_reward_line,
     print_canary_message,
     print_forecast,
     print_inconclusive,
+    print_left_out,
+    print_missed_conditions,
     print_unsupported,
     request_lines,
     result_lines,
@@ -125,6 +130,7 @@ def score(
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     allow_files_outside: FilesOutside = False,
+    gate: Conditions = None,
     json: AsJson = False,
 ) -> None:
     """Score responses and store every reward with its full trace.
@@ -139,25 +145,28 @@ def score(
     With --rewards-from the run is an evaluation, like `purpose` in the config: a judge that gave the training rewards
     is refused, unless `purpose.same_judge` is `allow`.
 
-    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows, beyond
-    chance; 2 invalid config or input, nothing written; 3 inconclusive: too many failures of infrastructure (the command
-    that repeats them is printed), or the server was away too long or refused the key or the model, resumable; 4
-    --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of evaluators goes to standard
-    error.
+    --gate takes conditions on responses, failed, degraded, mean, coverage, error_rate and unsupported, joined by `,` or
+    `and`; a missing value meets none, and failed rewards do not pass without a condition on `failed`.
+
+    Exit codes: 0 done; 1 done, but some rewards failed, a threshold was missed, or canaries got more credit than
+    canary.alert allows, beyond chance; 2 invalid config or input, nothing written; 3 inconclusive: too many failures of
+    infrastructure (the command that repeats them is printed), or the server was away too long or refused the key or the
+    model, resumable; 4 --max-cost or --max-calls reached, resumable; 130 interrupted, resumable. Output of evaluators
+    goes to standard error.
 
     \b
     Example:
         jurygraph score tasks.jsonl --out run
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --dry-run
         jurygraph score answers.csv --prompt-column question --response-column answer --out run
-        jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
+        jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run --gate "mean>=0.8, failed<=2"
     """
     names = (prompt_column, response_column, reference_column, rubric_column, id_column, group_by, agent_column)
     columns = choose_columns(*names)
     files = (choose_source(tasks, hf), columns, responses, profiles_from, edges_from, allow_files_outside)
     run = run or _choose_unused_folder(dry_run)
     options = ScoreOptions(*files, run, config, model, dry_run, limit, branch, rewards_from or (), max_cost, max_calls)
-    raise typer.Exit(_score(options, json))
+    raise typer.Exit(_score(options, gate, json))
 
 
 def _choose_unused_folder(dry_run: bool) -> Path:
@@ -170,14 +179,18 @@ def _choose_unused_folder(dry_run: bool) -> Path:
     return Path(tempfile.gettempdir(), uuid.uuid4().hex)
 
 
-def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
+def _score(options: ScoreOptions, gate: Sequence[str] | None, as_json: bool) -> ExitCode:
     """Score or estimate, and print the result; return the exit code."""
     import asyncio
 
     import uvloop
 
     from jurygraph.runs.reports.estimate import count_requests
+    from jurygraph.runs.reports.gate import failed_thresholds, parse_thresholds
+    from jurygraph.runs.reports.summary import RunFigures
+    from jurygraph.runs.run import Run
 
+    thresholds = parse_thresholds(",".join(gate), RunFigures, _GATE_EXAMPLE) if gate else None
     runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
     with redirect_stdout_to_stderr(), _open_session(options) as session, runner:
         if options.dry_run:
@@ -192,10 +205,22 @@ def _score(options: ScoreOptions, as_json: bool) -> ExitCode:
     if options.dry_run:
         print_forecast(forecast, session.tasks_needing_model, as_json)
         return ExitCode.DONE
-    _print_result(options, summary, requests, task_count, as_json)
+    with closing(Run.open(options.run)) as run:
+        possible = possible_reward_line(run, session.jury.combiners)
+    _print_result(options, summary, requests, task_count, possible, as_json)
     code = _exit_code(options, summary, session.jury)
+    if thresholds is not None and code in (ExitCode.DONE, ExitCode.SOME_FAILED):
+        missed = failed_thresholds(thresholds, summary.figures)
+        print_missed_conditions(missed)
+        is_alarming = summary.canaries is not None and summary.canaries.is_alarming
+        decides_on_failed = any(threshold.name == "failed" for threshold in thresholds)
+        are_too_many = summary.failed > 0 and not decides_on_failed
+        code = ExitCode.SOME_FAILED if missed or is_alarming or are_too_many else ExitCode.DONE
     print_unsupported(summary, session.jury.config.safety.evidence)
     return code
+
+
+_GATE_EXAMPLE = '"mean>=0.8, failed<=2"'
 
 
 @contextmanager
@@ -318,9 +343,14 @@ def _print_interrupted(session: "ScoringSession", is_planned: bool) -> None:
 
 
 def _print_result(
-    options: ScoreOptions, summary: "Summary", requests: "CallCosts | None", task_count: int, as_json: bool
+    options: ScoreOptions,
+    summary: "Summary",
+    requests: "CallCosts | None",
+    task_count: int,
+    possible: str | None,
+    as_json: bool,
 ) -> None:
-    lines = [*result_lines(summary), *request_lines(requests)]
+    lines = [*result_lines(summary), *([possible, LEGEND] if possible else ()), *request_lines(requests)]
     if summary.tasks < task_count:
         lines.append(f"{summary.tasks} of {task_count} tasks (--limit)")
     retry_command = options.retry_command if any(row.is_transient for row in summary.failures) else None
@@ -343,6 +373,7 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         code = ExitCode.INCONCLUSIVE
     elif summary.failed:
         print_message(f"{summary.failed} of {summary.responses} rewards failed and have no value")
+        print_left_out(summary.left_out)
         if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none cannot answer questions for a model; name one in the config or with --model")
         code = ExitCode.SOME_FAILED

@@ -2,13 +2,15 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
+from math import fsum
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
-from jurygraph.cli.render.summary import discarded_lines
+from jurygraph.agents.user_modules import modules_named_in
+from jurygraph.cli.render.summary import discarded_lines, possible_reward_line
 from jurygraph.cli.render.text import format_component, print_message, print_result_lines, spooled_table, terminal_width
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
@@ -185,20 +187,37 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
     def format_row(one: TraceOutline) -> list[str]:
         return [column.cell(one) for column in columns.values()]
 
+    values: list[float | None] = []
     with spooled_table(names, left) as table:
-        for row, counts_of_row in selection.select(run, lambda one: (format_row(one), count_discarded(one.reward))):
+        for row, reward in selection.select(run, lambda one: (format_row(one), one.reward)):
             table.add(row)
-            discarded.update(counts_of_row)
+            values.append(reward["value"])
+            discarded.update(count_discarded(reward))
             filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
         shown = table.fit(terminal_width())
         print_result_lines(table.lines())
     if any(place < shown for place in filled_in):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_result_lines(discarded_lines(discarded))
+    for line in _mean_lines(run, values):
+        print_message(line)
     if names[shown:]:
         print_message(f"too wide for the terminal: {', '.join(names[shown:])}; choose columns with --columns")
     if hidden:
         print_message(f"not shown, because of weight 0: {', '.join(hidden)}; --all shows them")
+
+
+def _mean_lines(run: Run, values: Sequence[float | None]) -> Iterator[str]:
+    """Yield the mean of the rewards, how many it leaves out, and the rewards that were possible."""
+    scored = [value for value in values if value is not None]
+    left_out = f", {len(values) - len(scored)} left out because they failed" if len(scored) < len(values) else ""
+    if scored:
+        yield f"mean reward of {len(scored)} responses: {format_number(fsum(scored) / len(scored))}{left_out}"
+    has_own_combiner = any(key.startswith("components.") for key, _ in modules_named_in(run.config))
+    if not has_own_combiner:  # modules of users are not imported to show a table
+        line = possible_reward_line(run, run.load_combiners())
+        if line is not None:
+            yield line
 
 
 def _describe_status(one: TraceOutline) -> str:

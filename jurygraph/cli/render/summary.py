@@ -5,12 +5,15 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.render.text import escape_line, format_counts, format_table, print_message, print_report
+from jurygraph.display import format_number
 
 if TYPE_CHECKING:
+    from jurygraph.decision.combiner import Combiner
     from jurygraph.runs.canary import CanaryTally
     from jurygraph.runs.reports.estimate import CallCosts, CallEstimate, Forecast, ReplySource
     from jurygraph.runs.reports.gate import Threshold
-    from jurygraph.runs.reports.summary import AgentRow, Summary
+    from jurygraph.runs.reports.summary import AgentRow, FailedRewards, Summary
+    from jurygraph.runs.run import Run
     from jurygraph.schema.config import EvidenceRule
 
 
@@ -39,6 +42,24 @@ def result_lines(summary: "Summary") -> list[str]:
     return [*lines, f"calls: {', '.join(calls)}"] if calls else lines
 
 
+LEGEND = "coverage: judged share of the weight; degraded: some is not judged; failed: no reward, left out of the mean"
+_MAX_PLANS = 100
+"""The number of plans whose possible rewards are computed for a line of output."""
+
+
+def possible_reward_line(run: "Run", combiners: "Mapping[str, Combiner]") -> str | None:
+    """Return a line with the rewards that were possible in a run; None if nothing is scored."""
+    from jurygraph.runs.reports.possible_rewards import possible_rewards
+
+    limits = possible_rewards(run, combiners, _MAX_PLANS)
+    if not limits:
+        return None
+    highest = sorted(high for _, high in limits)
+    by_task = f", by task from {format_number(highest[0])}" if highest[0] < highest[-1] else ""
+    least = format_number(min(low for low, _ in limits))
+    return f"highest possible reward: {format_number(highest[-1])}{by_task}; lowest: {least}"
+
+
 def _canary_line(tally: "CanaryTally") -> str:
     known_bad = f"{len(tally.results)} known-bad responses; {tally.fooled} of {tally.judged} verdicts gave them credit"
     share = tally.share
@@ -51,8 +72,9 @@ def _canary_line(tally: "CanaryTally") -> str:
 
 
 def _format_mean(row: "AgentRow") -> float | str | None:
-    """Return the mean reward, with the number of rewards where some failed and are not part of it."""
-    return row.mean if row.scored in (0, row.responses) else f"{row.mean:z.4f} (n = {row.scored})"
+    """Return the mean reward, with the number of rewards that failed and are not part of it."""
+    left_out = row.responses - row.scored
+    return row.mean if left_out == 0 else f"{format_number(row.mean)} ({left_out} left out)"
 
 
 def discarded_lines(discarded: Mapping[str, int]) -> list[str]:
@@ -112,6 +134,14 @@ def print_unsupported(summary: "Summary", rule: "EvidenceRule") -> None:
         number = f"{summary.unsupported.total()} of {summary.quotable} findings that need a quotation"
         print_message(f"{number} have none that is in the response, although the model was asked twice")
         print_message(f"such a finding {_EVIDENCE_ADVICE[rule]}")
+
+
+def print_left_out(left_out: "FailedRewards") -> None:
+    """Print that failed rewards, which the means leave out, differ from the others in what was judged of them."""
+    if left_out.differ:
+        judged = f"what was judged of {left_out.judged} of the {left_out.failed} that failed has a mean of"
+        means = f"{judged} {format_number(left_out.mean_judged)}, and the others one of"
+        print_message(f"means mislead: {means} {format_number(left_out.mean_others)}")
 
 
 def print_inconclusive(error_rate: float, most: float) -> None:

@@ -5,12 +5,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import fsum
-from typing import Any
+from typing import Any, NamedTuple
+
+from pydantic import Field
 
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.store.packing import count_discarded, unpack_message
 from jurygraph.schema import Cause, Failure, Question
+from jurygraph.schema.frozen_model import Count, FrozenModel, Number, Unit
 from jurygraph.schema.verdict import GATED_LAYERS
 
 
@@ -26,31 +29,31 @@ class AgentRow:
     ok: int = 0
     degraded: int = 0
     failed: int = 0
-    _values: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
-    _coverages: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
+    values: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
+    coverages: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
 
     def add(self, value: float | None, status: str, coverage: float) -> None:
         """Count one response and its reward."""
         self.responses += 1
-        self._coverages.append(coverage)
+        self.coverages.append(coverage)
         setattr(self, status, getattr(self, status) + 1)
         if value is not None:
-            self._values.append(value)
+            self.values.append(value)
 
     @property
     def scored(self) -> int:
         """Return the number of rewards that did not fail."""
-        return len(self._values)
+        return len(self.values)
 
     @property
     def mean(self) -> float | None:
         """Return the mean reward; None where all rewards failed."""
-        return fsum(self._values) / self.scored if self.scored else None
+        return fsum(self.values) / self.scored if self.scored else None
 
     @property
     def coverage(self) -> float:
         """Return the mean judged share of the weight, in [0, 1]."""
-        return fsum(self._coverages) / self.responses
+        return fsum(self.coverages) / self.responses
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
@@ -90,6 +93,32 @@ def _is_quoted_finding(verdict: Content) -> bool:
     return not is_plain_no and any(verified for _, _, _, verified, *_ in verdict.get("evidence", ()))
 
 
+class RunFigures(FrozenModel):
+    """The figures of a run that a threshold (`score --gate`) can refer to; the mean leaves out failed rewards."""
+
+    responses: Count
+    failed: Count = Field(description="rewards that failed, which have no value")
+    degraded: Count = Field(description="rewards with a value, although verdicts are missing")
+    mean: Number | None
+    coverage: Unit | None = Field(description="mean judged share of the weight")
+    error_rate: Unit = Field(description="share of the verdicts that failed because of infrastructure")
+    unsupported: Unit = Field(description="share of the findings that need a quotation and have none")
+
+
+class FailedRewards(NamedTuple):
+    """Failed rewards, which no mean contains, beside the others.
+
+    Of `failed` rewards, `judged` have some part that was judged, with the mean value `mean_judged`; the rewards that
+    did not fail have `mean_others`. They `differ` if that is more than chance.
+    """
+
+    failed: int
+    judged: int
+    mean_judged: float | None
+    mean_others: float | None
+    differ: bool
+
+
 @dataclass
 class Summary:
     """Sums over the traces of a run. A verdict on an unordered pair is in two traces and counts once.
@@ -120,6 +149,7 @@ class Summary:
     _agents: dict[str | None, AgentRow] = field(default_factory=dict, repr=False)
     _discarded: Counter[str] = field(default_factory=Counter, repr=False)
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
+    _judged_parts: "array[float]" = field(default_factory=lambda: array("d"), repr=False)
     _last_task: str | None = field(default=None, compare=False, repr=False)
     _lowest: tuple[float, _Position] = field(default=(float("inf"), (0, 0)), compare=False, repr=False)
     _firsts: dict[object, _Position] = field(default_factory=dict, compare=False, repr=False)
@@ -147,6 +177,9 @@ class Summary:
         self._last_task = task_id
         self.responses += 1
         self.failed += status == "failed"
+        judged_part = reward.get("partial", value)
+        if value is None and judged_part is not None and reward.get("coverage", 1.0) > 0.0:
+            self._judged_parts.append(judged_part)
         lowest = (value if value is not None else float("-inf")), position
         if lowest < self._lowest:
             self._lowest = lowest
@@ -189,6 +222,35 @@ class Summary:
     def agents(self) -> dict[str | None, AgentRow]:
         """Return the row of each agent."""
         return {agent: self._agents[agent] for agent in sorted(self._agents, key=self._firsts.__getitem__)}
+
+    @property
+    def left_out(self) -> FailedRewards:
+        """Return what the means leave out."""
+        from jurygraph.inference.clusters import means_differ  # lazily: it loads NumPy
+
+        others = [value for row in self._agents.values() for value in row.values]
+        parts = self._judged_parts
+        return FailedRewards(
+            failed=self.failed,
+            judged=len(parts),
+            mean_judged=fsum(parts) / len(parts) if parts else None,
+            mean_others=fsum(others) / len(others) if others else None,
+            differ=means_differ(parts, others),
+        )
+
+    @property
+    def figures(self) -> RunFigures:
+        """Return the figures that thresholds refer to."""
+        coverages = [coverage for row in self._agents.values() for coverage in row.coverages]
+        return RunFigures(
+            responses=self.responses,
+            failed=self.failed,
+            degraded=sum(row.degraded for row in self._agents.values()),
+            mean=self.left_out.mean_others,
+            coverage=fsum(coverages) / len(coverages) if coverages else None,
+            error_rate=self.error_rate,
+            unsupported=self.unsupported_share,
+        )
 
     @property
     def discarded(self) -> dict[str, int]:
@@ -235,6 +297,7 @@ class Summary:
             "tasks": self.tasks,
             "responses": self.responses,
             "rewards_failed": self.failed,
+            "left_out": self.left_out._asdict(),
             "agents": [row.to_json() for row in self.agents.values()],
             "verdicts": counts,
             "gated_by": dict(sorted(self.gated.items())),

@@ -256,7 +256,8 @@ def test_what_reads_a_stopped_run_reports_its_progress(project: Path, run: Comma
     ended = run("show", project / "run")
     assert len(ended.out.splitlines()) == 4
     expected = "1 of 2 tasks are scored so far; the same score command continues, without --limit if it has one\n"
-    assert ended.err == expected
+    possible = "highest possible reward: 1.0000; lowest: -0.5000\n"
+    assert ended.err == f"mean reward of 2 responses: 0.2500\n{possible}{expected}"
     assert run("explain", project / "run").err == expected
     assert run("export", project / "run", "--to", "csv").err == expected
 

@@ -3,8 +3,10 @@
 from functools import partial
 from typing import Any
 
+import pytest
+
 from jurygraph.decision.group_result import RewardRow
-from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.reports.summary import FailedRewards, Summary
 from jurygraph.runs.store.packing import pack_reward, pack_trace
 from jurygraph.schema import Counts, Failure, Question, RecordedVerdict, Response, Reward, SurveyOutline, Term, Trace
 
@@ -144,3 +146,25 @@ def test_discarded_verdicts_are_counted_for_each_component() -> None:
         )
         add(summary, trace("t", name, 0.5, reward=found))
     assert summary.to_json()["discarded"] == {"tone": 3}
+
+
+def test_failed_rewards_whose_judged_part_differs_from_the_others_are_told() -> None:
+    """The good ones failed; what was judged of three of them is far above the rest, and of one nothing was."""
+    summary = Summary()
+    for place, value in enumerate([0.1, 0.2, 0.15, 0.12]):
+        add(summary, trace("t", f"bad-{place}", value))
+    for place, judged in enumerate([0.9, 0.8, 0.95]):
+        partial_reward = reward(judged, "failed", 0.5).model_copy(update={"value": None})
+        add(summary, trace("t", f"good-{place}", None, reward=partial_reward))
+    add(summary, trace("t", "unjudged", None, reward=reward(None, "failed", 0.0)))
+    assert summary.left_out == FailedRewards(4, 3, pytest.approx(2.65 / 3), pytest.approx(0.57 / 4), True)
+    assert summary.to_json()["left_out"]["failed"] == 4
+    assert (summary.figures.mean, summary.figures.failed, summary.figures.responses) == (pytest.approx(0.1425), 4, 8)
+
+
+def test_failed_rewards_that_are_like_the_others_are_not_said_to_mislead() -> None:
+    summary = Summary()
+    for place, value in enumerate([0.1, 0.9, 0.5, 0.6]):
+        add(summary, trace("t", f"r{place}", value))
+    add(summary, trace("t", "lost", None, reward=reward(0.7, "failed", 0.5).model_copy(update={"value": None})))
+    assert not summary.left_out.differ

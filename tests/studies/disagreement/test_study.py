@@ -53,7 +53,7 @@ class TestSplit:
         reward, accuracy, steady = split.rows
         assert (reward.name, reward.high, reward.low, reward.difference) == ("reward", 8.5, 3.5, 5.0)
         assert (accuracy.name, accuracy.high, accuracy.low) == ("accuracy", pytest.approx(0.95), pytest.approx(0.45))
-        assert (steady.high, steady.low, steady.difference_low, steady.difference_high) == (0.0, 0.0, 0.0, 0.0)
+        assert (steady.high, steady.low, steady.difference_low, steady.difference_high) == (0.0, 0.0, None, None)
 
     def test_the_split_has_the_counts_of_the_paper(self) -> None:
         values = np.random.default_rng(0).random((12_800, 3))

@@ -1,13 +1,15 @@
 """Paired differences of two runs over whole tasks: means with intervals, sign-flip tests, rank correlations."""
 
+from collections.abc import Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jurygraph.arrays import Floats, Ints
-from jurygraph.inference.clusters import Estimate, effective_size, ratio_interval
+from jurygraph.inference.clusters import Estimate, effective_size, interval_among, ratio_interval
 from jurygraph.inference.equivalence import detectable_difference
+from jurygraph.inference.multiplicity import holm
 from jurygraph.inference.sign_flips import flippable_sums, sign_flip_p
 from jurygraph.runs.reports.comparison.pairing import PairedRewards, subtract
 
@@ -33,9 +35,10 @@ class Difference(NamedTuple):
         """The number of tasks that the pairs belong to."""
         return 0 if self.estimate is None else self.estimate.clusters
 
-    def fields(self) -> dict[str, Any]:
-        """Return the fields of a `PairedDifference`, without the adjusted p-value."""
+    def fields(self, rows: int = 1) -> dict[str, Any]:
+        """Return the fields of a `PairedDifference`, without the adjusted p-value; its interval is one of `rows`."""
         estimate = self.estimate
+        low, high = (None, None) if estimate is None else interval_among(estimate, max(1, rows))
         return {
             "n": self.n,
             "tasks": self.tasks,
@@ -43,8 +46,8 @@ class Difference(NamedTuple):
             "mean_a": self.mean_a,
             "mean_b": self.mean_b,
             "mean_delta": None if estimate is None else estimate.value,
-            "mean_delta_low": None if estimate is None else estimate.low,
-            "mean_delta_high": None if estimate is None else estimate.high,
+            "mean_delta_low": low,
+            "mean_delta_high": high,
             "mean_delta_p": self.p,
         }
 
@@ -56,6 +59,15 @@ def paired_difference(a: Floats, b: Floats, tasks: Ints) -> Difference:
     sums, sizes = sum_by_task(subtract(b, a), tasks)
     changed = len(flippable_sums(sums))
     return Difference(len(a), changed, fmean(a), fmean(b), ratio_interval(sums, sizes), sign_flip_p(sums))
+
+
+def adjusted_fields(differences: Sequence[Difference]) -> list[dict[str, Any]]:
+    """Return the fields of the rows of one table, whose p-values and intervals allow for the number of tests."""
+    p_values = [difference.p for difference in differences]
+    tests = len(p_values) - p_values.count(None)
+    return [
+        {**difference.fields(tests), "holm_p": p} for difference, p in zip(differences, holm(p_values), strict=True)
+    ]
 
 
 def sum_by_task(values: Floats | Ints, tasks: Ints) -> tuple[Floats, Ints]:

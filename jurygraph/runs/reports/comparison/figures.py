@@ -45,11 +45,12 @@ class ComparisonStatistics(FrozenModel):
 
 
 class PairedDifference(FrozenModel):
-    """Paired values of `n` responses to `tasks` tasks in A and B, and their mean difference with its 95 % interval.
+    """Paired values of `n` responses to `tasks` tasks in A and B, and their mean difference with its interval.
 
-    `mean_delta_p` is of the sign-flip test of whole tasks; `holm_p` is adjusted for all rows of its table. It can be no
-    less than 2 ^ (1 - `changed_tasks`), the tasks whose mean differs. The means are None if `n` is 0, the interval
-    where the tasks cannot tell, and p where no task changed.
+    The intervals of all rows of its table hold together with 95 %. `mean_delta_p` is of the sign-flip test of whole
+    tasks; `holm_p` is adjusted for all rows of its table. It can be no less than 2 ^ (1 - `changed_tasks`), the tasks
+    whose mean differs. The means are None if `n` is 0, the interval where the tasks cannot tell, and p where no task
+    changed.
     """
 
     n: Count
@@ -65,9 +66,10 @@ class PairedDifference(FrozenModel):
 
 
 class AgentDelta(PairedDifference):
-    """The rewards of an agent's responses that have one in both runs."""
+    """The rewards of an agent's responses that have one in both runs; `left_out` are those that failed in one."""
 
     agent: str | None
+    left_out: Count
 
 
 class QuestionDelta(PairedDifference):
@@ -131,16 +133,19 @@ class RewardChange(FrozenModel):
 class MarginTest(FrozenModel):
     """A non-inferiority condition, such as `no_worse_than=0.02`, and whether it holds.
 
-    The condition holds where the 95 % interval of the mean difference is within the margin. `p` is of the hypothesis
-    that the true difference is outside the margin: it is below .025 where the condition holds, and None where the
-    interval has no width. Without an interval, the condition does not hold, and `problem` says why.
+    `p` is of the hypothesis that the true mean difference is at or below the negative margin (`no_worse_p`), where a
+    task can lose `largest_loss`; the condition holds where it is below .025. `lowest` is the least difference that the
+    tasks leave possible at that level, and `needed_tasks` the number of tasks alike with which the condition would
+    hold, None if none would. A single task has no `p` and no `lowest`.
     """
 
     name: str
     margin: Positive
     holds: Flag
     p: Unit | None
-    problem: str | None
+    lowest: Number | None
+    largest_loss: Number
+    needed_tasks: Count | None
 
 
 class Comparison(ComparisonStatistics):

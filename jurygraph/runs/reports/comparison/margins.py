@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.inference.clusters import Estimate
-from jurygraph.inference.equivalence import no_worse_p
+from jurygraph.inference.equivalence import ONE_SIDED, lowest_value, needed_clusters, no_worse_p
 from jurygraph.messages import did_you_mean, shorten
-from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest
-from jurygraph.runs.reports.comparison.notes import no_interval_problem
+from jurygraph.runs.reports.comparison.figures import Comparison, ComparisonStatistics, MarginTest
 from jurygraph.runs.reports.gate import NUMBER, Threshold, parse_threshold, split_conditions
 
 NO_WORSE = "no_worse_than"
@@ -57,15 +56,37 @@ def _parse_margin(part: str, gate: str) -> Margin | None:
     return Margin(size)
 
 
-def check_margins(margins: Sequence[Margin], estimate: Estimate | None) -> tuple[MarginTest, ...]:
-    """Return for each margin whether the 95 % interval of the mean difference lies above its negative."""
-    return tuple(_test_margin(margin, estimate) for margin in margins)
+def check_margins(margins: Sequence[Margin], estimate: Estimate | None, largest_loss: float) -> tuple[MarginTest, ...]:
+    """Return for each margin whether B is shown to be no worse, where one task can lose `largest_loss`."""
+    return tuple(_test_margin(margin.size, estimate, largest_loss) for margin in margins)
 
 
-def _test_margin(margin: Margin, estimate: Estimate | None) -> MarginTest:
-    if estimate is None or estimate.low is None:
-        problem = no_interval_problem(estimate)
-        return MarginTest(name=NO_WORSE, margin=margin.size, holds=False, p=None, problem=problem)
-    holds = estimate.low > -margin.size
-    p = no_worse_p(estimate, margin.size)
-    return MarginTest(name=NO_WORSE, margin=margin.size, holds=holds, p=p, problem=None)
+def tasks_for_bound(threshold: Threshold, comparison: Comparison, largest_loss: float) -> int | None:
+    """Return how many unchanged tasks would show a missed lower bound of the mean difference that has no interval.
+
+    None for other conditions, for a bound that no number of unchanged tasks shows, and with a single task.
+    """
+    is_lower_bound = threshold.name == "mean_delta_low" and threshold.sign in (">", ">=") and threshold.bound < 0.0
+    if not is_lower_bound or comparison.mean_delta is None or comparison.tasks < 2:
+        return None
+    estimate = Estimate(comparison.mean_delta, None, None, 0.0, comparison.tasks)
+    return needed_clusters(estimate, -threshold.bound, largest_loss)
+
+
+def _test_margin(margin: float, estimate: Estimate | None, largest_loss: float) -> MarginTest:
+    p = None
+    lowest = None
+    needed = None
+    if estimate is not None and estimate.clusters > 1:
+        p = no_worse_p(estimate, margin, largest_loss)
+        lowest = lowest_value(estimate, largest_loss)
+        needed = needed_clusters(estimate, margin, largest_loss)
+    return MarginTest(
+        name=NO_WORSE,
+        margin=margin,
+        holds=p is not None and p < ONE_SIDED,
+        p=p,
+        lowest=lowest,
+        largest_loss=largest_loss,
+        needed_tasks=needed,
+    )

@@ -1,14 +1,21 @@
 """Notes of a comparison: other differences of the runs, and limits of the figures."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from jurygraph.inference.clusters import LEVEL, Estimate
+import numpy as np
+
+from jurygraph.inference.clusters import LEVEL, Estimate, means_differ
 from jurygraph.inference.sign_flips import least_p
 from jurygraph.runs.reports.comparison.figures import PairedDifference
 from jurygraph.runs.reports.comparison.pairing import Side
+from jurygraph.runs.store.header import Header, changes, format_value
+from jurygraph.runs.store.packing import ERASED
 
 _FEW_TASKS = 20
+_MAX_SETTINGS = 10
+_SETTINGS_WITHOUT_EFFECT = ("config.calls.cache", "config.calls.record", "config.calls.key", "config.calls.concurrency")
 _SIGNIFICANT = 1.0 - LEVEL
 
 
@@ -30,27 +37,46 @@ def run_notes(a: Side, b: Side, ids: Sequence[str], unequal_samples: int, judged
         yield f"{unequal_samples} of the {judged_both} verdicts in both runs have more samples in one of them"
 
 
-def failure_notes(counts: Mapping[str, int]) -> Iterator[str]:
-    """Yield what rewards that failed in one run mean, from the counts of responses."""
-    failed = counts["failed_a"] + counts["failed_b"]
-    if failed:
-        yield (
-            f"{failed} of the {counts['paired']} responses in both runs failed in one of them, and means and tests "
-            "leave them out: these mislead if hard or bad responses fail more often"
-        )
+def setting_notes(a: Header, b: Header) -> Iterator[str]:
+    """Yield which settings, files and versions differ between two runs."""
+    parts = ("tasks", "responses", "config", "model", "evaluators", "derivers", "combiners", "domain")
+    in_run_a = a.model_dump(mode="json", include=set(parts))
+    in_run_b = b.model_dump(mode="json", include=set(parts))
+    differing = [
+        f"{key.removeprefix('config.')}: {format_value(in_a)} in A, {format_value(in_b)} in B"
+        for key, in_a, in_b in changes(in_run_a, in_run_b)
+        if not key.startswith(_SETTINGS_WITHOUT_EFFECT) and ERASED not in (in_a, in_b)
+    ]
+    yield from (f"the runs differ in {each}" for each in differing[:_MAX_SETTINGS])
+    if len(differing) > _MAX_SETTINGS:
+        yield f"the runs differ in {len(differing) - _MAX_SETTINGS} more settings"
+
+
+def failure_notes(a: Side, b: Side, ids: Sequence[str]) -> Iterator[str]:
+    """Yield whether the responses that failed in one run are others than the rest, by their rewards in the other."""
+    for failed, judged in ((a, b), (b, a)):
+        is_failed = np.array([math.isnan(failed.responses[name].reward) for name in ids], dtype=np.bool_)
+        rewards = np.array([judged.responses[name].reward for name in ids], dtype=np.float64)
+        lost = rewards[is_failed & ~np.isnan(rewards)]
+        kept = rewards[~is_failed & ~np.isnan(rewards)]
+        if means_differ(lost, kept):
+            yield (
+                f"means and tests mislead: the {len(lost)} responses that failed in {failed.name} alone have a mean of "
+                f"{lost.mean():.4f} in {judged.name}, and the others one of {kept.mean():.4f}"
+            )
 
 
 def no_interval_problem(estimate: Estimate | None) -> str | None:
     """Return why the mean difference has no interval; None if it has one."""
     if estimate is None:
         return "no response has a reward in both runs"
-    if estimate.error is not None:
+    if estimate.low is not None:
         return None
     if estimate.clusters == 1:
         return "all rewards are of one task, and responses to one task are not independent draws"
-    if estimate.value == 0.0:
-        return f"no task differs, and {estimate.clusters} tasks are too few to show that none does"
-    return f"{estimate.clusters} tasks that all differ equally do not show by how much tasks vary"
+    share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
+    alike = "no task differs" if estimate.value == 0.0 else "all tasks differ equally"
+    return f"{alike}, but up to {share:.1%} of all tasks may differ otherwise (95 %)"
 
 
 def task_notes(estimate: Estimate | None) -> Iterator[str]:
@@ -58,12 +84,6 @@ def task_notes(estimate: Estimate | None) -> Iterator[str]:
     problem = no_interval_problem(estimate)
     if problem is not None:
         yield f"the mean difference has no interval: {problem}"
-    elif estimate is not None and estimate.error == 0.0:
-        share = 1.0 - (1.0 - LEVEL) ** (1.0 / estimate.clusters)
-        yield (
-            "all tasks have the same mean difference, so its interval has no width; up to "
-            f"{share:.1%} of all tasks may still have another one (95 %)"
-        )
     elif estimate is not None and estimate.clusters < _FEW_TASKS:
         rest = f"with fewer than {_FEW_TASKS}, intervals rely on task means that are nearly normal"
         yield f"only {estimate.clusters} tasks: {rest}"

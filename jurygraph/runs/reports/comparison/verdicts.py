@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.arrays import Ints
-from jurygraph.inference.multiplicity import holm
-from jurygraph.runs.reports.comparison.differences import paired_difference
+from jurygraph.runs.reports.comparison.differences import adjusted_fields, paired_difference
 from jurygraph.runs.reports.comparison.figures import Flip, QuestionDelta
 from jurygraph.runs.reports.comparison.pairing import Verdicts
 from jurygraph.runs.reports.comparison.responses import Slot
@@ -45,19 +44,17 @@ class PairedVerdicts:
         found = [question for question in self._split_by_question() if len(question.rows) + sum(question.only)]
         tasks = self._tasks[self.keys // max(1, len(self._slots))]
         differences = [paired_difference(self._before[q.rows], self._after[q.rows], tasks[q.rows]) for q in found]
-        adjusted = holm([difference.p for difference in differences])
         return [
             QuestionDelta(
                 question=question.name,
-                **difference.fields(),
-                holm_p=p,
+                **fields,
                 to_met=int(self.to_met[question.rows].sum()),
                 to_unmet=int(self.to_unmet[question.rows].sum()),
                 largest_delta=self._largest_delta(question.rows),
                 only_a=question.only[0],
                 only_b=question.only[1],
             )
-            for question, difference, p in zip(found, differences, adjusted, strict=True)
+            for question, fields in zip(found, adjusted_fields(differences), strict=True)
         ]
 
     def _split_by_question(self) -> Iterator[_Question]:

@@ -1,15 +1,13 @@
 """Non-inferiority as a condition of a gate."""
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from statsmodels.stats.weightstats import DescrStatsW
 
 from jurygraph.errors import InputError
 from jurygraph.runs.reports.comparison import compare
 from jurygraph.runs.reports.comparison.figures import ComparisonStatistics, MarginTest
-from jurygraph.runs.reports.comparison.margins import Margin, parse_gate
+from jurygraph.runs.reports.comparison.margins import Margin, parse_gate, tasks_for_bound
 from jurygraph.runs.reports.gate import Threshold
 from tests.rows import all_rows
 from tests.runs.reports.comparison.traces import run, unhurried
@@ -26,31 +24,45 @@ def check(deltas: list[float], *margins: Margin) -> tuple[MarginTest, ...]:
 
 @unhurried
 @given(st.floats(0.001, 0.1), st.sampled_from([DELTAS, [delta - 0.02 for delta in DELTAS]]))
-def test_the_p_values_equal_those_of_statsmodels(margin: float, deltas: list[float]):
-    theirs = DescrStatsW(np.array(deltas))
-    (found,) = check(deltas, Margin(margin))
-    assert found.p == pytest.approx(theirs.ttest_mean(-margin, alternative="larger")[1])
-    assert found.holds is bool(found.p < 0.025)
+def test_a_margin_holds_where_its_p_is_below_025(margin: float, deltas: list[float]):
+    (found,) = check(deltas * 30, Margin(margin))
+    assert found.p is not None
+    assert found.lowest is not None
+    assert found.holds is (found.p < 0.025)
+    assert found.holds is (found.lowest > -margin)
 
 
-@pytest.mark.parametrize(("margin", "holds"), [(0.02, True), (0.01, False)])
-def test_a_margin_holds_if_the_interval_is_above_its_negative(margin: float, holds: bool):
-    """The interval of these differences is from -0.0154 to 0.0179."""
-    (found,) = check(DELTAS, Margin(margin))
-    assert (found.name, found.margin, found.holds, found.problem) == ("no_worse_than", margin, holds, None)
+def test_no_margin_holds_for_lack_of_evidence():
+    """Ten unchanged tasks do not show that no other task loses all of its reward."""
+    (found,) = check([0.0] * 10, Margin(0.02))
+    assert (found.name, found.margin, found.holds) == ("no_worse_than", 0.02, False)
+    assert found.p == pytest.approx(0.98**10)
+    assert found.lowest == pytest.approx(-(1.0 - 0.025**0.1))
+    assert found.needed_tasks == 183
+    assert check([0.0] * 183, Margin(0.02))[0].holds
+    assert not check([0.0] * 182, Margin(0.02))[0].holds
 
 
-def test_without_an_interval_no_margin_holds():
-    """Two equal differences prove nothing, and the mean of 0 least of all."""
-    (found,) = check([0.0, 0.0], Margin(0.5))
-    assert (found.holds, found.p) == (False, None)
-    assert found.problem == "no task differs, and 2 tasks are too few to show that none does"
+def test_a_single_task_shows_nothing():
+    (found,) = check([0.5], Margin(0.5))
+    assert (found.holds, found.p, found.lowest, found.needed_tasks) == (False, None, None, None)
 
 
-def test_equal_differences_of_many_tasks_are_within_a_margin_but_have_no_p():
-    """Six equal tasks are no evidence for p = 0."""
-    (found,) = check([0.1] * 6, Margin(0.02))
-    assert (found.holds, found.p) == (True, None)
+def test_a_task_can_lose_what_the_rewards_allow_or_more_where_it_did():
+    found = compare(run([0.0] * 40), run([0.0] * 40), margins=[Margin(0.1)], largest_loss=4.0).margins
+    assert (found[0].holds, found[0].largest_loss, found[0].needed_tasks) == (False, 4.0, 146)
+    found = compare(run([2.0] * 40), run([2.0] * 39 + [0.0]), margins=[Margin(0.1)]).margins
+    assert found[0].largest_loss == 2.0
+
+
+@all_rows(
+    ("condition", "tasks"), [("mean_delta_low>-0.02", 183), ("mean_delta_low>=0", None), ("mean_delta_high<0.1", None)]
+)
+def test_a_lower_bound_without_an_interval_needs_as_many_tasks_as_a_margin(condition: str, tasks: int | None):
+    comparison = compare(run([0.5] * 10), run([0.5] * 10))
+    (threshold,), _ = parse_gate(condition)
+    assert comparison.mean_delta_low is None
+    assert tasks_for_bound(threshold, comparison, 1.0) == tasks
 
 
 # Conditions
