@@ -41,6 +41,7 @@ __all__ = [
     "DeriverInput",
     "Edge",
     "Evaluator",
+    "EvaluatorError",
     "EvaluatorInput",
     "Evidence",
     "Explanation",

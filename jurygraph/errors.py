@@ -10,6 +10,7 @@
     │   ├── ModelAccessError  the server refuses the key, or does not have the model
     │   ├── ModelOutageError  the server did not answer for as long as the config waits for it
     │   └── UnusableRepliesError  the first replies cannot be used, all for the same reason
+    ├── EvaluatorError        the code of an evaluator failed at each of its first answers
     ├── BudgetExceeded        the run's limit of cost or calls is reached
     ├── TraceMismatch         a stored reward or record does not match the data it was computed from
     └── TimeLimitExceeded     code of an evaluator or deriver ran past its time limit
@@ -89,11 +90,15 @@ class UnusableRepliesError(ModelError):
     """The first replies of a run could not be used, all for the same reason."""
 
 
+class EvaluatorError(JurygraphError):
+    """The code of an evaluator failed at each of its first answers."""
+
+
 class BudgetExceeded(JurygraphError):
     """The run's limit of cost or calls is reached."""
 
 
-RUN_ENDING = (ModelAccessError, ModelOutageError, UnusableRepliesError, BudgetExceeded)
+RUN_ENDING = (ModelAccessError, ModelOutageError, UnusableRepliesError, EvaluatorError, BudgetExceeded)
 """Errors that end a run, because every other request would end with them, too."""
 
 

@@ -63,7 +63,7 @@ class IsolatedEvaluator(Evaluator):
         try:
             result = await self._pool.call(json.dumps(_to_request(inputs)))
         except WorkFailed as error:
-            return Verdict.fail(error.kind, str(error))
+            return Verdict.fail(error.kind, str(error), cause="evaluator")
         except WorkerDied as error:
             return Verdict.fail("worker-died", str(error), cause="response")
         answer: Answer | Sequence[Answer] = _read_answer(result)

@@ -322,7 +322,7 @@ def outcome_of(status: Status, cause: Cause | None, gated_by: str | None) -> int
         return EXCLUDED if gated_by is None else NO_VARIANTS if gated_by == NO_VARIANT else NOT_APPLICABLE
     if status == "abstained":
         return NO_MODEL if cause == "infrastructure" else ABSTAINED
-    return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE
+    return FAILED_BY_RESPONSE if cause == "response" else FAILED_BY_INFRASTRUCTURE
 
 
 def _fill_cells(

@@ -6,6 +6,7 @@ response is to blame, and without it there is no reward.
 """
 
 import json
+import sqlite3
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -17,7 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from jurygraph.errors import InputError, TimeLimitExceeded
+from jurygraph.agents.worker_pool import WorkFailed
+from jurygraph.errors import InputError, JurygraphError, TimeLimitExceeded
 from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, Stamp
 from jurygraph.messages import first_validation_error
 from jurygraph.models.faults import Fault
@@ -37,6 +39,7 @@ LONGEST_SEARCHED = 10_000
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
 """
+_INFRASTRUCTURE_ERRORS = (JurygraphError, OSError, MemoryError, sqlite3.Error)
 _MAX_MESSAGE_READ = 1 << 16  # characters of a message that are read
 _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
 _RECORDED_FIELDS = {(name,) for name in RecordedVerdict.model_fields.keys() - Verdict.model_fields.keys()}
@@ -110,12 +113,14 @@ def validate_material(task: DerivationTask, result: Any, redactor: Redactor) -> 
 def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     """Return the failure for an exception.
 
-    The response may have provoked a time limit of code that reads it; for all other errors the infrastructure is the
-    cause. The message is redacted before it is cut, so that no part of a secret remains.
+    The response may have provoked a time limit of code that reads it. Files, connections, memory and worker processes
+    are of the infrastructure, and everything else of the evaluator. The message is redacted before it is cut, so that
+    no part of a secret remains.
     """
     if isinstance(error, Fault):
         return Failure(cause=error.cause, kind=error.kind, message=_error_message(error, redactor))
-    cause: Cause = "infrastructure"
+    is_infrastructure = isinstance(error, _INFRASTRUCTURE_ERRORS) and not isinstance(error, WorkFailed)
+    cause: Cause = "infrastructure" if is_infrastructure else "evaluator"
     kind = redactor.redact_text(type(error).__name__)[:LONGEST_KIND] or "error"
     if isinstance(error, TimeLimitExceeded):
         cause = "response"

@@ -212,12 +212,17 @@ def evaluator_calls(evaluator_tasks: Sequence[EvaluatorTask], survey: Survey, co
         stamps = {name: make_stamp(question, survey.views[question.view]) for name, question in questions.items()}
         known = context.calls
         read: ReadVerdicts = {}
-        return [
-            each.call_log.add_to(verdict, known, each.steps)
-            for part in zip(tasks_by_evaluator.values(), inputs, answers, strict=True)
-            for evaluator_task, each, answer in zip(*part, strict=True)
-            for verdict in validate_answer(evaluator_task, answer, stamps[evaluator_task.question.id], redactor, read)
-        ]
+        verdicts = []
+        for name, tasks, own_inputs, own_answers in zip(
+            tasks_by_evaluator, tasks_by_evaluator.values(), inputs, answers, strict=True
+        ):
+            own: list[RecordedVerdict] = []
+            for task, each, answer in zip(tasks, own_inputs, own_answers, strict=True):
+                validated = validate_answer(task, answer, stamps[task.question.id], redactor, read)
+                own += [each.call_log.add_to(verdict, known, each.steps) for verdict in validated]
+            context.first_answers.note(name, own)
+            verdicts += own
+        return verdicts
 
     calls = [_calls_of(name, part, context) for name, part in zip(tasks_by_evaluator, inputs, strict=True)]
     letters = (len(response.text) for evaluator_task in evaluator_tasks for response in evaluator_task.responses)

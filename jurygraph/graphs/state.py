@@ -10,6 +10,7 @@ from jurygraph.agents.graph_annotator.validation import CheckedRoles, CriterionP
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.decision.combiner import Combiner
 from jurygraph.display import Displayed
+from jurygraph.graphs.first_answers import FirstAnswers
 from jurygraph.graphs.routing import ReusedResults, WaveWork
 from jurygraph.graphs.time_limits import CallThreads
 from jurygraph.safety.fence import project_key
@@ -62,7 +63,8 @@ class RunContext(Displayed):
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `judge_client` is the client for the model, None without one, and `judge` the model's name. `secrets` are known in
-    addition to those of the environment. Plain functions of evaluators and derivers run in `threads`. Tasks that differ
+    addition to those of the environment. Plain functions of evaluators and derivers run in `threads`. `first_answers`
+    stops a run whose evaluator is broken. Tasks that differ
     only in their texts share the `outlines` and `decisions` of their plans, and `secret_free` tells which of them
     contain no secret.
     """
@@ -75,6 +77,7 @@ class RunContext(Displayed):
     judge: str | None = None
     secrets: tuple[str, ...] = field(default=(), repr=False)
     threads: CallThreads = field(default_factory=CallThreads)
+    first_answers: FirstAnswers = field(default_factory=FirstAnswers, compare=False, repr=False)
     outlines: SharedParts[SurveyOutline] = field(default_factory=SharedParts)
     decisions: SharedParts[Decision] = field(default_factory=SharedParts)
     secret_free: SharedParts[bool] = field(default_factory=SharedParts)

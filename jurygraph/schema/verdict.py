@@ -11,7 +11,7 @@ from jurygraph.schema.task import Response
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
 Status = Literal["ok", "abstained", "failed", "not_applicable"]
-Cause = Literal["response", "infrastructure"]
+Cause = Literal["response", "infrastructure", "evaluator"]
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 Unsupported = Literal["worst-case", "tie", "stands"]
@@ -26,7 +26,11 @@ NO_VARIANT = "no-variant"
 
 
 class Failure(FrozenModel):
-    """The reason why a judgement is missing. The cause is `response` if the response may have provoked it."""
+    """The reason why a judgement is missing.
+
+    The cause is `response` if the response may have provoked it, `evaluator` if the code of an evaluator or deriver
+    raised an exception or returned something else than it should, and else `infrastructure`.
+    """
 
     cause: Cause
     kind: Id
@@ -34,8 +38,8 @@ class Failure(FrozenModel):
 
     @property
     def is_transient(self) -> bool:
-        """True if it may not happen again: infrastructure, and time limits, which depend on the machine and config."""
-        return self.cause == "infrastructure" or self.kind == TIME_LIMIT
+        """True if it may not happen again: it is not of the response, or it is a time limit, which depends on the machine."""
+        return self.cause != "response" or self.kind == TIME_LIMIT
 
 
 class Evidence(FrozenModel):

@@ -33,6 +33,8 @@ def polite(task, response):
 def shaky(task, response):
     if "crash" in response.text:
         raise RuntimeError("the crash that was asked for")
+    if "offline" in response.text:
+        raise ConnectionError("the service cannot be reached")
     return "bad" not in response.text
 
 

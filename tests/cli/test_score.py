@@ -234,11 +234,27 @@ def test_failed_rewards_give_exit_code_1(project: Path, run: Command, tmp_path: 
 
 
 def test_too_many_infrastructure_failures_are_inconclusive(project: Path, run: Command):
-    responses = [{"id": "r0", "text": "please"}, {"id": "r1", "text": "crash"}]
+    responses = [{"id": "r0", "text": "please"}, {"id": "r1", "text": "offline"}]
     write_project(project, [{"id": "t", "query": "?", "responses": responses}])
     ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 3
     assert "inconclusive: 25.0% of the verdicts failed for infrastructure reasons" in ended.err
+
+
+def test_a_run_whose_evaluator_is_broken_stops_early_and_leaves_nothing(project: Path, run: Command):
+    """A wrong return is no fault of the infrastructure, nor of the responses."""
+    (project / "broken.py").write_text("def text(task, response):\n    return response.text\n")
+    (project / "jury.yaml").write_text("evaluators: [broken.text]\nreward: {text: 1.0}\n")
+    responses = [{"id": f"r{i}", "text": "please"} for i in range(12)]
+    for count, code, message in (
+        (12, 2, "evaluator 'broken.text' failed at each of its first 10 verdicts, with malformed: expected a"),
+        (9, 1, "evaluator errors: 9 of kind malformed (broken.text 9), for example: expected a Verdict, a number or a"),
+    ):
+        task = {"id": "t", "query": "?", "responses": responses[:count]}
+        (project / "tasks.jsonl").write_text(json.dumps(task))
+        ended = run("score", project / "tasks.jsonl", "--out", project / f"run-{count}")
+        assert (ended.code, message in ended.err) == (code, True), ended.err
+        assert (project / f"run-{count}").exists() is (code == 1)
 
 
 def test_without_a_model_its_verdicts_abstain_and_the_reward_has_a_note(project: Path, run: Command):

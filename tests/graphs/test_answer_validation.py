@@ -167,7 +167,7 @@ def test_an_invalid_answer_is_malformed_with_a_reason(
     monkeypatch.setitem(ANSWERS, "one for all", Verdict(score=1.0))
     for verdict in verdicts_of(what, scope):
         assert verdict.failure is not None
-        assert (verdict.failure.kind, verdict.failure.cause) == ("malformed", "infrastructure")
+        assert (verdict.failure.kind, verdict.failure.cause) == ("malformed", "evaluator")
         assert re.match(message, verdict.failure.message)
 
 
@@ -345,16 +345,17 @@ def validation_error() -> ValidationError:
 @all_rows(
     ("error", "cause", "kind", "message"),
     [
-        (ValueError(), "infrastructure", "ValueError", "ValueError"),
-        (Nameless("boo"), "infrastructure", "error", "boo"),
-        (type("E" * 600, (RuntimeError,), {})("boo"), "infrastructure", "E" * LONGEST_KIND, "boo"),
+        (ValueError(), "evaluator", "ValueError", "ValueError"),
+        (Nameless("boo"), "evaluator", "error", "boo"),
+        (type("E" * 600, (RuntimeError,), {})("boo"), "evaluator", "E" * LONGEST_KIND, "boo"),
+        (ConnectionResetError("gone"), "infrastructure", "ConnectionResetError", "gone"),
         (jg.TimeLimitExceeded("late"), "response", "time-limit", "late"),
         (Fault("refused", "a filter refused"), "response", "refused", "a filter refused"),
         (Fault("server", "x" * 600), "infrastructure", "server", "x" * 500),
         (Fault("server", "half \ud83d"), "infrastructure", "server", "half \\ud83d"),
         (
             validation_error(),
-            "infrastructure",
+            "evaluator",
             "ValidationError",
             "score: Input should be a valid number",
         ),

@@ -113,7 +113,7 @@ def test_a_deriver_that_reads_data_waits_for_it_too() -> None:
     assert find_verdict(trace, "reads").reason == "['counted']"
 
 
-@pytest.mark.parametrize(("text", "cause"), [("Exception", "infrastructure"), ("TimeLimitExceeded", "response")])
+@pytest.mark.parametrize(("text", "cause"), [("Exception", "evaluator"), ("TimeLimitExceeded", "response")])
 def test_evaluators_that_read_data_fail_with_the_cause_of_its_derivation(text: str, cause: str) -> None:
     trace = score_text(config_with(words_evaluator("reads"), words_evaluator("blind", reads_data=False)), text)
     failed = find_verdict(trace, "reads")

@@ -95,7 +95,7 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
         assert (verdict.status, verdict.score, verdict.about) == ("failed", None, trace.response_id)
         assert verdict.failure is not None
         timed_out = what == "TimeLimitExceeded"
-        assert verdict.failure.cause == ("response" if timed_out else "infrastructure")
+        assert verdict.failure.cause == ("response" if timed_out else "evaluator")
         assert verdict.failure.kind == ("time-limit" if timed_out else EXCEPTIONS[what].__name__)
         assert verdict.failure.message == verdict.reason != ""
         if what != "CancelledError":  # a cancelled task keeps no message
@@ -110,7 +110,7 @@ def test_every_kind_of_exception_in_a_deriver_is_failed_material(use: str, what:
         (material,) = trace.material
         assert (material.name, material.response, material.status) == ("nothing", trace.response_id, "failed")
         assert material.failure is not None
-        assert material.failure.cause == ("response" if what == "TimeLimitExceeded" else "infrastructure")
+        assert material.failure.cause == ("response" if what == "TimeLimitExceeded" else "evaluator")
 
 
 @pytest.mark.parametrize(("what", "given"), [("none", "NoneType"), ("number", "float"), ("another", "'another'")])
@@ -152,7 +152,7 @@ def test_a_task_that_cancels_itself_cancels_nothing_else(name: str) -> None:
     for trace in score_with_sibling(f"{HERE}.{name}"):
         failure = find_verdict(trace, "odd0").failure
         assert failure is not None
-        assert (failure.cause, failure.kind) == ("infrastructure", "CancelledError")
+        assert (failure.cause, failure.kind) == ("evaluator", "CancelledError")
 
 
 def test_an_evaluator_that_swallows_its_own_cancellation_is_scored() -> None:
@@ -216,7 +216,7 @@ def test_a_value_that_is_not_an_estimate_is_never_a_score(use: str, what: str) -
         verdict = find_verdict(trace, "odd")
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.failure is not None
-        assert (verdict.failure.cause, verdict.failure.kind) == ("infrastructure", "malformed")
+        assert (verdict.failure.cause, verdict.failure.kind) == ("evaluator", "malformed")
         assert trace.digest
 
 

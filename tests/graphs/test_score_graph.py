@@ -316,7 +316,7 @@ def test_material_is_given_with_each_shown_response(scope: str) -> None:
     assert {v.reason for t in traces for v in t.verdicts} == {"[['measure'], ['measure']]"}
 
 
-@pytest.mark.parametrize(("raised", "cause"), [("Exception", "infrastructure"), ("TimeLimitExceeded", "response")])
+@pytest.mark.parametrize(("raised", "cause"), [("Exception", "evaluator"), ("TimeLimitExceeded", "response")])
 def test_a_failed_deriver_leaves_one_failed_verdict_for_each_question_that_needed_it(raised: str, cause: str) -> None:
     config = {
         "evaluators": [

@@ -101,7 +101,7 @@ def test_a_batch_with_another_number_of_answers_fails_completely(planted: Module
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.reason == "expected 3 answers from `answer_all`, one for each input"
         assert verdict.failure is not None
-        assert verdict.failure.cause == "infrastructure"
+        assert verdict.failure.cause == "evaluator"
 
 
 @pytest.mark.parametrize("given", [Broken(), Unmeasured()], ids=["that cannot be read", "without a length"])
@@ -109,7 +109,7 @@ def test_a_sequence_that_raises_fails_the_whole_batch(planted: ModuleType, given
     for verdict in verdicts_of(planted, lambda self, asks: given):
         assert verdict.status == "failed"
         assert verdict.failure is not None
-        assert (verdict.failure.kind, verdict.failure.cause) == ("RuntimeError", "infrastructure")
+        assert (verdict.failure.kind, verdict.failure.cause) == ("RuntimeError", "evaluator")
 
 
 @pytest.mark.parametrize("given", ["abc", b"abc", range(1, 4), [2.0, -0.5, "x"], [None] * 3], ids=repr)
@@ -132,8 +132,8 @@ def test_an_invalid_answer_in_a_batch_leaves_the_others_valid(planted: ModuleTyp
 @pytest.mark.parametrize(
     ("error", "kind", "cause"),
     [
-        (ValueError("lost"), "ValueError", "infrastructure"),
-        (SystemExit(3), "SystemExit", "infrastructure"),
+        (ValueError("lost"), "ValueError", "evaluator"),
+        (SystemExit(3), "SystemExit", "evaluator"),
         (Fault("malformed", "no JSON"), "malformed", "response"),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

@@ -91,7 +91,7 @@ def test_missing_values_are_null_and_not_omitted() -> None:
 VALUES = {
     ("Verdict", "status"): "ok abstained failed not_applicable",
     ("RecordedVerdict", "layer"): "fact check model residual human",
-    ("Failure", "cause"): "response infrastructure",
+    ("Failure", "cause"): "response infrastructure evaluator",
     ("Reward", "status"): "ok degraded failed",
     ("Constraint", "kind"): "hard soft",
     ("Edge", "kind"): "weak strong activation",

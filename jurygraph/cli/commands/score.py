@@ -387,7 +387,8 @@ def _exit_code(options: ScoreOptions, summary: "Summary", jury: "Jury") -> ExitC
         example = shorten(row.message, 320)
         counts = row.evaluators.items()
         by = ", ".join(f"{name} {number}" for name, number in counts)
-        print_message(f"failed verdicts: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
+        label = "evaluator errors" if row.cause == "evaluator" else "failed verdicts"
+        print_message(f"{label}: {row.verdicts} of kind {row.kind} ({by}), for example: {example}")
     if transient := sum(row.verdicts for row in summary.failures if row.is_transient):
         print_message(f"to repeat the {transient} failures that may succeed now:  {options.retry_command}")
     return code

@@ -10,7 +10,15 @@ from itertools import count, islice
 from pathlib import Path
 
 from jurygraph.decision.weighting import refuse_unknown_stakeholders
-from jurygraph.errors import BudgetExceeded, InputError, ModelAccessError, ModelError, PlanError, UnusableRepliesError
+from jurygraph.errors import (
+    BudgetExceeded,
+    EvaluatorError,
+    InputError,
+    ModelAccessError,
+    ModelError,
+    PlanError,
+    UnusableRepliesError,
+)
 from jurygraph.graphs.routing import NO_REUSED_RESULTS, ReusedResults
 from jurygraph.group import Group
 from jurygraph.jury import Jury
@@ -48,6 +56,10 @@ _MAX_KEPT_QUESTIONS = 4096
 _StartedGroup = tuple[Group, Plan, Canary | None]
 """A group whose traces are still to be stored, its plan, and its canary; None for a task's own group."""
 _FinishedGroup = tuple[_StartedGroup, list[Trace]]
+
+
+_MENDED_ELSEWHERE = (UnusableRepliesError, EvaluatorError)
+"""Errors that end a run until a setting or an evaluator is changed."""
 
 
 class ScoringSession:
@@ -361,16 +373,16 @@ class ScoringSession:
                     self._store_batch(run, writer, finished, report)
             if self._is_cut_short:
                 raise asyncio.CancelledError
-        except (BudgetExceeded, ModelError) as error:
+        except (BudgetExceeded, EvaluatorError, ModelError) as error:
             if gateway is not None:
                 await gateway.wait_for_pending()
             self._cancel_if_stopping(error)
-            if isinstance(error, UnusableRepliesError) and not run.tasks_scored and not self._has_planning_calls:
+            if isinstance(error, _MENDED_ELSEWHERE) and not run.tasks_scored and not self._has_planning_calls:
                 run.discard()
                 error.args = (f"{error}; nothing was scored; run the same command again once that is changed",)
                 raise
             mended = "once that is mended; another model needs another --out"
-            when = mended if isinstance(error, ModelAccessError | UnusableRepliesError) else "to continue"
+            when = mended if isinstance(error, (ModelAccessError, *_MENDED_ELSEWHERE)) else "to continue"
             error.args = (f"{error}; finished groups are kept; run the same command again {when}",)
             raise
         finally:

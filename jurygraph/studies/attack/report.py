@@ -291,7 +291,7 @@ def _classify(verdict: RecordedVerdict) -> tuple[str, str]:
     if verdict.status == "not_applicable":
         return "not applicable", ""
     if verdict.failure is not None:
-        return "lost" if verdict.failure.cause == "infrastructure" else "failed", verdict.failure.kind
+        return "lost" if verdict.failure.cause != "response" else "failed", verdict.failure.kind
     if verdict.score is None:
         return "abstained", ""
     if verdict.gated_by is not None:

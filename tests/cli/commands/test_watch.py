@@ -294,7 +294,7 @@ def test_an_impossible_run_is_not_awaited(tmp_path: Path, run: Command, monkeypa
 
 def test_a_run_without_any_reward_is_refused(tmp_path: Path, run: Command) -> None:
     project = write_project(tmp_path / "project", tasks(12), CONFIG + "failure: {rule: strict}\n")
-    lines = (project / "tasks.jsonl").read_text().replace("the door ", "crash ")
+    lines = (project / "tasks.jsonl").read_text().replace("the door ", "offline ")
     (project / "tasks.jsonl").write_text(lines)
     run("score", project / "tasks.jsonl", "--out", project / "run")
     ended = run("watch", project / "run", "--every", 1)

@@ -1,0 +1,28 @@
+"""A run stops early whose evaluator fails by its own code."""
+
+import pytest
+
+from jurygraph.errors import EvaluatorError
+from jurygraph.graphs.first_answers import LOOKED_AT, FirstAnswers
+from jurygraph.schema import Cause, Failure, RecordedVerdict
+
+
+def verdict(cause: Cause | None) -> RecordedVerdict:
+    if cause is None:
+        return RecordedVerdict(score=1.0)
+    return RecordedVerdict(status="failed", failure=Failure(cause=cause, kind="KeyError", message="'hotel'"))
+
+
+def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> None:
+    answers = FirstAnswers()
+    answers.note("sound", [verdict(None)])
+    answers.note("broken", [verdict("evaluator")] * (LOOKED_AT - 1))
+    with pytest.raises(EvaluatorError, match="evaluator 'broken' failed at each of its first 10 .* KeyError: 'hotel'"):
+        answers.note("broken", [verdict("evaluator")])
+
+
+@pytest.mark.parametrize("cause", [None, "response", "infrastructure"])
+def test_an_evaluator_that_once_did_its_work_never_ends_the_run(cause: Cause | None) -> None:
+    answers = FirstAnswers()
+    answers.note("e", [verdict("evaluator"), verdict(cause), *[verdict("evaluator")] * 50])
+    answers.note("e", [verdict("evaluator")] * 50)
