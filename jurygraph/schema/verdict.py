@@ -38,7 +38,7 @@ class Failure(FrozenModel):
 
     @property
     def is_transient(self) -> bool:
-        """True if it may not happen again: it is not of the response, or it is a time limit, which depends on the machine."""
+        """True if it may not happen again: it is not of the response, or a time limit, which depends on the machine."""
         return self.cause != "response" or self.kind == TIME_LIMIT
 
 

@@ -17,7 +17,7 @@ def test_errors_at_each_of_the_first_verdicts_of_an_evaluator_end_the_run() -> N
     answers = FirstAnswers()
     answers.note("sound", [verdict(None)])
     answers.note("broken", [verdict("evaluator")] * (LOOKED_AT - 1))
-    with pytest.raises(EvaluatorError, match="evaluator 'broken' failed at each of its first 10 .* KeyError: 'hotel'"):
+    with pytest.raises(EvaluatorError, match="'broken' failed at each of its first 10 verdicts, with KeyError"):
         answers.note("broken", [verdict("evaluator")])
 
 
