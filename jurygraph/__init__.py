@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.planner import Planner
     from jurygraph.prompts import Prompt, read_prompt
+    from jurygraph.runs.reports.estimate import estimate_costs
     from jurygraph.runs.run import Run
     from jurygraph.schema import *
 
@@ -86,6 +87,7 @@ __all__ = [
     "Variant",
     "Verdict",
     "criteria",
+    "estimate_costs",
     "evaluator",
     "explain",
     "read_prompt",
@@ -95,7 +97,7 @@ __all__ = [
 
 _HOMES = (
     "errors schema decision.combiner agents.roles agents.functions prompts runs.run explanation agents.judging jury "
-    "planner"
+    "planner runs.reports.estimate"
 )
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 

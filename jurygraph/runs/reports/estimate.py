@@ -11,17 +11,17 @@ import operator
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from jurygraph.agents.roles import Evaluator
+from jurygraph.group import Group, GroupLike, read_groups
+from jurygraph.jury import Jury
+from jurygraph.messages import require_type
 from jurygraph.models.budget import TEMPLATE_TOKENS, cost, reply_limit
 from jurygraph.models.gateway import UNBILLED, Gateway, request_size, size_of_messages
 from jurygraph.models.request import CallSink, Request
+from jurygraph.planner import Planner
 from jurygraph.schema import Call, Plan, Question, RecordedVerdict
-
-if TYPE_CHECKING:
-    from jurygraph.jury import Jury
-
 
 ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
@@ -151,12 +151,12 @@ class Bill:
         return {source: tally.to_json() for source, tally in self.tallies.items()}
 
 
-def answers_from_recording(jury: "Jury") -> bool:
+def answers_from_recording(jury: Jury) -> bool:
     """Return whether a recording answers, so that nothing is sent."""
     return jury.gateway is not None and jury.gateway.backend.is_recording
 
 
-def count_requests(jury: "Jury") -> CallCosts | None:
+def count_requests(jury: Jury) -> CallCosts | None:
     """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
 
     None if the jury sends none. The requests are those of one session, because each session opens a new jury.
@@ -197,6 +197,32 @@ class Forecast:
         self.questions += len(questions)
         self.verdicts += sum(number for _, number in remaining)
         self.model_verdicts += sum(number for q, number in remaining if evaluators[q.evaluator].uses_model)
+
+
+def estimate_costs(jury: Jury, items: Iterable[GroupLike]) -> CallEstimate:
+    """Return the model calls, tokens and dollars that scoring these groups would take; nothing is sent.
+
+    Items are those of `Jury.score_many`. Without a model there are no calls. Raises InputError and PlanError as
+    `score_many` does.
+    """
+    require_type("jury", jury, Jury, "give a jg.Jury")
+    return jury.run(_estimate_costs(jury, read_groups("items", items)))
+
+
+async def _estimate_costs(jury: Jury, groups: Iterable[Group]) -> CallEstimate:
+    if jury.gateway is None:
+        return CallEstimate()
+    planner = Planner(jury)
+    estimator = Estimator(jury.gateway)
+    for group in groups:
+        plan = group.plan
+        if plan is None:
+            plan, first = await planner.aestimate_plan(group.task)
+            estimator.add(first)
+        if plan is not None:
+            unconditional = without_model_conditions(plan, jury.evaluators)
+            estimator.add(await planner.aestimate_requests(group.task, group.responses, unconditional))
+    return estimator.estimate()
 
 
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:

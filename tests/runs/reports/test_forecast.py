@@ -112,6 +112,18 @@ class TestCalls:
         assert call_counts(estimate) == (6, 6, 12)
         assert server.count == 6
 
+    def test_python_has_the_same_estimate_before_a_run(self, tmp_path: Path) -> None:
+        config = judge_config(NOBODY, prices={"tiny": {"input": 1.0, "output": 2.0}})
+        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS), make_task("b", *TEXTS, criteria=3)])
+        with open_tasks(tasks) as source, jg.Jury.from_config(config) as jury:
+            estimate = jg.estimate_costs(jury, source.pairs(0, None, ()))
+        assert estimate == forecast(tmp_path / "run", tasks, config)
+        assert estimate.expected.cost is not None
+
+    def test_without_a_model_python_estimates_no_calls(self) -> None:
+        with jg.Jury(evaluators=["criteria"]) as jury:
+            assert jg.estimate_costs(jury, [(jg.Task(id="a", query="?"), ["x"])]) == CallEstimate()
+
     @pytest.mark.parametrize(("roles", "unknown"), [(True, 0), (False, 1)])
     def test_a_graph_to_be_annotated_is_estimated_except_pairs_that_depend_on_roles(
         self, tmp_path: Path, roles: bool, unknown: int
