@@ -1,7 +1,4 @@
-"""Text files, line by line: plain or gzipped, or standard input, with a digest to recognize them.
-
-Limits on the memory and disk space that one file may use reject files of next to no content, not real data.
-"""
+"""Text files, line by line: plain or gzipped, or standard input, with a digest to recognize them."""
 
 import errno
 import gzip
@@ -23,14 +20,6 @@ from jurygraph.schema import FrozenModel
 
 LONGEST_LINE = 64 << 20
 """Most bytes of one line."""
-MORE_BLANK_LINES = 100_000
-"""Most blank lines of a file in excess of its lines with text."""
-MAX_BLANK = 1 << 20
-"""Most bytes of white space in a row, in a file that is read whole."""
-MAX_RATIO = 300
-UNPACKED_FREELY = 256 << 20
-"""Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
-
 
 GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
@@ -134,11 +123,10 @@ class TextFile:
     def all_lines(self) -> Iterator[TextLine]:
         """Yield every line with its end.
 
-        Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, if the blank lines exceed those with
-        text by more than `MORE_BLANK_LINES`, and if the file has changed.
+        Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, and if the file has changed.
         """
         self._file.seek(0)
-        number = offset = excess_blank = next_check = 0
+        number = offset = next_check = 0
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
             if offset >= next_check:  # about as often as the file's buffer is filled
@@ -146,10 +134,6 @@ class TextFile:
                 next_check = offset + _CHUNK
             if len(content) > LONGEST_LINE:
                 self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
-            excess_blank += 1 if content.isspace() else -1
-            if excess_blank > MORE_BLANK_LINES:
-                problem = f"is blank, as are more than {MORE_BLANK_LINES:,} lines beyond the number of lines with text"
-                self._refuse(number, f"{problem}; take the blank lines out")
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
@@ -162,21 +146,15 @@ class TextFile:
         self.refuse_changed()
         return content
 
-    def read_whole(self, largest: int, too_large: str) -> bytearray:
+    def read_whole(self, largest: int, too_large: str) -> bytes:
         """Return the content, without a byte-order mark.
 
-        Raises `InputError` with the message `too_large` if it has more than `largest` bytes, and for a long run of
-        white space.
+        Raises `InputError` with the message `too_large` if it has more than `largest` bytes.
         """
         self._file.seek(0)
-        content = bytearray()
-        while chunk := self._file.read(MAX_BLANK):
-            content += chunk
-            if len(content) > largest:
-                raise InputError(f"{self.name}: {too_large}")
-            if len(chunk) == MAX_BLANK and chunk.isspace():
-                problem = f"holds {MAX_BLANK >> 20} MB of white space in a row"
-                self._refuse(content.count(10) + 1, f"{problem}; write it without")
+        content = self._file.read(largest + 1)
+        if len(content) > largest:
+            raise InputError(f"{self.name}: {too_large}")
         return content.removeprefix(UTF8_MARK)
 
     def _refuse(self, number: int, problem: str) -> NoReturn:
@@ -210,20 +188,12 @@ class TextFile:
         self._state = file_state(unpacked)
 
     def _unpacked_chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
-        """Yield the content in chunks; a small file cannot fill a disk."""
         packed.seek(0)
         number = 1
-        size = 0
-        largest = max(UNPACKED_FREELY, MAX_RATIO * self._state[0])
         try:
             with gzip.GzipFile(fileobj=packed) as content:
                 while chunk := content.read1(_CHUNK):
                     number = number + chunk.count(b"\n")
-                    size = size + len(chunk)
-                    if size > largest:
-                        limit = f"{MAX_RATIO} times its size and {UNPACKED_FREELY >> 20} MB"
-                        problem = f"the gzip file unpacks to more than {limit}, as hardly any data do"
-                        self._refuse(number, f"{problem}; if it is right, unpack it with `gunzip` first")
                     yield chunk
             self.refuse_changed()
         except EOFError:

@@ -162,7 +162,7 @@ def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
             yield place, _require_object(_parse_json(line.text, location), location)
 
 
-def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
+def _parse_json(text: str | bytes, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
