@@ -24,10 +24,6 @@ LONGEST_LINE = 64 << 20
 GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
 
-_PARQUET = b"PAR1"
-_PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x28\xb5\x2f\xfd": "packed with zstd", b"\xfd7zXZ\0": "packed with xz"}
-_ENCODED = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
-
 _CHUNK = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no folder for temporary files is usable
 
@@ -104,7 +100,6 @@ class TextFile:
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
                 self._unpack()
-            self._require_text()
         except BaseException:
             self.close()
             raise
@@ -165,21 +160,6 @@ class TextFile:
         if file_state(self._file) != self._state:
             raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
 
-    def _require_text(self) -> None:
-        """Raise `InputError` for a file that is no text: with its format, and what to do."""
-        size = self._state[0]
-        start = os.pread(self._file.fileno(), 8, 0)
-        if start.startswith(_PARQUET):
-            is_whole = size >= 12 and os.pread(self._file.fileno(), 4, size - 4) == _PARQUET
-            state = "a Parquet file" if is_whole else "a Parquet file that is cut short"
-            raise InputError(f"{self.name}: is {state}; give it as JSONL, gzipped or not")
-        for magic, description in _PACKED.items():
-            if start.startswith(magic):
-                raise InputError(f"{self.name}: is {description}; unpack it: JSONL is read, gzipped or not")
-        for mark, encoding in _ENCODED.items():
-            if start.startswith(mark):
-                self._refuse(1, f"is encoded as {encoding}; save the file as UTF-8")
-
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
         with self._file as packed:
@@ -206,7 +186,7 @@ class TextFile:
             return content.decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
-            self._refuse(number, f"{problem}; save the file as UTF-8")
+            self._refuse(number, f"{problem}; save the file as UTF-8, gzipped or not")
 
 
 def _open(path: str | Path) -> IO[bytes]:

@@ -173,9 +173,9 @@ BAD_CSV = {
     "a quote that does not end": ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
     "lines that end in CR": ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
     "a quote in the middle": ('n,m\n1,2\n\n"1"x,2\n', 4, "is not CSV (',' expected after '\"')"),
-    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 (0xe9) is not UTF-8; save the file as UTF-8"),
+    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 (0xe9) is not UTF-8; save the file as UTF-8, gzipped or not"),
     "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 (0xe9) is not UTF-8"),
-    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "is encoded as UTF-16; save the file as UTF-8"),
+    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 (0xff) is not UTF-8; save the file as UTF-8, gzipped or not"),
 }
 
 

@@ -12,7 +12,6 @@ from aiohttp import web
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, ModelAccessError
-from jurygraph.runs import outline
 from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
@@ -250,10 +249,7 @@ def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("kept", [0, 5, 4096])
-def test_readers_see_no_order_of_storing(tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups are read from the pass over the chain, or again if only few records are kept."""
-    monkeypatch.setattr(outline, "_MAX_KEPT", kept)
+def test_readers_see_no_order_of_storing(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "whole", tasks, FULL_CONFIG)
     expected = read_everything(tmp_path / "whole")
