@@ -56,11 +56,6 @@ def test_pairs_come_in_task_order_each_time(work: TaskSource):
     assert ids(work) == WHOLE
 
 
-def test_two_iterators_may_read_at_once(work: TaskSource):
-    first, second = work.pairs(), work.pairs(1)
-    assert [next(first)[0].id, next(second)[0].id, next(first)[0].id, next(second)[0].id] == ["a", "b", "b", "c"]
-
-
 def test_another_thread_may_read(work: TaskSource):
     read: list[tuple[str, list[str]]] = []
     thread = threading.Thread(target=lambda: read.extend(ids(work)))
@@ -82,10 +77,6 @@ def test_the_line_of_a_task_is_found(tmp_path: Path):
     (tmp_path / "tasks.jsonl").write_bytes(THREE.encode())
     with open_tasks(tmp_path / "tasks.jsonl") as work:
         assert [work.place(name) for name in ("a", "b", "c", "d")] == ["line 1", "line 3", "line 5", None]
-
-
-def test_a_source_may_be_closed_twice(work: TaskSource):
-    work.close()
 
 
 class TestAFileThatChanges:
