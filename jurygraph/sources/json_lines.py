@@ -130,7 +130,6 @@ class TaskKeyedFile(Generic[N]):
 
 
 def _parse_line(text: str, model: type[N]) -> N | Problem:
-    """Return the model in a line, or the error in it."""
     value = _parse_value(text)
     if isinstance(value, Problem):
         return value
@@ -147,7 +146,6 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
 
 
 def _parse_value(text: str) -> Any:
-    """Return the value of a JSON text, or the error in it."""
     try:
         value = decode_strictly(text)
         if text.count("{") + text.count("[") > _MAX_DEPTH and _depth(value) > _MAX_DEPTH:
@@ -160,7 +158,6 @@ def _parse_value(text: str) -> Any:
 
 
 def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
-    """Explain why a text is not JSON."""
     nul = text.find("\0") + 1
     cr = text.find("\r") + 1
     if nul:

@@ -212,7 +212,6 @@ def _read_sqlite(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
 
 
 def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -> str:
-    """Return the named table, or the only one."""
     query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     tables = [str(name) for (name,) in database.execute(query)]
     if table in tables or (table is None and len(tables) == 1):

@@ -111,7 +111,6 @@ def _require_unchanged(path: Path, before: os.stat_result, lines: Iterator[bytes
 
 
 def _select_lines(path: Path, keys: Collection[str], fragments: Fragments) -> Iterator[tuple[bytes, bool]]:
-    """Yield every line, and whether it is kept."""
     with path.open("rb") as file:
         for number, line in enumerate(iter(partial(file.readline, _MAX_LINE), b""), start=1):
             if len(line) == _MAX_LINE and not line.endswith(b"\n"):

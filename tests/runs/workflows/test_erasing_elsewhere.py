@@ -16,7 +16,7 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.fragments import Fragments, encoded_forms, erase_calls
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Server, run_server
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, verify_run, write_tasks
+from tests.runs.sample_runs import score, verify_run, write_tasks
 
 SECRET = "My own words, which\nI take back: «naïve» 'quoted' and \"twice\", for good."
 QUOTED = "My own words, which"
@@ -141,15 +141,6 @@ class TestUnreached:
         assert "the cache could not be searched and rewritten" in message
         assert erase(scored.run, "response", "t/a", "").unreached == []
         assert containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
-
-    def test_the_branch_origin_is_named(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path / "given", make_tasks())
-        score(tmp_path / "old", tasks, SIMPLE_CONFIG)
-        score(tmp_path / "new", tasks, SIMPLE_CONFIG, branch=tmp_path / "old")
-        (message,) = erase(tmp_path / "new", "response", "t1/r0", "").unreached
-        assert f"erase {tmp_path / 'old'} --response t1/r0" in message
-        erase(tmp_path / "old", "response", "t1/r0", "")
-        assert erase(tmp_path / "new", "response", "t1/r0", "").unreached == []
 
 
 class TestRecordings:
