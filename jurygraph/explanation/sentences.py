@@ -162,7 +162,6 @@ def _adjustment_sentences(explained: ExplainedTrace) -> Iterator[str]:
 
 
 def _describe_gate(gate: GateResult, decision: Decision, place: int, terms: dict[str, ExplainedTerm]) -> str:
-    """Describe a reward gate: component, value, threshold and effect."""
     name = f"{gate.kind.capitalize()} gate: {gate.component}"
     threshold = format_factor(gate.threshold)
     if gate.value is None:

@@ -257,7 +257,6 @@ class ExplainedTerm:
         return leaves if is_sum and (self.term.weight >= 0 or -1.0 not in signs.values()) else []
 
     def _is_penalty(self, name: str) -> bool:
-        """Return True if an input is a criterion of negative weight."""
         return self.combiner.counts_criteria and self._inputs[name].weights[0] < 0
 
     def _applies(self, name: str) -> bool:
@@ -357,7 +356,6 @@ class ExplainedTerm:
         return parents
 
     def _constraints(self, kind: str, name: str) -> list[str]:
-        """Return the questions about a stakeholder's constraints of a kind, `hard` or `soft`."""
         return [self._inputs[name].questions[place] for place in self.params.get(kind, {}).get(name, ())]
 
     def _capping(self, name: str, value: float) -> list[ExplainedVerdict]:

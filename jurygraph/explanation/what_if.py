@@ -85,7 +85,6 @@ class Redecision:
         return (self.explained.trace,) if self._is_independent else self.read_group()
 
     def _require_group(self) -> None:
-        """Raise InputError if a response that can change the reward is unknown."""
         if self._is_independent:
             return
         trace = self.explained.trace
@@ -98,18 +97,9 @@ class Redecision:
             )
 
     def _decide(self, decision: Decision, revisions: Sequence[_Revision]) -> list[float | None]:
-        """Return the reward after each of these revisions of the verdicts."""
         own = [verdict for one in self._group for verdict in one.verdicts if verdict.about == one.response_id]
         names = [one.response_id for one in self._group]
         place = names.index(self.explained.trace.response_id)
-        if self._is_independent:  # all at once, as if each were a response of its own
-            names = list(map(str, range(len(revisions))))
-            revised = [
-                one.model_copy(update={**revise(one), "about": name})
-                for name, revise in zip(names, revisions, strict=True)
-                for one in own
-            ]
-            return [one.value for one in compute_rewards(decision, self.questions, names, revised, self.combiners)]
         decided = []
         for revise in revisions:
             revised = [one.model_copy(update=revise(one)) for one in own]
@@ -117,7 +107,6 @@ class Redecision:
         return decided
 
     def _verdicts_by_key(self) -> dict[_Key, list[ExplainedVerdict]]:
-        """Return the verdicts that can change, by key."""
         groups: dict[_Key, list[ExplainedVerdict]] = defaultdict(list)
         for one in self.explained.verdicts:
             if one.verdict.status != "not_applicable":

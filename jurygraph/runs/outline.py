@@ -1,9 +1,7 @@
 """Read groups and traces without their texts: enough for a table or to recompute rewards, and much faster."""
 
 from array import array
-from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from sys import intern
 from typing import NamedTuple
 
@@ -15,9 +13,6 @@ from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.packing import Body, read_shared_lists, unpack_verdict
 from jurygraph.schema import RecordedVerdict, SurveyOutline
 from jurygraph.schema.verdict import RESPONSE_GATES
-
-_MAX_KEPT = 4096
-"""Number of records of groups that are kept in memory while those of an earlier task are still to come."""
 
 
 class TraceOutline(NamedTuple):
@@ -86,81 +81,35 @@ class StoredGroup(NamedTuple):
 def read_groups(run: Run) -> Iterator[StoredGroup]:
     """Yield every group of a run, in the order of the tasks; texts are not read.
 
-    Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
+    The links of all records are checked first. Raises `TraceMismatch` where a record does not follow the one before it,
+    or cannot be read.
     """
     own_records: Iterator[Record] | None = None
+    own_decisions: dict[str, str] | None = None
     if run.base is not None:  # the run refers to the verdicts of another one
         own_records = (item for item in run.ledger.verified_records(1, run.ledger.count) if item.kind == "trace")
-    chain = _Chain(run)
-    for record, body, members in chain.groups():
-        plan = chain.plans.pop(record.key, None)
-        if plan is None:
+        own_decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
+    ledger = run.source.ledger
+    last = ledger.count if run.last_base_record is None else run.last_base_record
+    plans: dict[str, tuple[str, str]] = {}  # by task: the digests of its survey and its decision
+    for record in ledger.verified_records(1, last):
+        if record.kind == "task":
+            body = _read_body(run, record)
+            decision = body["decision"] if own_decisions is None else own_decisions.get(record.key)
+            if decision is not None:  # interned, because many tasks have the same digests
+                plans[record.key] = intern(body["survey"]), intern(decision)
+    # groups are stored in the order of their ends
+    for number in array("q", (number for number, _ in ledger.ordered_numbers("group", "task", last))):
+        body = _read_body(run, ledger.record_at(number))
+        record, *members = ledger.records(after=number - 1, up_to=number + body["size"])
+        if record.key not in plans:
             raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
-        names = [spec.name for spec in run.decision(plan[1]).specs]
+        survey, decision = plans.pop(record.key)
+        names = [spec.name for spec in run.decision(decision).specs]
         traces = [_build_outline(run, member, own_records, names) for member in members]
-        yield StoredGroup(record, body, *plan, traces)
+        yield StoredGroup(record, body, survey, decision, traces)
     if own_records is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
-
-
-class _GroupRecords(NamedTuple):
-    """The record of a group, its body, and the records of its traces."""
-
-    record: Record
-    body: Body
-    members: Sequence[Record]
-
-
-class _Chain:
-    """One pass over all records, which checks every link, and the groups in the order of the tasks.
-
-    A group that was stored before an earlier task's group is kept until its turn, or read again if many are kept.
-    `plans` has the digests of the survey and the decision of each task so far.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self.plans: dict[str, tuple[str, str]] = {}
-        self._run = run
-        self._ledger = run.source.ledger
-        self._last = self._ledger.count if run.last_base_record is None else run.last_base_record
-
-    def groups(self) -> Iterator[_GroupRecords]:
-        """Yield the records of each group."""
-        passing = self._pass_groups()
-        kept: dict[int, _GroupRecords] = {}
-        passed = kept_records = 0
-        ordered = self._ledger.ordered_numbers("group", "task", self._last)
-        for number in array("q", (number for number, _ in ordered)):
-            while passed < number and (group := next(passing, None)) is not None:
-                passed = group.record.seq
-                if passed == number or kept_records + len(group.members) < _MAX_KEPT:
-                    kept[passed] = group
-                    kept_records += 1 + len(group.members)
-            if number in kept:
-                kept_records -= 1 + len(kept[number].members)
-                yield kept.pop(number)
-            else:
-                body = _read_body(self._run, self._ledger.record_at(number))
-                record, *members = self._ledger.verified_records(number, number + body["size"])
-                yield _GroupRecords(record, body, members)
-        deque(passing, maxlen=0)  # checks the links of the records after the last group
-
-    def _pass_groups(self) -> Iterator[_GroupRecords]:
-        """Yield the records of each group in the order of the chain."""
-        run = self._run
-        own_decisions = None
-        if run.base is not None:
-            own_decisions = {record.key: record.content["decision"] for record in run.ledger.records("task")}
-        records = self._ledger.verified_records(1, self._last)
-        for record in records:
-            if record.kind == "task":
-                body = _read_body(run, record)
-                decision = body["decision"] if own_decisions is None else own_decisions.get(record.key)
-                if decision is not None:  # interned, because many tasks have the same digests
-                    self.plans[record.key] = intern(body["survey"]), intern(decision)
-            elif record.kind == "group":
-                body = _read_body(run, record)
-                yield _GroupRecords(record, body, list(islice(records, body["size"])))
 
 
 def read_components(run: Run) -> dict[str, bool]:

@@ -35,6 +35,7 @@ class WritableRun(Run):
         if not (folder / run_folder.LEDGER).exists():
             run_folder.refuse_foreign(folder)
             return None
+        run_folder.refuse_links(folder)
         lock = run_folder.acquire_lock(folder / run_folder.LOCK)
         try:
             ledger = open_ledger(folder, write=True)

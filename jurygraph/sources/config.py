@@ -80,7 +80,6 @@ def _identity(entry: Any) -> tuple[Any, Any]:
 
 
 def _preset_config(use: PresetUse, model: str) -> dict[str, Any]:
-    """Add up the parts of a preset."""
     parts = _preset_parts()
     if use.name in parts:
         return dict(parts[use.name])
@@ -177,7 +176,6 @@ def line_of_key(path: str | Path, key: str) -> int | None:
 
 
 def _validate(value: Any, model: Any = None) -> Config | Problem:
-    """Return the config, or the error in it."""
     if not isinstance(value, Mapping):
         return Problem((), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`")
     version = value.get("version", 1)
@@ -190,7 +188,6 @@ def _validate(value: Any, model: Any = None) -> Config | Problem:
 
 
 def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
-    """Expand the preset of a config, if it names one."""
     settings = {key: setting for key, setting in value.items() if key != PRESET}
     if PRESET not in value:
         return settings

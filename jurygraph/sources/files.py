@@ -1,7 +1,4 @@
-"""Text files, line by line: plain or gzipped, or standard input, with a digest to recognize them.
-
-Limits on the memory and disk space that one file may use reject files of next to no content, not real data.
-"""
+"""Text files, line by line: plain or gzipped, or standard input, with a digest to recognize them."""
 
 import errno
 import gzip
@@ -23,21 +20,9 @@ from jurygraph.schema import FrozenModel
 
 LONGEST_LINE = 64 << 20
 """Most bytes of one line."""
-MORE_BLANK_LINES = 100_000
-"""Most blank lines of a file in excess of its lines with text."""
-MAX_BLANK = 1 << 20
-"""Most bytes of white space in a row, in a file that is read whole."""
-MAX_RATIO = 300
-UNPACKED_FREELY = 256 << 20
-"""Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
-
 
 GZIP = b"\x1f\x8b"
 UTF8_MARK = b"\xef\xbb\xbf"
-
-_PARQUET = b"PAR1"
-_PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x28\xb5\x2f\xfd": "packed with zstd", b"\xfd7zXZ\0": "packed with xz"}
-_ENCODED = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 _CHUNK = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no folder for temporary files is usable
@@ -115,7 +100,6 @@ class TextFile:
             self.file_digest = FileDigest(name=self.name, sha256=digest.hexdigest())
             if os.pread(self._file.fileno(), len(GZIP), 0) == GZIP:
                 self._unpack()
-            self._require_text()
         except BaseException:
             self.close()
             raise
@@ -134,11 +118,10 @@ class TextFile:
     def all_lines(self) -> Iterator[TextLine]:
         """Yield every line with its end.
 
-        Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, if the blank lines exceed those with
-        text by more than `MORE_BLANK_LINES`, and if the file has changed.
+        Raises `InputError` if a line is not UTF-8 or longer than `LONGEST_LINE`, and if the file has changed.
         """
         self._file.seek(0)
-        number = offset = excess_blank = next_check = 0
+        number = offset = next_check = 0
         while content := self._file.readline(LONGEST_LINE + 1):
             number += 1
             if offset >= next_check:  # about as often as the file's buffer is filled
@@ -146,10 +129,6 @@ class TextFile:
                 next_check = offset + _CHUNK
             if len(content) > LONGEST_LINE:
                 self._refuse(number, f"is longer than {LONGEST_LINE >> 20} MB; write one object a line, ended with LF")
-            excess_blank += 1 if content.isspace() else -1
-            if excess_blank > MORE_BLANK_LINES:
-                problem = f"is blank, as are more than {MORE_BLANK_LINES:,} lines beyond the number of lines with text"
-                self._refuse(number, f"{problem}; take the blank lines out")
             mark = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
             text = self._decode(content[mark:], number)
             yield TextLine(number, text, ByteRange(offset + mark, len(content) - mark))
@@ -162,21 +141,15 @@ class TextFile:
         self.refuse_changed()
         return content
 
-    def read_whole(self, largest: int, too_large: str) -> bytearray:
+    def read_whole(self, largest: int, too_large: str) -> bytes:
         """Return the content, without a byte-order mark.
 
-        Raises `InputError` with the message `too_large` if it has more than `largest` bytes, and for a long run of
-        white space.
+        Raises `InputError` with the message `too_large` if it has more than `largest` bytes.
         """
         self._file.seek(0)
-        content = bytearray()
-        while chunk := self._file.read(MAX_BLANK):
-            content += chunk
-            if len(content) > largest:
-                raise InputError(f"{self.name}: {too_large}")
-            if len(chunk) == MAX_BLANK and chunk.isspace():
-                problem = f"holds {MAX_BLANK >> 20} MB of white space in a row"
-                self._refuse(content.count(10) + 1, f"{problem}; write it without")
+        content = self._file.read(largest + 1)
+        if len(content) > largest:
+            raise InputError(f"{self.name}: {too_large}")
         return content.removeprefix(UTF8_MARK)
 
     def _refuse(self, number: int, problem: str) -> NoReturn:
@@ -187,21 +160,6 @@ class TextFile:
         if file_state(self._file) != self._state:
             raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
 
-    def _require_text(self) -> None:
-        """Raise `InputError` for a file that is no text: with its format, and what to do."""
-        size = self._state[0]
-        start = os.pread(self._file.fileno(), 8, 0)
-        if start.startswith(_PARQUET):
-            is_whole = size >= 12 and os.pread(self._file.fileno(), 4, size - 4) == _PARQUET
-            state = "a Parquet file" if is_whole else "a Parquet file that is cut short"
-            raise InputError(f"{self.name}: is {state}; give it as JSONL, gzipped or not")
-        for magic, description in _PACKED.items():
-            if start.startswith(magic):
-                raise InputError(f"{self.name}: is {description}; unpack it: JSONL is read, gzipped or not")
-        for mark, encoding in _ENCODED.items():
-            if start.startswith(mark):
-                self._refuse(1, f"is encoded as {encoding}; save the file as UTF-8")
-
     def _unpack(self) -> None:
         """Replace a gzip file by its content, since only that allows to read a line in its middle again."""
         with self._file as packed:
@@ -210,20 +168,12 @@ class TextFile:
         self._state = file_state(unpacked)
 
     def _unpacked_chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
-        """Yield the content in chunks; a small file cannot fill a disk."""
         packed.seek(0)
         number = 1
-        size = 0
-        largest = max(UNPACKED_FREELY, MAX_RATIO * self._state[0])
         try:
             with gzip.GzipFile(fileobj=packed) as content:
                 while chunk := content.read1(_CHUNK):
                     number = number + chunk.count(b"\n")
-                    size = size + len(chunk)
-                    if size > largest:
-                        limit = f"{MAX_RATIO} times its size and {UNPACKED_FREELY >> 20} MB"
-                        problem = f"the gzip file unpacks to more than {limit}, as hardly any data do"
-                        self._refuse(number, f"{problem}; if it is right, unpack it with `gunzip` first")
                     yield chunk
             self.refuse_changed()
         except EOFError:
@@ -236,7 +186,7 @@ class TextFile:
             return content.decode()
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
-            self._refuse(number, f"{problem}; save the file as UTF-8")
+            self._refuse(number, f"{problem}; save the file as UTF-8, gzipped or not")
 
 
 def _open(path: str | Path) -> IO[bytes]:

@@ -16,12 +16,8 @@ from jurygraph.schema.strict_json import decode_strictly, iter_parts
 from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine
 
 N = TypeVar("N", bound=FrozenModel)
-T = TypeVar("T")
 
 _MAX_DEPTH = 100
-_MAX_KEPT = 16 << 20
-_BYTES_PER_ENTRY = 1024
-"""Bytes of lines that are kept, each with those that its objects take at least."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -41,33 +37,6 @@ def parse_lines(file: TextFile, model: type[N]) -> Iterator[tuple[TextLine, N | 
 def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
     """Return the model of a line that `read_lines` has yielded before."""
     return model.model_validate_json(file.read(place), strict=True)
-
-
-class KeptLines(Generic[N, T]):
-    """Lines of a file as `convert` makes them. Those of the first megabytes are kept in memory, others read again.
-
-    Raises `InputError` if the file has changed, for kept lines, too.
-    """
-
-    def __init__(self, file: TextFile, model: type[N], convert: Callable[[N], T]) -> None:
-        self._file = file
-        self._model = model
-        self._convert = convert
-        self._kept: dict[int, T] = {}
-        self._room = _MAX_KEPT
-
-    def keep(self, place: ByteRange, entry: N) -> None:
-        """Keep a line that was just read, unless there is no more room."""
-        self._room -= place.length + _BYTES_PER_ENTRY
-        if self._room >= 0:
-            self._kept[place.offset] = self._convert(entry)
-
-    def read(self, place: ByteRange) -> T:
-        """Return a line that was read before, converted."""
-        if place.offset not in self._kept:
-            return self._convert(reread_line(self._file, place, self._model))
-        self._file.refuse_changed()
-        return self._kept[place.offset]
 
 
 def validate_line(name: str, line: int, model: type[N], content: Any) -> N:
@@ -161,7 +130,6 @@ class TaskKeyedFile(Generic[N]):
 
 
 def _parse_line(text: str, model: type[N]) -> N | Problem:
-    """Return the model in a line, or the error in it."""
     value = _parse_value(text)
     if isinstance(value, Problem):
         return value
@@ -178,7 +146,6 @@ def _parse_line(text: str, model: type[N]) -> N | Problem:
 
 
 def _parse_value(text: str) -> Any:
-    """Return the value of a JSON text, or the error in it."""
     try:
         value = decode_strictly(text)
         if text.count("{") + text.count("[") > _MAX_DEPTH and _depth(value) > _MAX_DEPTH:
@@ -191,7 +158,6 @@ def _parse_value(text: str) -> Any:
 
 
 def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
-    """Explain why a text is not JSON."""
     nul = text.find("\0") + 1
     cr = text.find("\r") + 1
     if nul:

@@ -24,6 +24,7 @@ from jurygraph.sources.table_rows import Row, is_csv, missing_column_error, read
 
 N = TypeVar("N", bound=FrozenModel)
 V = TypeVar("V", bound=Vote)
+T = TypeVar("T", bound=RatedItem)
 
 _ALIASES = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", "label": "score"}
 """Alternative names of columns in a file."""
@@ -114,7 +115,6 @@ def _with_numeric_labels(file: FileRows[V]) -> FileRows[V]:
 
 
 def _with_numeric_label(location: str, column: str, vote: V) -> V:
-    """Return the vote with its label as a number."""
     if vote.label is None:
         return vote
     label = float(vote.label)
@@ -146,14 +146,7 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
 
     Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
-    texts: dict[str, tuple[str, str]] = {}
-    file = _read_models(Path(path), _ItemText, columns)
-    for place, row in file.rows:
-        text, first = texts.setdefault(row.key, (row.text, place))
-        if text != row.text:
-            problem = f"is not the text that item {quote(row.key)} has in {first}"
-            _refuse(f"{path}, {place}", Problem((file.columns["text"],), problem, "give each item one text"))
-    return {key: text for key, (text, _) in texts.items()}
+    return _one_text_each(_read_models(Path(path), _ItemText, columns), "text")
 
 
 def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
@@ -161,14 +154,20 @@ def read_pairs(path: str | Path) -> dict[str, tuple[str, str]]:
 
     Columns are `item`, `first`, `second`, and `agent`. Raises as `read_texts` does.
     """
-    pairs: dict[str, tuple[str, str]] = {}
-    for place, row in _read_models(Path(path), _ItemPair, {}).rows:
-        pair = pairs.setdefault(row.key, (row.first, row.second))
-        if pair != (row.first, row.second):
-            problem = f"is not what item {quote(row.key)} has in an earlier row"
-            field = "first" if pair[0] != row.first else "second"
-            _refuse(f"{path}, {place}", Problem((field,), problem, "give each item one pair of texts"))
-    return pairs
+    file = _read_models(Path(path), _ItemPair, {})
+    second = _one_text_each(file, "second")
+    return {key: (first, second[key]) for key, first in _one_text_each(file, "first").items()}
+
+
+def _one_text_each(file: FileRows[T], name: str) -> dict[str, str]:
+    texts: dict[str, tuple[str, str]] = {}
+    for place, row in file.rows:
+        text = getattr(row, name)
+        known, first = texts.setdefault(row.key, (text, place))
+        if text != known:
+            problem = f"is not the text that item {quote(row.key)} has in {first}"
+            _refuse(f"{file.path}, {place}", Problem((file.columns[name],), problem, "give each item one text"))
+    return {key: text for key, (text, _) in texts.items()}
 
 
 def _read_models(path: Path, model: type[N], columns: Mapping[str, str]) -> FileRows[N]:
@@ -228,7 +227,6 @@ def _match_columns(
 
 
 def _to_model(location: str, model: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
-    """Return a row as a model."""
     fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
     if csv:  # undo the escaping of exported tables
         if "score" in fields:

@@ -45,7 +45,6 @@ def digest_saved_dataset(folder: Path) -> FileDigest:
 
 
 def _arrow_files(folder: Path) -> list[Path]:
-    """Return the files with the rows, in order."""
     if (folder / _SPLITS).is_file():
         splits = sorted(path.parent.name for path in folder.glob(f"*/{_STATE}"))
         raise InputError(

@@ -162,7 +162,7 @@ def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
             yield place, _require_object(_parse_json(line.text, location), location)
 
 
-def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
+def _parse_json(text: str | bytes, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -212,7 +212,6 @@ def _read_sqlite(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
 
 
 def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -> str:
-    """Return the named table, or the only one."""
     query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     tables = [str(name) for (name,) in database.execute(query)]
     if table in tables or (table is None and len(tables) == 1):

@@ -1,5 +1,4 @@
-"""TASKS and RESPONSES: every line is validated before any is used, and when its task is processed it is read again,
-unless it is one of the first megabytes, which are kept.
+"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed.
 
 An index of ids and lines is kept on disk, so that millions of them use no memory.
 """
@@ -17,7 +16,7 @@ from jurygraph.messages import Path as FieldPath
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import NO_TASK_DEFAULTS, Response, ResponseLine, Task, TaskDefaults, TaskLine
 from jurygraph.sources.files import ByteRange, FileDigest, TextFile, TextLine, require_temporary_space
-from jurygraph.sources.json_lines import KeptLines, TaskKeyedFile, raise_line_error, read_lines, reread_line
+from jurygraph.sources.json_lines import TaskKeyedFile, raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
 from jurygraph.sources.table_rows import check_table_files, folder_of_tasks
 from jurygraph.sources.task_tables import TableColumns, is_table, open_table
@@ -129,7 +128,7 @@ class ValidatedFiles(NamedTuple):
 
 
 class TaskSource:
-    """Tasks with their responses, in the order of the tasks file, with some megabytes of them in memory.
+    """Tasks with their responses, in the order of the tasks file.
 
     `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`; `columns` are
     those of a table, whose mark is that of the tasks. `graphs` is the number of tasks with a line in the `edges` file.
@@ -161,7 +160,6 @@ class TaskSource:
             else:
                 self._tasks = enter(closing(TextFile(path)))
                 self._responses = None if responses is None else enter(closing(TextFile(responses)))
-            self._pairs = KeptLines(self._tasks, TaskLine, self._to_pair)
             self._edges = None if edges is None else enter(closing(EdgesFile(edges)))
             self.columns = columns
             self.tasks_file: FileDigest = self._tasks.file_digest
@@ -187,8 +185,7 @@ class TaskSource:
         index = self._resources.enter_context(closing(TaskIndex()))
         self._check_tasks(index)
         if self._responses is not None:
-            self._separate = KeptLines(self._responses, ResponseLine, lambda line: line.split()[1])
-            _check_responses(self._responses, index, self._separate)
+            _check_responses(self._responses, index)
         if self._edges is not None:
             self._edges.refuse_unknown(index.find, index.task_ids(), "leave the line out")
         index.sort()
@@ -205,7 +202,6 @@ class TaskSource:
             for problem in self._task_problems(index, number, line, task):
                 if problem is not None:
                     raise_line_error(self._tasks.name, line.number, problem)
-            self._pairs.keep(line.place, task)
         if number < 0:
             raise InputError(f"{self._tasks.name}: the file is empty; {_EMPTY_HINT}")
 
@@ -220,10 +216,6 @@ class TaskSource:
         if task.query == ():
             yield Problem(("query",), "is an empty list", "give it one message at least")
         yield check_table_files(task.facts, self._folder)
-
-    def _to_pair(self, line: TaskLine) -> Pair:
-        task, responses = line.split()
-        return self._defaults.complete(task), responses
 
     def check(self) -> None:
         """Validate every line. Raises `InputError` with file, line and field."""
@@ -251,9 +243,11 @@ class TaskSource:
         for number, place in self._index.tasks(start, stop):
             if number in skipped:
                 continue
-            task, responses = self._pairs.read(place)
+            task, responses = reread_line(self._tasks, place, TaskLine).split()
+            task = self._defaults.complete(task)
             if self._responses is not None:
-                responses = tuple(map(self._separate.read, self._index.responses(number)))
+                places = self._index.responses(number)
+                responses = tuple(reread_line(self._responses, place, ResponseLine).split()[1] for place in places)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
     def place(self, task_id: str) -> str | None:
@@ -300,7 +294,7 @@ def open_tasks(
     defaults: TaskDefaults = NO_TASK_DEFAULTS,
     validated: ValidatedFiles | None = None,
 ) -> TaskSource:
-    """Read files as `read_tasks` does, but of any size: every line is validated here, and megabytes stay in memory.
+    """Read files as `read_tasks` does, but of any size: every line is validated here, and read again when needed.
 
     `edges` names a TASKS file whose rubric graphs are used. A task gets the `defaults` for parts that it lacks; their
     table files must be below the same folder. If the files have the SHA-256 of those that were
@@ -322,7 +316,7 @@ def open_tasks(
     return TaskSource(path, responses, edges, columns=columns, folder=folder, defaults=defaults, validated=validated)
 
 
-def _check_responses(file: TextFile, index: TaskIndex, separate: KeptLines[ResponseLine, Response]) -> None:
+def _check_responses(file: TextFile, index: TaskIndex) -> None:
     response = None
     for line, response in read_lines(file, ResponseLine):
         task = index.find(response.task)
@@ -333,7 +327,6 @@ def _check_responses(file: TextFile, index: TaskIndex, separate: KeptLines[Respo
         duplicate = index.add("response", task[0], response.id, line, ("id",))
         if duplicate is not None:
             raise_line_error(file.name, line.number, duplicate)
-        separate.keep(line.place, response)
     if response is None:
         raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
 

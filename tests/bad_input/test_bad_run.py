@@ -131,7 +131,8 @@ def test_a_file_size_limit_acts_like_a_full_disk(project: Path) -> None:
     out = with_long_responses(project) / "run"
     script = str(Path(sys.executable).with_name("jurygraph"))
     command = [script, "score", str(project / "tasks.jsonl"), "--out", str(out)]
-    done = subprocess.run(command, preexec_fn=limit_file_size, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # a cut .pyc would stay
+    done = subprocess.run(command, preexec_fn=limit_file_size, env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr)
     assert run_command(*command[1:])[0] == 0

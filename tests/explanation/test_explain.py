@@ -99,27 +99,6 @@ def test_what_if_uses_the_combiners_of_the_jury(combiner: Any) -> None:
     assert sent.explain(plan).what_if() == changes
 
 
-class Counted(Lowest):
-    calls: int = 0
-
-    def combine(self, matrices: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
-        Counted.calls += 1
-        return super().combine(matrices, params)
-
-
-def test_changes_are_decided_at_once_and_alone_where_no_other_verdict_counts() -> None:
-    names = ["maths.format", "maths.steps", "maths.repetition", "optimizer.diversity"]
-    component = {"combiner": Counted, "inputs": {name.partition(".")[2]: name for name in names}}
-    with jg.Jury(evaluators=names, components={"counted": component}, reward={"counted": 1.0}) as jury:
-        traces = jury.score(TASK, RESPONSES)
-    explanation = traces[0].explain()
-    before = Counted.calls
-    assert len(explanation.what_if()) >= len(names)
-    assert Counted.calls == before + 1
-    assert explanation.to_dict(what_if=True)["what_if"] == [one.model_dump() for one in explanation.what_if()]
-    assert Counted.calls == before + 1
-
-
 def test_verdicts_that_do_not_give_the_reward_are_refused() -> None:
     trace = score()["kind"]
     changed = trace.model_copy(update={"reward": trace.reward.model_copy(update={"value": 9.0})})

@@ -38,6 +38,7 @@ from jurygraph.schema import (
     Term,
     Trace,
 )
+from tests.rows import all_rows
 from tests.steps import growth
 
 
@@ -119,10 +120,6 @@ def test_a_failed_reward_has_its_reasons_and_the_value_of_the_judged_part():
     assert sentences(trace(failed))[0].endswith("; the judged part alone, without a, would give 0.")
 
 
-def test_a_degraded_reward_is_called_degraded():
-    assert sentences(trace(reward(0.5, "degraded")))[0] == "Response r to task t gets 0.5, a degraded reward."
-
-
 def test_each_term_is_weight_times_value_and_they_add_up():
     terms = (
         Term(name="accuracy", weight=1.0, value=1.0, contribution=1.0),
@@ -169,20 +166,6 @@ def test_a_probability_has_the_answer_of_its_judge():
     assert point_lines(one, two, rude=-1.0) == [
         "Lost 0.2: penalty rude not met, P(met) 0.2, weight -1.",
         "Lost 0.03: kind met, P(met) 0.97 of 1, weight 1 (short).",
-    ]
-
-
-def test_a_value_above_the_best_is_gained():
-    terms = (
-        Term(name="own", weight=1.0, value=2.0, contribution=2.0),
-        Term(name="rubric", weight=-1.0, value=-0.5, contribution=0.5),
-        Term(name="tiny", weight=0.00004, value=1.0, contribution=0.00004),
-    )
-    assert sentences(trace(reward(2.5, terms=terms)))[1:5] == [
-        "Gained 2: own 2, weight 1.",
-        "Gained 0.5: penalty rubric -0.5, weight -1.",
-        "Gained 0: tiny 1 of 1, weight 0.00004.",
-        "Sum: 2.5 at best = 2.5.",
     ]
 
 
@@ -247,43 +230,10 @@ def test_a_gate_that_is_open_or_shut_by_a_missing_verdict_takes_the_worst_case()
     assert line.startswith(f"{worst} → 0.5 - (1 - 0.5) × 0.5 points of polite = 0.25")
 
 
-def test_a_gate_line_has_the_worst_case_that_the_decision_used():
-    halves = ComponentInput(questions=("a", "b"), weights=(1.0, 1.0))
-    polite = ComponentSpec(name="polite", weight=0.5, combiner="mean", version="1", inputs={"polite": halves})
-    for gate, ending in [
-        (
-            RepetitionControl(component="polite", above=0.2),
-            "0.75 {} > 0.2 → 1.125 × (1 - 0.75) = 0.2812 (b: not judged).",
-        ),
-        (RepetitionControl(component="polite", above=0.8), "0.75 {} ≤ 0.8: no effect."),
-        (FormatGate(component="polite", below=0.3), "0.25 {} < 0.3 → reward 0 (before: 1.125) (b: not judged)."),
-    ]:
-        decision = Decision(specs=(polite, spec("good", 1.0)), gates=(gate,), min_coverage=0.0)
-        verdicts = verdict("a", score=0.5), verdict("b", status="abstained"), verdict("good", score=1.0)
-        one = decide(decision, *verdicts)
-        line = f"{gate.kind.capitalize()} gate: polite {ending.format('at worst (verdicts are missing)')}"
-        assert line in explanation_sentences(one, decision)
-        assert one.reward.gates[0].is_worst_case
-        complete = decide(decision, *(v.model_copy(update={"status": "ok", "score": v.score or 0.5}) for v in verdicts))
-        assert "is_worst_case" not in complete.reward.model_dump()["gates"][0]
-
-
-def test_a_gate_whose_component_is_not_applicable_has_no_effect():
-    decision = Decision(specs=(spec("polite", 1.0), spec("steps", 1.0)), gates=(GATES["format"],))
-    one = decide(decision, verdict("polite", status="not_applicable"), verdict("steps", score=1.0))
-    assert one.reward.gates[0].value is None
-    assert "Format gate: polite not applicable: no effect." in explanation_sentences(one, decision)
-
-
 def test_scale_and_clip_are_listed_in_order():
     decision = Decision(specs=(spec("polite", 1.0),), scale=3.0, clip=(0.0, 1.0))
     lines = explanation_sentences(decide(decision, verdict("polite", score=0.5)), decision)
     assert lines[3:5] == ["Scale: 0.5 × 3 = 1.5.", "Clip to 0 to 1: 1.5 → 1."]
-
-
-def test_a_reward_without_gates_has_no_field_for_them():
-    decision = Decision(specs=(spec("polite", 1.0),))
-    assert "gates" not in decide(decision, verdict("polite", score=0.5)).reward.model_dump()
 
 
 def test_lines_follow_the_order_of_their_cost():
@@ -298,43 +248,36 @@ def test_lines_follow_the_order_of_their_cost():
     ]
 
 
-def test_a_value_on_a_scale_of_its_judge_is_shown_on_it():
-    native = verdict("depth", score=0.25, native=2, scale=(1, 5), reason="thin")
-    assert point_lines(native) == ["Lost 0.75: depth 2 on a scale of 1 to 5 (0.25), weight 1 (thin)."]
-
-
-def test_a_penalty_is_called_one_and_is_best_at_zero():
-    clean, found = verdict("repetition", score=0.0), verdict("repetition", score=0.5, reason="twice")
-    assert point_lines(clean, repetition=-1.0) == ["Lost 0: penalty repetition 0, weight -1."]
-    assert point_lines(found, repetition=-1.0) == ["Lost 0.5: penalty repetition 0.5, weight -1 (twice)."]
-
-
-def test_a_verdict_that_does_not_count_costs_nothing():
-    assert not any("length" in s for s in sentences(trace(reward(), verdict("length", score=0.5)), length=0.0))
-
-
-def test_a_quotation_that_was_not_found_in_the_response_is_omitted():
-    made_up, elsewhere = Evidence(quote="invented"), Evidence(quote="a law", source="facts")
-    lines = point_lines(verdict("truth", score=0.0, evidence=(made_up, elsewhere)))
-    assert lines == ["Lost 1: truth 0 of 1, weight 1 (“a law”)."]
-
-
-def test_a_quotation_beside_one_in_the_reason_is_another_finding():
-    quotes = Evidence(quote="2 * 2 = 5", verified=True), Evidence(quote="3 * 2 = 7", verified=True)
-    lines = point_lines(verdict("sums", score=0.0, reason="'2 * 2 = 5', but it is 4", evidence=quotes))
-    assert lines == ["Lost 1: sums 0 of 1, weight 1 ('2 * 2 = 5', but it is 4; also: “3 * 2 = 7”)."]
-
-
-def test_a_long_reason_is_shortened():
-    long = verdict("truth", score=0.0, reason="x" * 1000)
-    assert point_lines(long) == [f"Lost 1: truth 0 of 1, weight 1 ({'x' * 299}…)."]
-    missing = verdict("tone", status="abstained", reason="y" * 1000)
-    assert f"Not judged: tone (e) abstained: {'y' * 299}…." in sentences(trace(reward(), missing))
-
-
-def test_a_reason_with_a_full_stop_gets_no_second_one():
-    lines = point_lines(verdict("truth", score=0.0, reason="No table names it."))
-    assert lines == ["Lost 1: truth 0 of 1, weight 1 (No table names it)."]
+@all_rows(
+    ("fields", "weight", "line"),
+    [
+        (
+            {"score": 0.25, "native": 2, "scale": (1, 5), "reason": "thin"},
+            1.0,
+            "Lost 0.75: truth 2 on a scale of 1 to 5 (0.25), weight 1 (thin).",
+        ),
+        ({"score": 0.0}, -1.0, "Lost 0: penalty truth 0, weight -1."),
+        ({"score": 0.5, "reason": "twice"}, -1.0, "Lost 0.5: penalty truth 0.5, weight -1 (twice)."),
+        ({"score": 0.0, "reason": "x" * 1000}, 1.0, f"Lost 1: truth 0 of 1, weight 1 ({'x' * 299}…)."),
+        ({"score": 0.0, "reason": "No table names it."}, 1.0, "Lost 1: truth 0 of 1, weight 1 (No table names it)."),
+        (  # a quotation that was not found in the response is omitted
+            {"score": 0.0, "evidence": (Evidence(quote="invented"), Evidence(quote="a law", source="facts"))},
+            1.0,
+            "Lost 1: truth 0 of 1, weight 1 (“a law”).",
+        ),
+        (  # a quotation beside one in the reason is another finding
+            {
+                "score": 0.0,
+                "reason": "'2 * 2 = 5', but it is 4",
+                "evidence": (Evidence(quote="2 * 2 = 5", verified=True), Evidence(quote="3 * 2 = 7", verified=True)),
+            },
+            1.0,
+            "Lost 1: truth 0 of 1, weight 1 ('2 * 2 = 5', but it is 4; also: “3 * 2 = 7”).",
+        ),
+    ],
+)
+def test_a_line_shows_value_weight_and_reason(fields: dict[str, Any], weight: float, line: str):
+    assert point_lines(verdict("truth", **fields), truth=weight) == [line]
 
 
 def test_a_criterion_of_negative_weight_is_a_penalty():
@@ -362,11 +305,6 @@ def test_a_pair_is_described_from_the_side_of_the_response_with_its_opponent():
     found = compute_rewards(decision, questions, ["q", "r", "s"], [direct, mirrored], {"mean": load_combiner("mean")})
     (line,) = points_of(explanation_sentences(trace(found[1], direct, mirrored), decision))
     assert line == "Lost 0.625: better 0.375 of 1, weight 1 (better against q: shorter)."
-
-
-def test_a_question_named_after_its_member_has_the_name_once():
-    lost = [verdict("s1", status="abstained", stakeholder="s1"), verdict("s2", status="abstained", reviewer="x")]
-    assert "Not judged (2): s1 (e), s2 of x (e) abstained." in sentences(trace(reward(), *lost))
 
 
 def component(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
@@ -548,14 +486,6 @@ def test_missing_verdicts_are_listed_with_the_range_that_they_leave_open():
     ]
 
 
-def test_a_failure_message_replaces_the_reason():
-    failure = Failure(cause="response", kind="unsupported", message="the judge says kind, and nothing is quoted")
-    lost = verdict("kind", status="failed", reason="it is kind", failure=failure)
-    assert "Not judged: kind (e) failed (response): the judge says kind, and nothing is quoted." in sentences(
-        trace(reward(), lost)
-    )
-
-
 def test_material_that_is_missing_or_has_a_note_is_a_sentence():
     failure = Failure(cause="response", kind="unsupported", message="nothing stands in the response")
     made = (
@@ -570,17 +500,6 @@ def test_material_that_is_missing_or_has_a_note_is_a_sentence():
     ]
 
 
-def test_a_trace_shows_the_message_of_a_failure_once_and_a_line_for_material():
-    failure = Failure(cause="response", kind="unsupported", message="nothing is quoted")
-    differs = verdict("kind", status="failed", reason="it is kind", failure=failure)
-    same = verdict("warm", status="failed", reason="nothing is quoted", failure=failure)
-    one = trace(reward(), differs, same).model_copy(update={"material": (Material(name="data", note="one was lost"),)})
-    lines = show_lines(one, Decision(specs=()))
-    assert lines.count("response failure: unsupported: nothing is quoted") == 1
-    assert lines[lines.index("nothing is quoted") + 1] == "response failure: unsupported"
-    assert "material data: one was lost" in lines
-
-
 # Judges
 
 
@@ -590,20 +509,6 @@ def predicted_verdict(**fields: Any) -> RecordedVerdict:
         ExampleUse(item="boots", reviewer="ann", score=2.0, fingerprint="2", dropped="of the group of the response"),
     )
     return verdict("appeal@ann", score=1.0, confidence=0.8, examples=examples, **fields)
-
-
-def test_a_judge_is_listed_with_its_confidence_and_its_examples():
-    expected = [
-        "confidence 0.8000",
-        "examples shown: tent (ann: 4.5)",
-        "example not shown: boots (ann: 2), because of the group of the response",
-        "shrunk by 20.0% towards 0.5000, the score of the aggregate judge",
-    ]
-    one = trace(reward(), predicted_verdict(shrinkage=Shrinkage(weight=0.2, toward=0.5, call="c")))
-    lines = show_lines(one, Decision(specs=()))
-    start = lines.index(expected[0])
-    assert lines[start : start + 4] == expected
-    assert f"appeal@ann (e): {'; '.join(expected[1:])}." in sentences(one)
 
 
 def test_a_pair_that_was_judged_in_both_orders_shows_the_arithmetic():
@@ -638,17 +543,6 @@ def test_the_examples_of_the_aggregate_judge_have_a_line_of_their_own():
     start = lines.index(expected[0])
     assert lines[start : start + 5] == expected
     assert f"appeal@ann (e): {'; '.join(expected)}." in sentences(one)
-
-
-def test_each_sample_is_listed_with_its_own_examples():
-    drawn = [(ExampleUse(item=item, reviewer="ann", score=4.0, fingerprint=item),) for item in ("tent", "boots")]
-    samples = [verdict("appeal@ann", score=1.0, sample=place, examples=one) for place, one in enumerate(drawn)]
-    one = trace(reward(), *samples, verdict("tone", score=1.0))
-    lines = sentences(one)
-    assert "appeal@ann (e), sample 1: examples shown: tent (ann: 4)." in lines
-    assert "appeal@ann (e), sample 2: examples shown: boots (ann: 4)." in lines
-    heads = [line.split("  (")[0] for line in show_lines(one, Decision(specs=())) if line.endswith("(e, version )")]
-    assert heads == ["appeal@ann, sample 1 of 2  1.0000", "appeal@ann, sample 2 of 2  1.0000", "tone  1.0000"]
 
 
 def spec_requiring(confident: float, *questions: str, name: str = "kind", weight: float = 1.0) -> ComponentSpec:
@@ -686,26 +580,12 @@ def test_a_discarded_score_that_equals_the_filled_in_one_is_not_shown_as_judged(
     assert "  Lost 0.5: a 0 of 1, weight 1 × 1 × 1/2 (discarded)." in lines
 
 
-def test_discarded_samples_are_numbered():
-    samples = [verdict("a", score=0.5, confidence=sure, sample=place) for place, sure in enumerate((0.9, 0.1))]
-    _, lines = discarded_lines(trace(reward(), *samples), spec_requiring(0.5, "a"))
-    assert lines == ["Discarded: a (e), sample 2 scored 0.5, but confidence 0.1000 is below 0.5000."]
-
-
 def test_a_verdict_without_confidence_or_score_or_stopped_by_a_gate_is_not_discarded():
     spec = spec_requiring(0.5, "a", "b", "c")
     silent = verdict("a", score=1.0)
     abstained = verdict("b", status="abstained", confidence=0.1)
     stopped = verdict("c", score=0.0, confidence=0.0, gated_by=RESPONSE_GATES[0])
     assert discarded_lines(trace(reward(), silent, abstained, stopped), spec) == ([], [])
-
-
-def test_a_verdict_that_counts_in_one_component_is_not_discarded():
-    one = trace(reward(), verdict("a", score=0.0, confidence=0.6))
-    strict, mild = spec_requiring(0.9, "a"), spec_requiring(0.5, "a", name="mild")
-    assert discarded_lines(one, strict, mild) == ([], [])
-    show_lines = mild.model_copy(update={"weight": 0.0})
-    assert discarded_lines(one, strict, show_lines)[0] == ["discarded: confidence 0.6000 is below 0.9000"]
 
 
 def test_equal_samples_give_one_reason_with_their_number():
@@ -758,9 +638,3 @@ def test_a_rubric_of_four_times_as_many_criteria_takes_about_four_times_as_many_
         return lambda: explanation_sentences(found, decision)
 
     assert growth(make_explanation, 50) < 6
-
-
-def test_each_criterion_names_its_own_prerequisite():
-    lines = "\n".join(explanation_sentences(*make_rubric(4)))
-    assert "c1 0.25 of 1, weight 1 × 1/4; counts 0.25 of its 1, because it depends on c0 at 0.25" in lines
-    assert "c3 0.25 of 1, weight 1 × 1/4; counts 0.25 of its 1, because it depends on c2, not judged" in lines

@@ -154,12 +154,6 @@ def test_a_judge_that_always_agrees_raises_the_alarm(tmp_path: Path) -> None:
     assert tally.is_alarming
 
 
-def test_an_honest_judge_raises_no_alarm(tmp_path: Path) -> None:
-    tally = canary_tally(score_with_judge(honest_judge, tmp_path, {"rate": 1.0}))
-    assert (len(tally.results), tally.judged, tally.fooled) == (12, 24, 0)
-    assert not tally.is_alarming
-
-
 def test_canaries_change_no_reward_and_no_trace(tmp_path: Path) -> None:
     for name, canary in (("with", {"rate": 1.0}), ("without", None)):
         (tmp_path / name).mkdir()
@@ -172,11 +166,6 @@ def test_canaries_change_no_reward_and_no_trace(tmp_path: Path) -> None:
         run.close()
     assert rewards[0] == rewards[1]
     assert len(rewards[0]) == 12
-
-
-def test_calls_about_canaries_are_billed(tmp_path: Path) -> None:
-    summary = score_with_judge(honest_judge, tmp_path, {"rate": 1.0})
-    assert summary.bill.to_json()["sent"]["number"] == 24
 
 
 def test_a_dry_run_includes_canaries(tmp_path: Path) -> None:
@@ -250,13 +239,6 @@ def test_without_a_model_there_is_no_canary(tmp_path: Path) -> None:
 # Verification and erasure
 
 
-def test_a_run_with_canaries_verifies(tmp_path: Path) -> None:
-    score_with_judge(always_met, tmp_path, {"rate": 1.0})
-    run = Run.open(tmp_path / "run")
-    verify(run, lambda count: None)
-    run.close()
-
-
 def test_a_wrong_count_is_found(tmp_path: Path) -> None:
     from jurygraph.runs.canary import check_canaries
 
@@ -314,12 +296,6 @@ def test_the_alarm_needs_a_lower_end_above_the_alert(fooled: list[int], is_alarm
     assert tally.share is not None
     assert tally.share.value >= 0.05
     assert tally.is_alarming == is_alarming == (tally.to_json()["low"] > 0.05)
-
-
-@pytest.mark.parametrize(("canaries", "is_alarming"), [(1, False), (2, True), (3, True)])
-def test_two_canaries_that_fool_every_verdict_raise_the_alarm(canaries: int, is_alarming: bool) -> None:
-    """By chance that has a probability of at most .05² if the judge credits 5 % of such verdicts."""
-    assert tally_of(*canaries * [3]).is_alarming == is_alarming
 
 
 def test_verdicts_on_one_canary_count_together() -> None:

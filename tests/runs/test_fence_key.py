@@ -47,42 +47,6 @@ def test_keys_change_the_sent_marks_and_not_the_stored_calls(
     assert ids[0] == ids[1] == ids[2]
 
 
-def test_a_run_can_be_resumed_with_another_key(
-    server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_key(monkeypatch, KEYS[1])
-    run_session(tmp_path / "run", tasks, judge_config(server), limit=1)
-    before = server.count
-    set_key(monkeypatch, KEYS[2])
-    run_session(tmp_path / "run", tasks, judge_config(server))
-    assert server.count == 2 * before
-    verify_run(tmp_path / "run")
-
-
-def test_the_cache_works_with_another_key(
-    server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = []
-    for place, key in enumerate(KEYS):
-        set_key(monkeypatch, key)
-        found.append(run_session(tmp_path / f"run {place}", tasks, judge_config(server, cache=True)))
-        if place == 0:
-            requested = server.count
-    assert server.count == requested > 0
-    assert found[0] == found[1] == found[2]
-
-
-def test_a_recording_is_replayed_with_another_key(
-    server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    set_key(monkeypatch, KEYS[1])
-    recording = tmp_path / "calls.jsonl"
-    recorded = run_session(tmp_path / "run", tasks, judge_config(server, record=str(recording)))
-    set_key(monkeypatch, KEYS[2])
-    replayed = run_session(tmp_path / "again", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
-    assert replayed == recorded
-
-
 def test_a_run_verifies_with_another_key(
     server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,20 +122,3 @@ def test_a_run_killed_at_fifty_moments_equals_an_uninterrupted_one(project: Path
     assert (found.traces, found.closed) == (1000, True)
     requests = (project / f"{name}.asked").read_text().split()
     assert set(requests) == {f"t{t}/r{r}" for t in range(250) for r in range(4)}
-
-
-def test_a_second_process_is_refused_and_the_holder_named(project: Path) -> None:
-    held = project / "run.asked.hold"
-    held.touch()
-    first = start(project, "run")
-    wait_for_lock(project, "run", first)
-    second = start(project, "run")
-    _, message = second.communicate(timeout=60)
-    held.unlink()
-    assert second.returncode == 2
-    assert f"is being written by process {first.pid} on ".encode() in message
-    first.communicate(timeout=300)
-    assert first.returncode == 0
-    assert verify_run(project / "run").traces == 1000
-    requests = (project / "run.asked").read_text().split()
-    assert len(requests) == len(set(requests)) == 1000, "nothing was asked twice"

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,7 +16,7 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.errors import InputError, ModelError, PlanError
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.reports.estimate import Bill
 from jurygraph.runs.run import Run
@@ -44,7 +42,7 @@ from tests.agents.parser import (
     trip,
 )
 from tests.agents.parser import settings as config
-from tests.models.server import Answer, Server, held, reply_with, run_server, slow, status
+from tests.models.server import Answer, Server, reply_with, run_server, status
 from tests.runs.sample_runs import REQUESTED, evaluator_config, scored_session, verify_run, write_tasks
 
 TENSIONS = [tension(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
@@ -156,22 +154,6 @@ class TestPlans:
         assert {source: tally.number for source, tally in second.tallies.items() if tally.number} == {"cached": 9}
         assert stored_keys(tmp_path / "second") == stored_keys(tmp_path / "first")
 
-    def test_plans_are_stored_in_the_order_of_the_file(self, tmp_path: Path) -> None:
-        read = parser_script(tensions=TENSIONS)
-        others_were_asked = threading.Event()
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            if number == 14:  # task 0 has two of its three questions among them
-                others_were_asked.set()
-            answer = read(body, number)
-            return held(others_were_asked, answer) if "number 0" in fenced_text(body, "task") else answer
-
-        with run_server(script) as server:
-            score_profiles(tmp_path / "run", write_tasks(tmp_path, make_profile_tasks(5)), profile_config(server))
-            last = fenced_text(server.requests[-1].body, "task")
-        assert last == "Plan weekend number 0.", "the others were asked about meanwhile"
-        assert list(read_plans(tmp_path / "run")) == [f"t{t}" for t in range(5)]
-
 
 class TestStoredCalls:
     def test_calls_that_read_profiles_are_records_of_their_task(self, run: Path) -> None:
@@ -189,21 +171,6 @@ class TestStoredCalls:
             assert server.count == requested
         assert (found.traces, found.closed) == (6, True)
         verify_deeply(tmp_path / "run")
-
-    def test_profile_calls_are_billed_also_when_resumed(self, server: Server, tasks: Path, tmp_path: Path) -> None:
-        priced = profile_config(server, calls={"prices": {"tiny": {"input": 2.0, "output": 10.0}}})
-        first = score_profiles(tmp_path / "run", tasks, priced, limit=2)
-        assert (first.tallies["sent"].number, first.tallies["sent"].cost > 0) == (2 * READS, True)
-        second = score_profiles(tmp_path / "run", tasks, priced)
-        assert second.tallies["sent"].number == 3 * READS == server.count
-        assert verify_run(tmp_path / "run").closed
-
-    def test_equal_profiles_are_one_call(self, server: Server, tmp_path: Path) -> None:
-        twins = make_profile_tasks(2)
-        twins[1]["query"] = twins[0]["query"]
-        score_profiles(tmp_path / "run", write_tasks(tmp_path, twins), profile_config(server))
-        assert server.count == len(stored_keys(tmp_path / "run")) == READS
-        assert verify_run(tmp_path / "run").closed
 
 
 def answer_with_failure(answer: Answer, about: str = "number 1") -> Script:
@@ -250,23 +217,6 @@ class TestInterrupted:
             assert server.count - before == READS, "the others were not asked about again"
         assert verify_run(tmp_path / "run").closed
 
-    def test_without_a_cache_the_error_does_not_mention_it(self, tasks: Path, tmp_path: Path) -> None:
-        with run_server(answer_with_failure(status(503))) as server, pytest.raises(ModelError) as error:
-            score_profiles(tmp_path / "run", tasks, profile_config(server))
-        assert str(error.value).endswith(f"; {AGAIN}: it continues with the stored replies")
-
-    def test_a_reached_limit_writes_no_run_and_a_higher_one_repeats_nothing(
-        self, server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
-        cached = profile_config(server, calls={"cache": True, "concurrency": 1})
-        with pytest.raises(BudgetExceeded, match=r"line \d: the limit of 4 calls is reached.*" + AGAIN):
-            score_profiles(tmp_path / "run", tasks, cached, max_calls=4)
-        assert server.count == 4
-        assert not (tmp_path / "run").exists()
-        score_profiles(tmp_path / "run", tasks, cached, max_calls=5)
-        assert server.count == 3 * READS
-        assert verify_run(tmp_path / "run").closed
-
     def test_a_failed_later_planning_leaves_the_run_unchanged(self, tasks: Path, tmp_path: Path) -> None:
         with run_server(answer_with_failure(status(503), "number 2")) as server:
             score_profiles(tmp_path / "run", tasks, profile_config(server), limit=2)
@@ -275,39 +225,6 @@ class TestInterrupted:
                 score_profiles(tmp_path / "run", tasks, profile_config(server))
         assert stored_keys(tmp_path / "run") == calls
         assert (list(read_plans(tmp_path / "run")), verify_run(tmp_path / "run").closed) == (["t0", "t1"], False)
-
-    @pytest.mark.exhaustive
-    @pytest.mark.parametrize(
-        "sign",
-        [
-            pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.exhaustive),
-            pytest.param(signal.SIGINT, id="Ctrl-C"),
-        ],
-    )
-    def test_an_interrupted_planning_continues_from_the_cache(self, tmp_path: Path, sign: signal.Signals) -> None:
-        read = parser_script(tensions=TENSIONS)
-
-        def script(body: dict[str, Any], number: int) -> Answer:
-            return slow(60, read(body, number)) if is_blocked and number == 5 else read(body, number)
-
-        is_blocked, tasks = True, write_tasks(tmp_path, make_profile_tasks(4))
-        with run_server(script) as server:
-            cached = profile_config(server, calls={"cache": True, "concurrency": 1, "timeout": 120.0})
-            (tmp_path / "jury.yaml").write_text(json.dumps(cached))
-            with start_scoring(tmp_path, tasks) as process:
-                wait_until(lambda: server.count == 5)
-                process.send_signal(sign)
-                _, said = process.communicate()
-            if sign == signal.SIGINT:
-                assert process.returncode == 130
-                assert b"nothing was written" in said
-                assert b"requests: 5 by this command" in said
-                assert not (tmp_path / "run").exists()
-            is_blocked = False
-            score_profiles(tmp_path / "run", tasks, cached)
-            assert server.count in (4 * READS + 1, 4 * READS + 2), "but for the one that was under way"
-        assert verify_run(tmp_path / "run").closed
-        verify_deeply(tmp_path / "run")
 
 
 def start_scoring(folder: Path, tasks: Path) -> "subprocess.Popen[bytes]":
@@ -343,14 +260,6 @@ class TestRescored:
             assert {trace.plan_digest for trace in opened.traces()} == {
                 plan.digest for plan in read_plans(tmp_path / "anew").values()
             }
-
-    def test_rescoring_to_uniform_and_back_restores_the_rewards(self, run: Path, tmp_path: Path) -> None:
-        for old, new, method in (("run", "uniform", "uniform"), ("uniform", "back", "calibrated")):
-            with closing(Run.open(tmp_path / old)) as opened:
-                other = apply_settings(opened.config, [f"weights.method={method}"])
-                rescore(opened, tmp_path / new, other, lambda count: None)
-        assert read_rewards(tmp_path / "back") == read_rewards(run)
-        assert read_rewards(tmp_path / "uniform") != read_rewards(run)
 
 
 def write_profiles(folder: Path, edit: Callable[[list[dict[str, Any]]], object] = lambda lines: None) -> Path:
@@ -412,18 +321,6 @@ class TestEditedProfiles:
         assert server.count == calls
         assert verify_run(tmp_path / "new").closed
         verify_deeply(tmp_path / "new")
-
-    def test_a_run_is_resumed_only_with_the_same_profiles_file(
-        self, run: Path, server: Server, tasks: Path, tmp_path: Path
-    ) -> None:
-        profiles = write_profiles(run)
-        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=profiles, limit=1)
-        with pytest.raises(InputError, match=r"the profiles file is profiles.jsonl \(\w+\) in the run and none here"):
-            score_profiles(tmp_path / "new", tasks, profile_config(server))
-        with pytest.raises(InputError, match=r"the profiles file is none in the run and profiles.jsonl"):
-            score_profiles(run, tasks, profile_config(server), profiles=profiles)
-        score_profiles(tmp_path / "new", tasks, profile_config(server), profiles=profiles)
-        assert verify_run(tmp_path / "new").closed
 
     def test_after_an_erasure_profiles_are_compared_by_content(
         self, run: Path, server: Server, tasks: Path, tmp_path: Path
@@ -496,15 +393,6 @@ class TestForecast:
             expected, unread = self.forecast(tmp_path / "new", tasks, given_config, **more)
             assert (unread, expected["questions"], expected["model"]["worst"]["calls"]) == (0, 6, 0)
         assert server.count == before
-
-    def test_a_forecast_fails_on_a_profile_without_constraints(self, tasks: Path, tmp_path: Path) -> None:
-        with run_server(answer_with_failure(constraints_reply())) as server:
-            cached = profile_config(server, calls={"cache": True})
-            for _ in range(2):
-                with pytest.raises(PlanError, match="line 2: task 't1'"):
-                    score_profiles(tmp_path / "run", tasks, cached)
-            with pytest.raises(PlanError, match="line 2: task 't1'"):
-                self.forecast(tmp_path / "run", tasks, cached)
 
 
 def test_a_trace_includes_the_read_profiles(run: Path) -> None:

@@ -9,7 +9,6 @@ import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.writable_run import WritableRun
 from jurygraph.sources import read_tasks
 from tests.runs.sample_runs import (
     FULL_CONFIG,
@@ -51,22 +50,11 @@ def test_a_known_task_saves_reading_only_the_task_that_is_stored(rich: Path, tas
             assert run.plan_of(task.id, known=other).task_digest == task.content_digest != other.content_digest
 
 
-def test_responses_are_stored_as_shown(plain: Path, tasks: Path) -> None:
-    kept = [one.response for one in Run.open(plain).scored_responses()]
-    given = [response for _, responses in read_tasks(tasks) for response in responses]
-    assert [(r.id, r.text, r.data) for r in kept if r] == [(r.id, r.text, r.data) for r in given]
-
-
 def test_every_trace_has_the_link_of_the_previous_record(plain: Path) -> None:
     run = Run.open(plain)
     links = {record.seq: record.link.hex() for record in run.ledger.records()}
     before = {record.key: links[record.seq - 1] for record in run.ledger.records("trace")}
     assert {trace.response_id: trace.previous for trace in run.traces()} == before
-
-
-def test_a_response_is_found_by_its_id(rich: Path) -> None:
-    run = Run.open(rich)
-    assert run.find_trace("t2/r1") == list(run.traces())[7]
 
 
 def test_an_unknown_id_is_refused_with_the_nearest_one(plain: Path) -> None:
@@ -109,19 +97,6 @@ def test_a_run_explains_as_its_traces_do(rich: Path, tasks: Path) -> None:
                 assert (one.sentences(), one.what_if()) == (other.sentences(), other.what_if())
 
 
-def test_a_closed_run_frees_its_caches(rich: Path) -> None:
-    run = Run.open(rich)
-    assert list(run.traces())
-    run.close()
-    assert (run.survey_outline.cache_info().currsize, run.decision.cache_info().currsize) == (0, 0)
-
-
-def test_a_run_reports_its_progress(plain: Path) -> None:
-    run = Run.open(plain)
-    assert (run.tasks_planned, run.tasks_scored, run.is_closed) == (4, 4, True)
-    assert (run.header.extent.tasks, run.header.extent.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
-
-
 @pytest.mark.parametrize(
     ("name", "state"), [("nothing", "does not exist"), ("empty", "contains no run"), ("file", "is not a folder")]
 )
@@ -130,20 +105,6 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path, name: str, state: str
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=rf"{name}: {state}; name the folder that `jurygraph score --out` made"):
         Run.open(tmp_path / name)
-
-
-def test_an_interrupted_planning_is_not_a_run_yet(plain: Path) -> None:
-    for table in ("records", "texts"):
-        execute_sql(plain / "run.sqlite", f"DELETE FROM {table}")
-    with pytest.raises(InputError, match="contains no run yet"):
-        Run.open(plain)
-
-
-def test_a_run_without_its_records_is_damaged(plain: Path) -> None:
-    execute_sql(plain / "run.sqlite", "DELETE FROM records")
-    for look in (Run.open, Run.open_if_closed, WritableRun.open_for_writing):
-        with pytest.raises(TraceMismatch, match="has texts and no record"):
-            look(plain)
 
 
 @pytest.mark.parametrize("column", ["body", "key", "at", "link"])
@@ -155,18 +116,6 @@ def test_records_are_checked_when_read(plain: Path, column: str) -> None:
         else "UPDATE records SET link = zeroblob(32) WHERE key = 't1/r1'",
     )
     with pytest.raises(TraceMismatch, match=r"record \d+"):
-        list(Run.open(plain).traces())
-
-
-def test_a_changed_text_is_found_when_read(plain: Path) -> None:
-    execute_sql(plain / "run.sqlite", "UPDATE texts SET content = x'7b' WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): differs from what was written"):
-        list(Run.open(plain).traces())
-
-
-def test_a_text_missing_without_an_erasure_is_found(plain: Path) -> None:
-    execute_sql(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
-    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing without an erasure"):
         list(Run.open(plain).traces())
 
 

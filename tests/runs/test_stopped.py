@@ -13,8 +13,8 @@ from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
-from tests.models.judge_scripts import judge_reply, response_in
-from tests.models.server import Server, run_server
+from tests.models.judge_scripts import response_in
+from tests.models.server import Server
 from tests.runs.sample_runs import trace_contents, traces_of, verify_run, write_tasks
 from tests.runs.test_calls import judge_config, run_session
 from tests.runs.workflows.test_rescoring import read_rewards, rescore_run
@@ -144,13 +144,3 @@ def test_a_branch_with_more_gates_drops_verdicts_on_stopped_responses(
     assert server.count == before
     assert stored_gates(tmp_path / "new")["t1/r2"] == {"bare-opener"}
     verify_run(tmp_path / "new")
-
-
-@pytest.mark.parametrize("defence", ["fence", "reminder", "whole_reply", "evidence"])
-def test_a_branch_without_defences_requests_everything_again(tasks: Path, tmp_path: Path, defence: str) -> None:
-    without = {defence: "off" if defence == "evidence" else False}
-    with run_server(lambda body, number: judge_reply(body, met=False, probability=0.1)) as server:
-        run_session(tmp_path / "old", tasks, gate_config(server))
-        before = server.count
-        run_session(tmp_path / "new", tasks, gate_config(server, safety=without), branch=tmp_path / "old")
-        assert server.count == 2 * before

@@ -86,17 +86,6 @@ class TestVerdicts:
         assert pairs == about
         assert {row["compared_with"] for row in rows if row["question"] != "rank"} == {None}
 
-    def test_failures_have_their_kind(self, tmp_path: Path) -> None:
-        (task,) = make_tasks(tasks=1, size=1)
-        task["responses"][0]["data"]["same"] = "failed"
-        score(tmp_path / "run", write_tasks(tmp_path / "given", [task]))
-        with Run.open(tmp_path / "run") as run:
-            failures = {v.question: v.failure.kind for v, *_ in run.verdicts() if v.failure}
-            rows = run.to_arrow("verdicts").to_pylist()
-        assert failures
-        assert {row["question"]: row["failure"] for row in rows if row["failure"]} == failures
-        assert {row["score"] for row in rows if row["failure"]} == {None}
-
 
 class TestRewards:
     def test_questions_have_the_mean_of_their_verdicts_on_the_response(self, rich_run: Run) -> None:
@@ -132,11 +121,6 @@ class TestRewards:
 
 
 class TestMetadataLabelsAndTexts:
-    def test_a_stored_response_is_complete(self, described: Run) -> None:
-        stored = [response for _, response in described.scored_responses()]
-        assert [response and response.metadata.get("tags") for response in stored] == [None, ["x", {"y": 1}], "x"]
-        assert [response and response.labels for response in stored] == [{"gold": True}, {"gold": False, "step": 2}, {}]
-
     def test_a_response_s_own_metadata_replaces_that_of_its_task(self, described: Run) -> None:
         assert column(described, "metadata.source") == ["a book", "a book", "a letter"]
 

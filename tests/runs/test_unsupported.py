@@ -13,7 +13,7 @@ from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.workflows.erasure import erase
 from tests.models.judge_scripts import quotable, requested_items, response_in
-from tests.models.server import Answer, reply_with, run_server, status
+from tests.models.server import Answer, reply_with, run_server
 from tests.runs.sample_runs import verify_run, write_tasks
 from tests.runs.test_calls import judge_config, run_session, stored_calls, tasks_with_rubrics
 
@@ -62,21 +62,6 @@ def test_a_run_interrupted_between_two_replies_reuses_the_first(tasks: Path, tmp
         run_session(tmp_path / "run", tasks, judge_config(server))
         assert server.count == 2 * whole
     assert read_verdicts(tmp_path / "run") == read_verdicts(tmp_path / "whole")
-
-
-def test_an_infrastructure_failure_in_between_is_reported(tasks: Path, tmp_path: Path) -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return status(400) if len(body["messages"]) > 2 else misquoting_judge(body, number)
-
-    with run_server(script) as server:
-        run_session(tmp_path / "run", tasks, judge_config(server))
-    with closing(Run.open(tmp_path / "run")) as run:
-        traces = list(run.traces())
-        found = verify_deep(run, lambda count: None)
-    assert {v.failure and v.failure.cause for t in traces for v in t.verdicts} == {"infrastructure"}
-    faults = [sorted(call.fault or "" for call in trace.calls) for trace in traces]
-    assert faults == [["", "", "rejected", "rejected"]] * 4
-    assert found.transient_failures == 2 * 2 * 5
 
 
 def test_an_erasure_removes_the_quote_check(tasks: Path, tmp_path: Path) -> None:

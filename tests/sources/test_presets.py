@@ -9,7 +9,6 @@ import pytest
 from jurygraph import ConfigError, Jury, Response, Task
 from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.config import AGENTS, PRESETS, SIGNALS, config_schema
-from tests.rows import all_rows
 from tests.schema.json_schema import faults
 
 WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-multi-head"]
@@ -17,15 +16,6 @@ WITHOUT_MODELS = [f"macrm-vanilla-{agents}" for agents in AGENTS] + ["macrm-mult
 
 def components(name: str, **parsed: Any) -> dict[str, float]:
     return dict(parse_config({"preset": name, **parsed}).reward)
-
-
-@all_rows("name", PRESETS)
-def test_each_preset_is_a_valid_config(name: str) -> None:
-    assert parse_config({"preset": name}).evaluators
-
-
-def test_there_is_one_for_each_signal_and_number_of_agents_and_two_baselines() -> None:
-    assert len(PRESETS) == len(SIGNALS) * len(AGENTS) + 2 == 11
 
 
 def test_the_weights_of_the_paper_are_used() -> None:
@@ -56,16 +46,6 @@ def test_accuracy_is_rescaled_by_the_cosine_of_the_length() -> None:
     assert (round(concise["short"], 3), concise["wrong"]) == (1.0, 0.0)
 
 
-def test_the_ranker_is_the_one_of_the_paper() -> None:
-    """Table 3."""
-    (ranker,) = (use for use in parse_config({"preset": "macrm-rerank-2"}).evaluators if use.use == "ranker")
-    assert ranker.params == {"ranker": "sentence-transformers:Qwen/Qwen3-Reranker-0.6B"}
-
-
-def test_with_a_model_the_quality_assessor_judges_the_steps_too() -> None:
-    assert {"sound", "reasoned"} <= components("macrm-vanilla-3", model="openai/gpt-5-mini").keys()
-
-
 def test_a_model_named_on_the_command_line_is_seen_by_the_preset(tmp_path: Path) -> None:
     (tmp_path / "jury.yaml").write_text("preset: macrm-vanilla-3\n", encoding="utf-8")
     assert "reasoned" not in read_config(tmp_path / "jury.yaml").reward
@@ -84,27 +64,10 @@ def test_text_added_by_an_agent_does_not_help_a_wrong_plan() -> None:
             assert added == {**dict.fromkeys(added, 0.0), "enhanced": None}  # no contrast can be made of a wrong answer
 
 
-def test_a_right_answer_alone_gains_no_more_by_contrasts_than_a_solution() -> None:
-    task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
-    texts = {"solution": "There are 3*4=12 eggs.\nA: 12", "bare": "A: 12"}
-    with Jury.from_config({"preset": "macrm-vanilla-4"}) as jury:
-        solution, bare = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
-    assert solution.reward.components["enhanced"] == bare.reward.components["enhanced"] == 1.0
-
-
 def test_each_signal_adds_its_component() -> None:
     plain, ranked, embedded = (components(f"macrm-{signal}-2") for signal in SIGNALS)
     assert ranked.keys() - plain.keys() == {"ranker"}
     assert embedded.keys() - plain.keys() == {"similarity"}
-
-
-def test_the_model_of_the_signal_can_be_configured() -> None:
-    config = parse_config({"preset": {"name": "macrm-emb-2", "embedder": "gguf:small.gguf"}})
-    assert [use.params for use in config.evaluators if use.use == "similarity"] == [{"embedder": "gguf:small.gguf"}]
-
-
-def test_the_heads_have_equal_weights() -> None:
-    assert set(components("macrm-multi-head").values()) == {0.25, -0.25}
 
 
 def test_settings_next_to_a_preset_are_added() -> None:
@@ -153,11 +116,6 @@ def test_presets_without_a_model_reward_a_right_solution_above_a_wrong_one(name:
 def test_an_unknown_preset_is_refused_with_the_nearest_name(preset: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         parse_config({"preset": preset})
-
-
-def test_an_error_in_the_other_settings_names_its_key() -> None:
-    with pytest.raises(ConfigError, match=r"key evaluators\[0\]"):
-        parse_config({"preset": "macrm-vanilla-2", "evaluators": [{"use": 5}]})
 
 
 def test_the_config_schema_accepts_presets() -> None:

@@ -87,10 +87,6 @@ def test_every_form_gives_the_same_ratings(suffix: str, tmp_path: Path) -> None:
     assert ratings(read) == [RATING, Rating(item="b", reviewer="bo", score=-1.5)]
 
 
-def test_the_key_of_an_item_is_with_its_agent_where_there_is_one() -> None:
-    assert (RATING.key, RATING.model_copy(update={"agent": None}).key) == ("trip-1_small", "trip-1")
-
-
 @every_form
 @pytest.mark.parametrize(("whose", "which"), [("annotator", "label"), ("reviewer", "score"), ("reviewer", "label")])
 def test_a_reviewer_may_be_called_annotator_and_a_score_label(
@@ -120,12 +116,6 @@ def test_a_score_in_csv_is_parsed_from_its_text(written: str, score: float, tmp_
     assert [one.score for one in ratings(read_ratings(table(tmp_path / "r.csv", rating(score=written))))] == [score]
 
 
-def test_an_unknown_column_is_ignored(tmp_path: Path) -> None:
-    assert ratings(read_ratings(table(tmp_path / "r.csv", rating(wave="second")))) == [
-        Rating(item="a", reviewer="ada", score=3.0)
-    ]
-
-
 @every_form
 def test_an_unknown_column_is_reported_with_a_suggestion(suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"})
@@ -150,11 +140,6 @@ def test_rows_of_json_lines_may_have_different_columns(tmp_path: Path) -> None:
     ]
 
 
-def test_a_time_may_be_a_number(tmp_path: Path) -> None:
-    read = ratings(read_ratings(table(tmp_path / "r.jsonl", rating(time=1.7e9), rating(time="noon"))))
-    assert [one.time for one in read] == [1.7e9, "noon"]
-
-
 # Places of rows
 
 
@@ -171,12 +156,6 @@ def test_a_csv_row_has_the_line_in_which_it_begins(tmp_path: Path) -> None:
     path.write_text('item,reviewer,"sc\nore"\n\na,ada,1\nb,"a\nd\na",2\n\n\nc,ada,3\n')
     read = read_ratings(path, {"score": "sc\nore"})
     assert [(place, one.item) for place, one in read.rows] == [("line 4", "a"), ("line 5", "b"), ("line 10", "c")]
-
-
-def test_a_line_of_json_has_its_number_among_blank_ones(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    path.write_text(f"\n{json.dumps(rating())}\n\n\n{json.dumps(rating(item='b'))}\n")
-    assert [place for place, _ in read_ratings(path).rows] == ["line 2", "line 5"]
 
 
 # What is wrong
@@ -266,21 +245,10 @@ def test_an_error_is_reported_with_its_line_and_field(
     assert why.startswith(message)
 
 
-def test_an_error_in_parquet_is_reported_with_its_row(tmp_path: Path) -> None:
-    rows = [rating(), rating(item=None)]
-    message = "r.parquet, row 2, field item: is null; write text, in quotes"
-    assert refusal(table(tmp_path / "r.parquet", *rows)) == message
-
-
 @every_form
 def test_an_empty_score_is_none(suffix: str, tmp_path: Path) -> None:
     rows = ratings(read_ratings(table(tmp_path / f"r{suffix}", rating(), rating(score=None))))
     assert [one.score for one in rows] == [3.0, None]
-
-
-def test_a_field_in_a_message_has_its_name_from_the_file(tmp_path: Path) -> None:
-    path = table(tmp_path / "r.csv", {"idx": "", "annotator": "b", "mark": 1})
-    assert refusal(path, {"item": "idx", "score": "mark"}).startswith("r.csv, line 2, field idx: is empty")
 
 
 @pytest.mark.parametrize("name", ["domain", "item", "text"])
@@ -288,11 +256,6 @@ def test_a_field_in_a_message_has_its_name_from_the_file(tmp_path: Path) -> None
 def test_a_named_column_must_exist(name: str, suffix: str, tmp_path: Path) -> None:
     path = table(tmp_path / f"r{suffix}", rating(topics="x"))
     assert refusal(path, {name: "topic"}).endswith(": has no column 'topic'; did you mean topics?")
-
-
-def test_a_named_column_may_exist_in_one_line_only(tmp_path: Path) -> None:
-    read = read_ratings(table(tmp_path / "r.jsonl", rating(), rating(topic="x")), {"domain": "topic"})
-    assert [one.domain for one in ratings(read)] == [None, "x"]
 
 
 def test_only_columns_of_a_ratings_file_can_be_named(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import TaskSource, json_lines, open_tasks, read_tasks
+from jurygraph.sources import TaskSource, open_tasks, read_tasks
 
 
 def task(name: str, *texts: str) -> str:
@@ -32,15 +32,8 @@ THREE = task("a", "é") + "\n" + task("b", "1", "2") + "\r\n" + task("c", "", "l
 WHOLE = [("a", ["a/0"]), ("b", ["b/0", "b/1"]), ("c", ["c/0", "c/1"])]
 
 
-@pytest.fixture(params=[0, 2500, 16 << 20], ids=["all read again", "first kept", "all kept"])
-def kept_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    """The most bytes of lines that are kept in memory."""
-    monkeypatch.setattr(json_lines, "_MAX_KEPT", request.param)
-    return request.param
-
-
 @pytest.fixture(params=["plain", "marked", "packed", "apart"])
-def work(request: pytest.FixtureRequest, tmp_path: Path, kept_bytes: int) -> Iterator[TaskSource]:
+def work(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[TaskSource]:
     """The same work in files of several kinds."""
     tasks, responses = tmp_path / "tasks.jsonl", None
     if request.param == "plain":
@@ -61,11 +54,6 @@ def work(request: pytest.FixtureRequest, tmp_path: Path, kept_bytes: int) -> Ite
 def test_pairs_come_in_task_order_each_time(work: TaskSource):
     assert ids(work) == WHOLE
     assert ids(work) == WHOLE
-
-
-def test_two_iterators_may_read_at_once(work: TaskSource):
-    first, second = work.pairs(), work.pairs(1)
-    assert [next(first)[0].id, next(second)[0].id, next(first)[0].id, next(second)[0].id] == ["a", "b", "b", "c"]
 
 
 def test_another_thread_may_read(work: TaskSource):
@@ -91,13 +79,9 @@ def test_the_line_of_a_task_is_found(tmp_path: Path):
         assert [work.place(name) for name in ("a", "b", "c", "d")] == ["line 1", "line 3", "line 5", None]
 
 
-def test_a_source_may_be_closed_twice(work: TaskSource):
-    work.close()
-
-
 class TestAFileThatChanges:
     @pytest.fixture
-    def path(self, tmp_path: Path, kept_bytes: int) -> Path:
+    def path(self, tmp_path: Path) -> Path:
         path = tmp_path / "tasks.jsonl"
         path.write_bytes(THREE.encode())
         return path

@@ -153,12 +153,6 @@ def test_a_wrong_rubric_is_refused_with_its_column(cell: str, problem: str, tmp_
     assert refusal(path, columns(rubric="needs")).startswith(f"t.csv, line 2, {problem}")
 
 
-def test_rows_of_a_task_have_one_rubric(tmp_path: Path) -> None:
-    path = write_table(tmp_path / "t.csv", [{"question": "q", "answer": "a", "needs": text} for text in "xy"])
-    problem = "t.csv, line 3, column needs: is not that of line 2, which is the same task by --group-by"
-    assert refusal(path, columns(rubric="needs", group_by="question")).startswith(problem)
-
-
 @given(rows=st.lists(st.tuples(st.sampled_from("abc"), st.text("xy\n,\"'= ", min_size=1).map("t".__add__)), min_size=1))
 def test_no_row_is_lost_and_groups_keep_the_order_of_the_file(
     rows: list[tuple[str, str]], tmp_path_factory: pytest.TempPathFactory
@@ -242,14 +236,6 @@ def test_plain_numbers_in_other_columns_of_csv_are_numbers(tmp_path: Path) -> No
     found = read_tasks(write_table(tmp_path / "t.csv", rows), columns=columns(reference="key"))
     assert [one.labels["n"] for _, group in found for one in group] == list(cells.values())
     assert (found[0][0].reference, found[0][1][0].text) == ("4", "1")
-
-
-def test_columns_of_a_file_without_lines_are_those_of_the_whole_file(tmp_path: Path) -> None:
-    path = write_table(tmp_path / "t.parquet", ROWS)
-    assert refusal(path, columns(prompt="questions")) == "t.parquet: has no column 'questions'; did you mean question?"
-    assert refusal(path, columns(id="by")) == (
-        "t.parquet, row 2, column by: is 'ann', as in row 1; give each row an id of its own"
-    )
 
 
 def test_cells_may_be_longer_than_the_limit_of_the_csv_module(tmp_path: Path) -> None:

@@ -41,14 +41,6 @@ def test_each_line_gives_a_task_and_its_responses_in_the_order_of_the_file(tasks
     assert responses[0].agent == "a"
 
 
-def test_a_task_never_holds_responses(tasks: Path):
-    assert all(not hasattr(task, "responses") for task, _ in read_tasks(tasks))
-
-
-def test_an_empty_response_is_accepted(tasks: Path):
-    assert read_tasks(tasks)[1][1][1].text == ""
-
-
 @pytest.mark.parametrize("name", ["tasks.jsonl.gz", "packed"])
 def test_a_gzip_file_is_read_whatever_its_name(tmp_path: Path, name: str):
     path = tmp_path / name
@@ -100,12 +92,6 @@ def test_responses_may_be_in_a_separate_file_in_any_order(tmp_path: Path):
     (tmp_path / "answers.jsonl").write_text(lines(*apart, {"task": "b", "id": "b2", "text": "z"}))
     pairs = read_tasks(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
     assert ids(pairs) == [("a", ["a1"]), ("b", ["b1", "b2"])]
-
-
-def test_a_file_has_the_digest_of_its_bytes(tasks: Path):
-    with open_tasks(tasks) as work:
-        mark = work.tasks_file
-    assert (mark.name, mark.sha256) == ("tasks.jsonl", hashlib.sha256(tasks.read_bytes()).hexdigest())
 
 
 def test_files_that_were_checked_before_are_checked_again_when_a_line_is_needed(tmp_path: Path):

@@ -39,34 +39,6 @@ def test_every_form_gives_the_same_votes(suffix: str, tmp_path: Path) -> None:
     ]
 
 
-@every_form
-@pytest.mark.parametrize(("whose", "which"), [("annotator", "label"), ("reviewer", "score"), ("reviewer", "label")])
-def test_an_annotator_may_be_called_reviewer_and_a_label_score(
-    suffix: str, whose: str, which: str, tmp_path: Path
-) -> None:
-    read = read_votes(table(tmp_path / f"v{suffix}", {"item": "a", whose: "ada", which: 3}))
-    assert [vote for _, vote in read.rows] == [Vote(item="a", annotator="ada", label=3.0)]
-    assert (read.columns["annotator"], read.columns["label"]) == (whose, which)
-
-
-def test_columns_may_have_other_names(tmp_path: Path) -> None:
-    path = table(tmp_path / "v.csv", {"idx": 7, "annotator": "ada", "who": "x", "mark": 2, "model": "m"})
-    read = read_votes(path, {"item": "idx", "annotator": "who", "label": "mark", "agent": "model"})
-    assert [vote for _, vote in read.rows] == [Vote(item="7", annotator="x", label=2.0, agent="m")]
-
-
-def test_a_possibly_misspelt_column_is_reported(tmp_path: Path) -> None:
-    assert read_votes(table(tmp_path / "v.csv", row(agnt="m", notes="x"))).unread == {
-        "agnt": "did you mean agent?",
-        "notes": None,
-    }
-
-
-def test_ratings_are_read_as_before(tmp_path: Path) -> None:
-    path = table(tmp_path / "v.csv", row(text="three"))
-    assert read_ratings(path).rows[0][1] == Rating(item="a", reviewer="ada", score=3.0, text="three")
-
-
 # Numbers, words, and nothing
 
 

@@ -187,7 +187,6 @@ class _Verifier:
         return known
 
     def _compare_material(self, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
-        """Compare stored material with material that was derived again, name by name."""
         for stored_trace, new_trace in zip(stored, recomputed, strict=True):
             derived = {material.name: material for material in new_trace.material}
             if not {material.name for material in stored_trace.material} == derived.keys():

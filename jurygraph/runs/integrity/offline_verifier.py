@@ -8,7 +8,6 @@ prove. Exit codes: 0, all checks hold; 5, a check failed, and the first failure 
 from __future__ import annotations
 
 import argparse
-import base64
 import hashlib
 import importlib.util
 import json
@@ -27,8 +26,6 @@ SIGNATURES_NEED = "the package cryptography: pip install cryptography, and run t
 ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
-KEY = re.compile(r"\A(?:302a300506032b6570032100|0000000b7373682d6564323535313900000020)?([0-9a-f]{64})\Z")
-MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl", "texts.jsonl", "traces.jsonl")
 
 
 class VerificationError(Exception):
@@ -281,7 +278,7 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     require(canonical_json({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
     signed = b"jurygraph seal\n" + canonical_json(seal)
     if can_check_signatures():
-        require(is_valid_signature(bytes.fromhex(key), signed, signature), "has a wrong signature")
+        check_signature(bytes.fromhex(key), signed, signature)
     require(signer in (None, key), f"is by another key, {key}")
     require(seal["version"] == 1 and seal["run"] == run.run, "is of another version, or another run")
     heads = run.heads()
@@ -291,16 +288,15 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
     return key
 
 
-def is_valid_signature(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Return whether an Ed25519 signature is valid (RFC 8032)."""
+def check_signature(key: bytes, message: bytes, signature: bytes) -> None:
+    """Check an Ed25519 signature (RFC 8032)."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except InvalidSignature:
-        return False
-    return True
+        raise VerificationError("has a wrong signature") from None
 
 
 def can_check_signatures() -> bool:
@@ -330,48 +326,42 @@ def iter_proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[
     yield "are true; and, without a head or key that you know from elsewhere, that nothing was rebuilt"
 
 
-def unpack(path: Path, folder: str) -> None:
-    """Unpack an archive; it must hold files of a bundle only, each once, and no bytes before or after them."""
-    with path.open("rb") as file:
-        file.seek(-22, 2)
-        end = file.read()
-    with zipfile.ZipFile(path) as archive:
-        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
-        starts = [entry.header_offset for entry in archive.infolist()]
-        is_whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
-        require(is_whole, "has bytes before the archive or behind it")
-        is_known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
-        require(is_known and len(names) == len(set(names)), "contains a foreign file, or a file twice")
-        archive.extractall(folder)
-
-
 def read_key(text: str) -> str:
-    """Return a public key in hexadecimal: from its digits, or a file with them, a PEM or an OpenSSH public key."""
-    try:
-        content = text if KEY.findall(text.lower()) else Path(text).read_text("ascii").strip()
-        words = content.replace("-----BEGIN PUBLIC KEY-----", "ssh-ed25519 ").split()
-        is_encoded = words[0] == "ssh-ed25519"
-        return str(KEY.findall(base64.b64decode(words[1]).hex() if is_encoded else content.lower())[0])
-    except UNREADABLE:
-        raise argparse.ArgumentTypeError(f"{text}: is no Ed25519 public key (its file, or 64 hex digits)") from None
+    """Return a public key in hexadecimal: from its digits, or from a PEM or an OpenSSH file."""
+    if re.fullmatch("[0-9a-fA-F]{64}", text):
+        return text.lower()
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key, load_ssh_public_key
+
+    content = Path(text).read_bytes()
+    key = load_ssh_public_key(content) if content.startswith(b"ssh-") else load_pem_public_key(content)
+    if not isinstance(key, Ed25519PublicKey):
+        raise ValueError(f"{text} has another kind of key")
+    return key.public_bytes_raw().hex()
 
 
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle", nargs="?", type=Path, default=Path(__file__).parent, help="zip, or unpacked folder")
     parser.add_argument("--expect-head", type=str.lower, help="head that the run must have: 64 hexadecimal digits")
-    parser.add_argument("--signer", type=read_key, help="public key that must have sealed it: its file or its digits")
+    parser.add_argument("--signer", help="public key that must have sealed it: its file or its digits")
     options = parser.parse_args(arguments)
     if not options.bundle.exists():
         parser.error(f"{options.bundle}: does not exist")
     if options.signer is not None and not can_check_signatures():
         parser.error(f"--signer needs {SIGNATURES_NEED}")
     try:
+        signer = None if options.signer is None else read_key(options.signer)
+    except UNREADABLE:
+        parser.error(f"--signer {options.signer}: is no Ed25519 public key (its file, or 64 hex digits)")
+    try:
         with at_place(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
+            folder = options.bundle
             if options.bundle.is_file():
-                unpack(options.bundle, unpacked)
-            folder = Path(unpacked) if options.bundle.is_file() else options.bundle
-            sys.stdout.writelines(f"{proof}\n" for proof in iter_proofs(folder, options.expect_head, options.signer))
+                folder = Path(unpacked)
+                with zipfile.ZipFile(options.bundle) as archive:
+                    archive.extractall(folder)
+            sys.stdout.writelines(f"{proof}\n" for proof in iter_proofs(folder, options.expect_head, signer))
     except VerificationError as difference:
         parser.exit(5, f"differs: {difference}\n")
 

@@ -132,7 +132,6 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | str | None = None) -
 
 
 def _parse_seal(path: Path, content: bytes) -> Seal:
-    """Parse a seal and check its form and signature."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -152,7 +151,6 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
 
 
 def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
-    """Raise `TraceMismatch` unless the ledger is the sealed one."""
     run = ledger.record_at(1).key
     if seal.run != run:
         raise TraceMismatch(f"{path}: is the seal of another run, {seal.run}; this one is {run}")

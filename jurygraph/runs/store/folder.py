@@ -1,14 +1,11 @@
 """The folder of a run: its ledger, a readable copy of its config, and its lock."""
 
-import errno
 import fcntl
 import json
 import os
 import shlex
 import socket
-import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -121,17 +118,20 @@ def config_text(config: Config) -> bytes:
 
 
 _LOCK_FLAGS = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LOCK_SIGNATURE = b'{"pid": '
-"""Beginning of the text that jurygraph writes into a lock."""
 
 
 def acquire_lock(path: Path) -> IO[str]:
     """Lock a file until it is closed or this process is killed.
 
-    Raises `InputError` naming the holder if another process holds the lock. A link, or a file that is not a lock
-    written by jurygraph, is refused and not changed.
+    Raises `InputError` naming the holder if another process holds the lock, or if the file cannot be written. A link is
+    not followed.
     """
-    file = _open_lock(path)
+    try:
+        number = os.open(path, _LOCK_FLAGS, 0o600)
+    except OSError as error:
+        problem = f"cannot be written ({error.strerror})"
+        raise InputError(f"{path.parent}: {problem}; name a folder that you may write to with --out") from None
+    file = os.fdopen(number, "r+", encoding="utf-8", errors="replace")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -145,49 +145,19 @@ def acquire_lock(path: Path) -> IO[str]:
     if not _is_at(path, file):
         file.close()  # the previous holder has just removed the file
         return acquire_lock(path)
+    holder = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
     try:
         file.truncate(0)
-        since = datetime.now(UTC).isoformat(timespec="seconds")
-        file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
-        file.flush()
+        os.write(number, json.dumps(holder).encode())
     except OSError as error:
-        with suppress(OSError):  # closing tries to write again
-            file.close()
+        file.close()
         problem = f"cannot be written ({error.strerror})"
         raise InputError(f"{path}: {problem}; free some space, or name another folder with --out") from None
     return file
-
-
-def _open_lock(path: Path) -> IO[str]:
-    try:
-        number = os.open(path, _LOCK_FLAGS, 0o600)
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
-            raise _foreign_error(path, "is a link, a folder or a device") from None
-        problem = f"cannot be written ({error.strerror})"
-        raise InputError(f"{path.parent}: {problem}; name a folder that you may write to with --out") from None
-    wrong = _find_problem(number)
-    if wrong is not None:
-        os.close(number)
-        raise _foreign_error(path, wrong)
-    return os.fdopen(number, "r+", encoding="utf-8", errors="replace")
-
-
-def _find_problem(number: int) -> str | None:
-    """Return why an open file is not a lock written by jurygraph; None if it is."""
-    state = os.fstat(number)
-    if not stat.S_ISREG(state.st_mode):
-        return "is not a regular file"
-    if state.st_uid != os.geteuid():
-        return "belongs to another user"
-    if state.st_nlink > 1:
-        return "has a second name (a hard link)"
-    is_ours = _LOCK_SIGNATURE.startswith(os.pread(number, len(_LOCK_SIGNATURE), 0))
-    return None if is_ours else "has content that jurygraph did not write"
-
-
-def _foreign_error(path: Path, problem: str) -> InputError:
-    return InputError(f"{path}: {problem}, so it is not the lock of a run; move it away, or name another folder")
 
 
 def _is_at(path: Path, file: IO[str]) -> bool:

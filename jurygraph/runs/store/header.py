@@ -150,7 +150,6 @@ _LIMITS = {"__all__": {"timeout", "isolate"}}
 
 
 def _judging_settings(config: Config) -> dict[str, Any]:
-    """Return the settings that verdicts or rewards depend on."""
     return config.model_dump(mode="json", exclude={"calls": _NOT_JUDGING, "evaluators": _LIMITS, "derivers": _LIMITS})
 
 

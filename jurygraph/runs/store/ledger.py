@@ -1,7 +1,7 @@
 """The ledger of a run: one SQLite file of records, each chained to the previous one, and of their texts.
 
-SQLite treats any `-wal` or `-journal` file with the name of a database as belonging to it. If one of the two was copied
-without the other, SQLite would mix two states, or two runs; so these files are checked before SQLite writes from them.
+SQLite treats any `-wal` file with the name of a database as its log. If one of the two was copied without the other,
+SQLite would mix two states, or two runs; so a log is checked before SQLite writes from it.
 """
 
 import json
@@ -103,7 +103,7 @@ class Ledger:
         Raises `InputError` if a newer jurygraph wrote it.
         """
         with _translate_errors(path):
-            check_log_files(path)
+            check_log(path)
             journal = path.with_name(f"{path.name}-journal")
             if not write and journal.exists() and os.access(path, os.W_OK):
                 # SQLite rolls back the transaction of a killed process, which a read-only connection cannot do
@@ -367,7 +367,8 @@ class Ledger:
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
             yield from (f"record {seq} is not part of the chain" for (seq,) in unchained)
-            pages, size = _page_numbers(self._connection)
+            settings = ("page_count", "page_size")
+            pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in settings)
         with self.path.open("rb") as file:
             recorded = int.from_bytes(file.read(32)[28:], "big")  # the header may record fewer or more than the log
             extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
@@ -466,24 +467,15 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_TIMEOUT, check_same_thread=False)
 
 
-def _page_numbers(connection: sqlite3.Connection) -> tuple[int, int]:
-    """Return the number of pages of a database, and the size of a page in bytes."""
-    count, size = (connection.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "page_size"))
-    return count, size
-
-
-_JOURNAL = bytes.fromhex("d9d505f920a163d7")
-
-
-def check_log_files(path: Path) -> None:
-    """Raise `TraceMismatch` if the log or the journal of a ledger belongs to another database or state.
+def check_log(path: Path) -> None:
+    """Raise `TraceMismatch` if the log of a ledger belongs to another database or state.
 
     Logs a warning if the ledger was copied without the log that it needs, so that its last records may be missing.
     """
-    log, journal = (path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal"))
-    if _size(journal):
-        _check_journal(path, journal)
-    elif _size(log):
+    log = path.with_name(f"{path.name}-wal")
+    if path.with_name(f"{path.name}-journal").exists():
+        return  # of a transaction that a kill has ended: SQLite rolls it back
+    if _size(log):
         _check_log(path, log)
     elif _size(path):
         with closing(_connect(path, "ro")) as ledger:
@@ -524,32 +516,13 @@ def _check_log(path: Path, log: Path) -> None:
                 raise
             stored = None
     if stored != (last.link,):
-        raise _mismatch_error(path, log, "log")
-
-
-def _check_journal(path: Path, journal: Path) -> None:
-    """Raise `TraceMismatch` unless the journal fits the ledger.
-
-    A transaction that is rolled back after a kill leaves the number of pages unchanged, or creates the first ones.
-    """
-    with journal.open("rb") as file:
-        head = file.read(28)
-    if not head.startswith(_JOURNAL):
-        return  # not begun, or finished: SQLite ignores it
-    pages = int.from_bytes(head[16:20])
-    page_size = int.from_bytes(head[24:28])
-    with closing(_connect(path, _WITHOUT_LOG)) as ledger:
-        try:
-            count, size = _page_numbers(ledger)
-        except sqlite3.DatabaseError:
-            return  # half-written: the journal restores it
-    is_new = pages == 0 and _last_without_log(path) is None
-    if page_size != size or not (is_new or pages == count):
-        raise _mismatch_error(path, journal, "journal")
+        problem = f"is not the log of the {path.name} next to it, so one of the two was copied without the other"
+        hint = f"copy both from the same folder, or move {log.name} away if {path.name} is to be read without it"
+        raise TraceMismatch(f"{log}: {problem}; {hint}")
 
 
 _WITHOUT_LOG = "ro&immutable=1"
-"""Open the database file as it is, without its log or journal."""
+"""Open the database file as it is, without its log."""
 
 
 def _last_without_log(path: Path) -> Record | None:
@@ -565,9 +538,3 @@ def _last_without_log(path: Path) -> Record | None:
             return last if last.link == link_of(previous, *last[:5]) else None
     except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):
         return None
-
-
-def _mismatch_error(path: Path, file: Path, label: str) -> TraceMismatch:
-    problem = f"is not the {label} of the {path.name} next to it, so one of the two was copied without the other"
-    hint = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
-    return TraceMismatch(f"{file}: {problem}; {hint}")

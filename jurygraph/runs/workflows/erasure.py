@@ -6,17 +6,16 @@ The erasure is recorded in the chain; the scores of verdicts, rewards and ids ar
 import json
 import os
 import re
-import shlex
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from jurygraph.errors import InputError, JurygraphError
+from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
 from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
-from jurygraph.runs.store.folder import LEDGER, discard_planning, shell_quote
+from jurygraph.runs.store.folder import discard_planning
 from jurygraph.runs.store.packing import read_shared_lists, responses_shown
 from jurygraph.runs.workflows.fragments import (
     MIN_SEARCHED_LENGTH,
@@ -61,8 +60,6 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
 
 
 class _Erasure:
-    """The erasure of one response or task."""
-
     def __init__(self, run: Run, what: ErasureTarget, name: str) -> None:
         self._run = run
         self._ledger = run.ledger
@@ -91,7 +88,6 @@ class _Erasure:
         return result
 
     def _own_texts(self) -> Iterator[Text]:
-        """Yield the texts of the response or task that still exist."""
         ledger = self._ledger
         what = self._what
         name = self._name
@@ -215,7 +211,6 @@ class _Erasure:
             replies = erase_replies(default_folder(), keys, fragments.is_found_in)
         except InputError as error:
             self._unreached.append(str(error))
-        self._unreached += self._describe_origin()
         return ErasureResult(len(self._own), others, tasks, replies, calls, self._unreached)
 
     def _call_keys(self, erased: Collection[int]) -> set[str]:
@@ -232,20 +227,3 @@ class _Erasure:
             elif number % MAX_TEXTS == 0:
                 keys |= {call["id"] for call in record.content.get("calls", ())}
         return keys
-
-    def _describe_origin(self) -> Iterator[str]:
-        """Yield a message about the run from which this one was branched, if it holds the same response or task."""
-        branch = self._run.header.branch
-        folder = None if branch is None else self._run.folder_of(branch)
-        if folder is None or not (folder / LEDGER).is_file():
-            return
-        try:
-            with Run.open(folder) as origin:
-                record = origin.ledger.find("trace" if self._what == "response" else "task", self._name)
-                is_present = record is not None and any(origin.ledger.stored_texts(record.seq, record.seq))
-        except JurygraphError as error:
-            yield f"the run that this one was branched from cannot be searched: {error}"
-            return
-        if is_present:
-            command = f"`jurygraph erase {shell_quote(folder)} --{self._what} {shlex.quote(self._name)}`"
-            yield f"{folder}, from which this run was branched; {command} erases it there"

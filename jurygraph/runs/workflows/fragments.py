@@ -7,9 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from jurygraph.errors import InputError
 from jurygraph.runs.store.atomic_files import write_atomically
 
@@ -25,12 +22,6 @@ _MIN_DIFFERENT = 5
 
 _MAX_FRAGMENTS = 100_000
 """Limit on the number of fragments: above a million characters in total, only longer quotations are found for sure."""
-
-_CHUNK = 1 << 18
-_FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
-_SPARE_BITS = 8
-_MIN_BITS = 16
-"""Bits of a slot number beyond those needed for the number of fragments: about one position in 256 is compared."""
 
 
 class Fragments:
@@ -50,16 +41,6 @@ class Fragments:
             for fragment in varied or fragments[:1]:
                 for form in encoded_forms(fragment, encoded_twice=True):
                     self._by_start.setdefault(form[:MIN_SEARCHED_LENGTH], set()).add(form)
-        self._index()
-
-    def _index(self) -> None:
-        """Mark the slots of all fragments, so that most positions of a content can be skipped."""
-        bits = max(_MIN_BITS, len(self._by_start).bit_length() + _SPARE_BITS)
-        self._shift = np.uint64(64 - bits)
-        self._marked = np.zeros(1 << bits, dtype=np.bool_)
-        for start in self._by_start:
-            self._marked[self._slots_of(start)] = True
-        self.overlap = max((len(form) for forms in self._by_start.values() for form in forms), default=2) - 1
 
     def __bool__(self) -> bool:
         return bool(self._by_start)
@@ -72,24 +53,12 @@ class Fragments:
         """Drop the fragments that these contents contain, because they are not specific to the texts."""
         found = {form for content in contents for form in self._matches(content)}
         self._by_start = {start: left for start, forms in self._by_start.items() if (left := forms - found)}
-        self._index()
 
     def _matches(self, content: bytes) -> Iterator[bytes]:
-        for begin in range(0, len(content), _CHUNK) if self else ():
-            block = content[begin : begin + _CHUNK + self.overlap]
-            for place in np.flatnonzero(self._marked[self._slots_of(block)]).tolist():
-                forms = self._by_start.get(block[place : place + MIN_SEARCHED_LENGTH], ())
-                yield from (form for form in forms if block.startswith(form, place))
-
-    def _slots_of(self, content: bytes) -> NDArray[np.uint64]:
-        """Return for every position the slot number of the bytes that begin there, shape [positions]."""
-        positions = len(content) - MIN_SEARCHED_LENGTH + 1
-        if positions <= 0:
-            return np.empty(0, dtype=np.uint64)
-        offsets = (0, MIN_SEARCHED_LENGTH - 8)
-        first, last = (np.ndarray((positions,), "<u8", content, offset, strides=(1,)) for offset in offsets)
-        mixed: NDArray[np.uint64] = first * _FACTORS[0] ^ last * _FACTORS[1]
-        return mixed >> self._shift
+        for place in range(len(content) - MIN_SEARCHED_LENGTH + 1) if self else ():
+            for form in self._by_start.get(content[place : place + MIN_SEARCHED_LENGTH], ()):
+                if content.startswith(form, place):
+                    yield form
 
 
 def encoded_forms(text: str, encoded_twice: bool = False) -> set[bytes]:
@@ -142,7 +111,6 @@ def _require_unchanged(path: Path, before: os.stat_result, lines: Iterator[bytes
 
 
 def _select_lines(path: Path, keys: Collection[str], fragments: Fragments) -> Iterator[tuple[bytes, bool]]:
-    """Yield every line, and whether it is kept."""
     with path.open("rb") as file:
         for number, line in enumerate(iter(partial(file.readline, _MAX_LINE), b""), start=1):
             if len(line) == _MAX_LINE and not line.endswith(b"\n"):

@@ -76,7 +76,6 @@ class ImportedComparison(TaskRow):
 
 
 def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
-    """Return the sort key of a row's responses."""
     rejected_first = int(digest_of([name, text]), 16) % 2 == 1
     return digest_of(text), preferred is rejected_first
 

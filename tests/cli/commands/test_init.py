@@ -10,9 +10,11 @@ import pytest
 from jurygraph.sources import read_config, read_tasks
 from tests.cli.conftest import Command
 from tests.rows import all_rows
-from tests.runs.store.test_lock import FULL
 
 FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
+
+FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+"""A limit under which no file can grow, as on a full disk."""
 
 
 def test_init_creates_a_project_with_valid_files(tmp_path: Path, run: Command):

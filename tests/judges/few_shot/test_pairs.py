@@ -367,7 +367,7 @@ def test_a_pair_that_cannot_be_swapped_is_left_out_and_counted(tmp_path: Path) -
         ([{"item": "a", "text": "one", "first": "one"}], "second"),
         (
             [{"item": "a", "first": "x", "second": "y"}, {"item": "a", "first": "x", "second": "z"}],
-            "line 2, field second: is not what item 'a' has in an earlier row; give each item one pair of texts",
+            "line 2, field second: is not the text that item 'a' has in line 1; give each item one text",
         ),
     ],
 )

@@ -15,11 +15,8 @@ from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import commitment, link_of
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.rescoring import apply_settings, rescore
-from jurygraph.runs.writable_run import close_run
-from jurygraph.schema import canonical_json
 from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, write_tasks
 from tests.runs.store.test_ledger import execute_sql
 
@@ -61,40 +58,6 @@ def test_bundle_contains_the_whole_run(rich: Path, tmp_path: Path) -> None:
     assert member(made, "verify.py") == Path(offline_verifier.__file__).read_bytes()
 
 
-def test_links_follow_from_the_exported_records(rich: Path, tmp_path: Path) -> None:
-    link = bytes(32)
-    for line in member(bundle(rich, tmp_path / "bundle.zip"), "records.jsonl").splitlines(keepends=True):
-        record = json.loads(line)
-        link = link_of(link, *(record[name] for name in ("seq", "kind", "key", "at", "body")))
-        assert record["link"] == link.hex()
-        assert line == canonical_json(record) + b"\n"
-
-
-def test_exported_texts_match_their_commitments(rich: Path, tmp_path: Path) -> None:
-    made = bundle(rich, tmp_path / "bundle.zip")
-    expected_commitments = [
-        one
-        for line in member(made, "records.jsonl").splitlines()
-        for one in json.loads(json.loads(line)["body"]).get("texts", ())
-    ]
-    texts = [json.loads(line) for line in member(made, "texts.jsonl").splitlines()]
-    assert [commitment(bytes.fromhex(text["salt"]), text["content"].encode()) for text in texts] == expected_commitments
-    assert any("«" in text["content"] for text in texts)
-
-
-def test_bundle_contains_the_seal(plain: Path, tmp_path: Path) -> None:
-    (plain / "seal.json").write_bytes(b"sealed")
-    assert member(bundle(plain, tmp_path / "bundle.zip"), "seal.json") == b"sealed"
-
-
-def test_the_readme_explains_the_check_in_few_lines(plain: Path, tmp_path: Path) -> None:
-    readme = member(bundle(plain, tmp_path / "bundle.zip"), "README.txt").decode().splitlines()
-    assert len(readme) == 8
-    assert "python3 verify.py" in readme[0]
-    assert "in the run that it was branched from" in readme[6]
-    assert readme[7].startswith("Not proved: ")
-
-
 def test_the_same_run_gives_the_same_bytes(rich: Path, tmp_path: Path) -> None:
     shutil.copytree(rich, tmp_path / "elsewhere")
     first = bundle(rich, tmp_path / "first.zip").read_bytes()
@@ -129,10 +92,6 @@ class TestRescoredRun:
 
 
 class TestOutput:
-    def test_an_existing_file_is_replaced(self, plain: Path, tmp_path: Path) -> None:
-        (tmp_path / "bundle.zip").write_bytes(b"old")
-        assert zipfile.is_zipfile(bundle(plain, tmp_path / "bundle.zip"))
-
     def test_an_existing_folder_is_refused(self, plain: Path, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="exists and is not a file"):
             bundle(plain, tmp_path)
@@ -152,13 +111,6 @@ class TestOutput:
         execute_sql(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
         with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is not UTF-8"):
             bundle(plain, tmp_path / "bundle.zip")
-
-    def test_an_open_run_can_be_bundled(self, tmp_path: Path) -> None:
-        folder = tmp_path / "run"
-        score(folder, write_tasks(tmp_path / "given", make_tasks()), SIMPLE_CONFIG, limit=2)
-        before = member(bundle(folder, tmp_path / "open.zip"), "records.jsonl")
-        close_run(folder)
-        assert member(bundle(folder, tmp_path / "closed.zip"), "records.jsonl").startswith(before)
 
     def test_a_large_run_is_streamed(self, plain: Path, tmp_path: Path) -> None:
         line = b"%s\n" % (b"x" * 50_000)

@@ -139,7 +139,7 @@ class TestIntactBundle:
 
 class TestVerifierFile:
     def test_it_is_short_and_compatible_with_python_3_8(self) -> None:
-        assert len(SOURCE.read_text().splitlines()) <= 390
+        assert len(SOURCE.read_text().splitlines()) <= 375
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
     def test_it_imports_only_the_standard_library_at_first(self) -> None:
@@ -157,9 +157,6 @@ class TestCommandLine:
         output = verify(tmp_path / "nowhere.zip")
         assert (output.code, "nowhere.zip: does not exist" in output.err) == (2, True)
 
-    def test_an_unknown_option_is_a_usage_error(self, unpacked_bundle: Path, verify: Verify) -> None:
-        assert verify(unpacked_bundle, "--quick").code == 2
-
     @pytest.mark.parametrize("name", COVERED)
     def test_a_missing_file_is_named(self, unpacked_bundle: Path, verify: Verify, name: str) -> None:
         (unpacked_bundle / name).unlink()
@@ -171,32 +168,6 @@ class TestCommandLine:
         (tmp_path / "bundle.zip").write_bytes(b"PK no zip")
         output = verify(tmp_path / "bundle.zip")
         assert (output.code, output.err[:37]) == (5, "differs: bundle.zip: cannot be read (")
-
-
-class TestArchive:
-    @pytest.mark.parametrize("change", [lambda whole: whole + b"!", lambda whole: b"!" + whole], ids=["end", "start"])
-    def test_bytes_before_or_after_the_archive_are_found(
-        self, plain: Path, tmp_path: Path, verify: Verify, change: Callable[[bytes], bytes]
-    ) -> None:
-        path = bundle(plain, tmp_path / "bundle.zip")
-        path.write_bytes(change(path.read_bytes()))
-        assert verify(path).err == "differs: bundle.zip: has bytes before the archive or behind it\n"
-
-    def test_an_archive_comment_is_found(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        path = bundle(plain, tmp_path / "bundle.zip")
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.comment = b"hidden in here"
-        assert "has bytes before the archive or behind it" in verify(path).err
-
-    @pytest.mark.parametrize("name", ["more.txt", "base/more.txt", "records.jsonl", "../up.txt", "base/base/seal.json"])
-    @pytest.mark.filterwarnings("ignore:Duplicate name")
-    def test_foreign_and_repeated_members_are_found(
-        self, plain: Path, tmp_path: Path, verify: Verify, name: str
-    ) -> None:
-        path = bundle(plain, tmp_path / "bundle.zip")
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr(name, b"hidden in here")
-        assert verify(path).err == "differs: bundle.zip: contains a foreign file, or a file twice\n"
 
 
 @pytest.mark.parametrize("line", [{}, None, 0, [], {"id": 1}])
@@ -278,26 +249,6 @@ class TestChangedBytes:
         line = (unpacked_sealed_bundle / "seal.json").read_bytes()
         for at in changed_positions(line, 60):
             assert_found(verify, unpacked_sealed_bundle, unpacked_sealed_bundle / "seal.json", at)
-
-    @pytest.mark.parametrize("change", [str.upper, lambda signature: f" {signature}"])
-    def test_a_signature_has_one_notation(self, unpacked_sealed_bundle: Path, verify: Verify, change: Any) -> None:
-        path = unpacked_sealed_bundle / "seal.json"
-        content = json.loads(path.read_bytes())
-        path.write_bytes(canonical_json({**content, "signature": change(content["signature"])}) + b"\n")
-        assert "is not in the form of a seal" in verify(unpacked_sealed_bundle).err
-
-    def test_a_changed_byte_of_the_zip_file_is_found(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        path = bundle(plain, tmp_path / "bundle.zip")
-        whole = path.read_bytes()
-        with zipfile.ZipFile(path) as archive:
-            before = {name: archive.read(name) for name in COVERED}
-        for at in range(0, len(whole), 151):
-            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
-            output = verify(path)
-            assert output.code in (0, 5)
-            if output.code == 0:
-                with zipfile.ZipFile(path) as archive:
-                    assert {name: archive.read(name) for name in COVERED} == before
 
 
 def rewrite_records(folder: Path, change: Callable[[Records], object]) -> None:
@@ -384,10 +335,6 @@ class TestForgedRecords:
     def test_forged_records_are_found(self, unpacked_bundle: Path, verify: Verify, change: Any, wrong: str) -> None:
         rewrite_records(unpacked_bundle, change)
         assert re.search(wrong, verify(unpacked_bundle).err)
-
-    def test_an_open_run_passes(self, unpacked_bundle: Path, verify: Verify) -> None:
-        rewrite_records(unpacked_bundle, lambda records: records.pop())
-        assert "not closed, so more may be missing at the end" in verify(unpacked_bundle).out
 
     def test_a_run_without_records_fails(self, unpacked_bundle: Path, verify: Verify) -> None:
         for name in ("records.jsonl", "texts.jsonl", "traces.jsonl"):
@@ -540,18 +487,20 @@ class TestBase:
 
 
 class TestSeal:
-    def test_the_seal_must_be_by_the_expected_signer(self, unpacked_sealed_bundle: Path, verify: Verify) -> None:
+    def test_the_seal_must_be_by_the_expected_signer(
+        self, unpacked_sealed_bundle: Path, tmp_path: Path, verify: Verify
+    ) -> None:
         assert verify(unpacked_sealed_bundle, "--signer", PUBLIC.hex().upper()).code == 0
+        for encoding, form in (("PEM", "SubjectPublicKeyInfo"), ("OpenSSH", "OpenSSH")):
+            path = tmp_path / encoding
+            forms = getattr(serialization.Encoding, encoding), getattr(serialization.PublicFormat, form)
+            path.write_bytes(KEY.public_key().public_bytes(*forms))
+            assert verify(unpacked_sealed_bundle, "--signer", str(path)).code == 0
+        assert verify(unpacked_sealed_bundle, "--signer", "nobody").code == 2
         assert "seal.json: is by another key" in verify(unpacked_sealed_bundle, "--signer", "0" * 64).err
         (unpacked_sealed_bundle / "seal.json").unlink()
         assert "seal.json" in verify(unpacked_sealed_bundle, "--signer", PUBLIC.hex()).err
         assert verify(unpacked_sealed_bundle).code == 0, "without a signer nobody knows that there was one"
-
-    def test_later_erasures_break_neither_seal_nor_head(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
-        head = json.loads((export_sealed_bundle(plain, tmp_path / "key") / "seal.json").read_bytes())["head"]
-        erase(plain, "response", "t1/r0", "asked for")
-        made = unpack_bundle(plain, tmp_path / "opened")
-        assert verify(made, "--expect-head", head).code == 0
 
     def test_with_an_expected_signer_later_erasures_must_be_signed(
         self, plain: Path, tmp_path: Path, verify: Verify

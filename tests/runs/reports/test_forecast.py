@@ -163,10 +163,6 @@ class TestCalls:
         assert estimate.worst.tokens_out == 200
         assert estimate.worst.tokens_in > 2 * whole
 
-    def test_equal_requests_count_once(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, [make_task("a", "the same", "the same", criteria=1)])
-        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(NOBODY))) == (1, 1, 2)
-
     def test_equal_requests_of_two_tasks_count_once(self, tmp_path: Path) -> None:
         one, other = (make_task(name, "the same", criteria=1) for name in "ab")
         tasks = write_tasks(tmp_path, [one, {**other, "query": one["query"]}])
@@ -206,21 +202,11 @@ class TestCalls:
         assert (call_counts(estimate), estimate.from_cache) == ((0, 0, 0), 4)
         assert not recorded.read_bytes()
 
-    def test_a_complete_run_needs_no_calls(self, tmp_path: Path, server: Server) -> None:
-        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
-        score(tmp_path / "run", tasks, judge_config(server.url))
-        assert call_counts(forecast(tmp_path / "run", tasks, judge_config(server.url))) == (0, 0, 0)
-
     def test_carried_over_verdicts_are_not_counted(self, tmp_path: Path, server: Server) -> None:
         once = judge_config(server.url, cache=False)
         score(tmp_path / "old", write_tasks(tmp_path, [make_task("a", *TEXTS, criteria=1)]), once)
         tasks = write_tasks(tmp_path, [make_task("a", TEXTS[0], "another", criteria=1)])
         assert call_counts(forecast(tmp_path / "new", tasks, once, tmp_path / "old")) == (1, 1, 2)
-
-    def test_a_call_limit_does_not_hide_requests(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
-        priced = judge_config(NOBODY, prices={"tiny": {"input": 1.0, "output": 1.0}}, deadline=1e-9)
-        assert call_counts(forecast(tmp_path / "run", tasks, priced, max_calls=0, max_cost=0.0)) == (4, 4, 8)
 
 
 GATED = {"rubric": {"if_skipped": "zero"}}
@@ -251,10 +237,6 @@ class TestCost:
         for load in (estimate.low, estimate.expected, estimate.worst):
             assert load.cost == pytest.approx((2 * load.tokens_in + 8 * load.tokens_out) / 1e6)
 
-    def test_the_cost_is_none_for_an_unknown_price(self, tmp_path: Path) -> None:
-        estimate = forecast(tmp_path / "run", write_tasks(tmp_path, [make_task("a", *TEXTS)]), judge_config(NOBODY))
-        assert (estimate.low.cost, estimate.expected.cost, estimate.worst.cost) == (None, None, None)
-
     def test_repaired_replies_stay_within_the_worst_case(self, tmp_path: Path) -> None:
         def script(body: dict[str, Any], number: int) -> Answer:
             return judge_reply(body) if len(body["messages"]) > 2 else reply_with("no " * 1000)
@@ -277,12 +259,6 @@ def test_without_a_model_there_is_no_estimate(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, [make_task("a", *TEXTS, data={"same": 1.0, "tone": 1.0})])
     assert in_session(_forecast, tmp_path / "run", tasks, SIMPLE_CONFIG).model is None
     assert REQUESTED == []
-
-
-def test_a_forecast_writes_nothing(tmp_path: Path) -> None:
-    tasks = write_tasks(tmp_path, [make_task("a", *TEXTS)])
-    forecast(tmp_path / "run", tasks, judge_config(NOBODY, cache=False))
-    assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
 
 
 REQUESTS = st.builds(

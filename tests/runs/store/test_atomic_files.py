@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.store.atomic_files import open_replacement, remove_leftovers, write_atomically
+from jurygraph.runs.store.atomic_files import remove_leftovers, write_atomically
 
 KILLED = """
 import os, signal, sys
@@ -58,13 +58,6 @@ def test_a_link_is_replaced_and_not_followed(tmp_path: Path) -> None:
     assert ((tmp_path / "mine").read_text(), (tmp_path / "config.yaml").read_text()) == ("mine", "theirs")
 
 
-def test_replacement_files_have_random_names_and_are_private(tmp_path: Path) -> None:
-    with open_replacement(tmp_path / "a") as one, open_replacement(tmp_path / "b") as other:
-        assert one.name != other.name
-        assert {file_mode(one), file_mode(other)} == {0o600}
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
-
-
 @pytest.mark.landing
 def test_the_replacement_file_of_a_killed_writer_is_removed_by_the_next_one(tmp_path: Path) -> None:
     script = KILLED.format(then="os.kill(os.getpid(), signal.SIGKILL)")
@@ -88,28 +81,12 @@ def test_the_replacement_file_of_a_running_writer_is_kept(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir()] == ["a.jsonl"]
 
 
-def test_files_that_only_look_like_replacement_files_are_kept(tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("mine")
-    name = ".jurygraph-0123456789abcdef.draft"
-    (tmp_path / name).symlink_to("mine")
-    (tmp_path / ".jurygraph-notes.draft").write_text("mine")
-    os.mkfifo(tmp_path / ".jurygraph-0123456789abcdee.draft")
-    remove_leftovers(tmp_path)
-    assert len(list(tmp_path.iterdir())) == 4
-
-
 def test_replacement_files_are_removed_next_to_lookalikes(tmp_path: Path) -> None:
     (tmp_path / ".jurygraph-0000000000000000.draft").symlink_to("nowhere")
     leftover = tmp_path / ".jurygraph-0123456789abcdef.draft"
     leftover.write_text("words of a response")
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".jurygraph-0000000000000000.draft"]
-
-
-def test_the_error_for_a_missing_folder_names_the_file(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as caught:
-        write_atomically(tmp_path / "missing" / "seal.json", b"text")
-    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "missing" / "seal.json"), None)
 
 
 def test_a_file_is_written_without_support_for_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-from ruamel.yaml import YAML
 
 from jurygraph.errors import InputError
 from jurygraph.runs.store.folder import (
@@ -16,10 +15,8 @@ from jurygraph.runs.store.folder import (
     SEAL,
     config_text,
     create_folder,
-    discard_planning,
     refuse_foreign,
     refuse_links,
-    relative_folder,
     remove_folder,
     require_run,
     shell_quote,
@@ -35,10 +32,6 @@ def test_a_folder_is_quoted_for_the_shell(folder: str, word: str) -> None:
 
 
 class TestRequireRun:
-    def test_a_folder_with_a_ledger_is_a_run(self, tmp_path: Path) -> None:
-        (tmp_path / LEDGER).touch()
-        require_run(tmp_path)
-
     def test_other_folders_are_refused(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         for folder, state in (
@@ -76,13 +69,6 @@ class TestCreateFolder:
         assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
         with pytest.raises(InputError, match="contains no run yet: planning was interrupted; run `jurygraph score`"):
             require_run(folder)
-
-    def test_discarding_the_planning_removes_its_database_and_logs(self, tmp_path: Path) -> None:
-        for name in (LEDGER, *(PLANNING + suffix for suffix in ("", "-wal", "-shm", "-journal"))):
-            (tmp_path / name).touch()
-        discard_planning(tmp_path)
-        discard_planning(tmp_path)
-        assert [one.name for one in tmp_path.iterdir()] == [LEDGER]
 
     def test_a_folder_is_accessible_to_its_owner_only(self, tmp_path: Path) -> None:
         before = os.umask(0)
@@ -133,17 +119,3 @@ class TestCreateFolder:
         seal.mkdir() if kind == "folder" else seal.symlink_to("nowhere")
         with pytest.raises(InputError, match=rf"^{re.escape(str(seal))}: is {what}, .*; put the file there$"):
             refuse_links(tmp_path)
-
-
-def test_another_folder_is_relative_to_the_run(tmp_path: Path) -> None:
-    assert relative_folder(tmp_path / "a", tmp_path / "b" / "c") == "../b/c"
-    assert relative_folder(tmp_path / "a", None) is None
-
-
-def test_the_copy_of_a_config_is_yaml_with_a_warning() -> None:
-    config = parse_config({"evaluators": ["criteria"], "failure": {"min_coverage": 0.5}})
-    text = config_text(config)
-    assert text.startswith(b"# Every setting of this run, defaults included.")
-    assert b"- use: criteria" in text.splitlines()
-    assert YAML(typ="safe").load(text) == config.model_dump(mode="json")
-    assert CONFIG == "config.yaml"

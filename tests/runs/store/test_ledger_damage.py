@@ -1,7 +1,6 @@
 """Removed and added content of a ledger is found when it is read."""
 
 import sqlite3
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -66,19 +65,6 @@ def test_records_appended_together_keep_all_their_texts(path: Path) -> None:
     drafts = [Draft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)]
     assert ledger.append(*drafts) == 3
     assert ledger.texts(read_commitments(ledger)) == {number + 1: {0: f"text {number}".encode()} for number in range(3)}
-
-
-def test_a_record_has_its_time_in_milliseconds(path: Path) -> None:
-    before = time.time_ns() // 1_000_000
-    ledger = make_ledger(path, 1)
-    assert before <= ledger.record_at(1).at <= time.time_ns() // 1_000_000
-
-
-class TestVerifiedRecords:
-    def test_verified_records_end_at_the_given_record(self, path: Path) -> None:
-        ledger = make_ledger(path, 4)
-        assert [one.seq for one in ledger.verified_records(2, 3)] == [2, 3]
-        assert [one.seq for one in ledger.verified_records(1, 1)] == [1]
 
 
 class TestRequire:
@@ -270,10 +256,3 @@ class TestErrors:
         with pytest.raises(kind, match=wrong), _translate_errors(path):
             raise error
         assert requests in ([], [path.parent])
-
-    def test_a_file_that_is_no_database_is_damaged(self, path: Path) -> None:
-        with (
-            pytest.raises(TraceMismatch, match=r"is damaged \(file is not a database\); it has been changed"),
-            _translate_errors(path),
-        ):
-            raise sqlite3.DatabaseError("file is not a database")

@@ -1,9 +1,8 @@
-"""A log or journal of another ledger is refused before SQLite reads it."""
+"""A log of another ledger is refused before SQLite reads it."""
 
 import logging
 import shutil
 import sqlite3
-from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store import ledger as ledger_module
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.ledger import Ledger, check_log_files
+from jurygraph.runs.store.ledger import Ledger, check_log
 
 
 def append_values(path: Path, *values: int) -> Ledger:
@@ -130,35 +129,6 @@ def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptur
     assert caplog.text == ""
 
 
-def write_journal(path: Path, pages: int) -> None:
-    """Write the head of a journal that restores a database with pages of 4096 bytes to this number of pages."""
-    head = bytes.fromhex("d9d505f920a163d7") + bytes(8)
-    journal = path.with_name(f"{path.name}-journal")
-    journal.write_bytes((head + pages.to_bytes(4) + (512).to_bytes(4) + (4096).to_bytes(4)).ljust(512, b"\0"))
-
-
-@pytest.mark.parametrize(("pages", "is_its_own"), [(0, True), (1, False), (2, True), (400, False)])
-def test_a_journal_may_create_the_first_pages_only(tmp_path: Path, pages: int, is_its_own: bool) -> None:
-    """The first transaction of a ledger begins with no pages; later ones keep the number of pages."""
-    path = tmp_path / "run.sqlite"
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("CREATE TABLE records (seq)")  # two pages
-    write_journal(path, pages)
-    with nullcontext() if is_its_own else pytest.raises(TraceMismatch, match="is not the journal of the run"):
-        check_log_files(path)
-
-
-@pytest.mark.parametrize("pages", [0, 3, 400])
-def test_the_journal_of_another_run_is_refused(finished: Path, pages: int) -> None:
-    """A rollback would cut the ledger to the number of pages of the other one."""
-    write_journal(finished, pages)
-    before = finished.read_bytes()
-    remedy = r"copy both from the same folder, or move run\.sqlite-journal away if run\.sqlite is to be read without it"
-    with pytest.raises(TraceMismatch, match=f"is not the journal of the run.*; {remedy}"):
-        Ledger.open(finished)
-    assert finished.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("code", "raised"),
     [
@@ -184,4 +154,4 @@ def test_a_read_error_of_the_log_is_not_a_mismatch(
 
     monkeypatch.setattr(ledger_module, "_connect", connect)
     with pytest.raises(raised):
-        check_log_files(killed)
+        check_log(killed)

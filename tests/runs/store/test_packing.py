@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,14 +63,6 @@ class TestReward:
         for reward in scene.rewards().values():
             packed = through_json(pack_reward(RewardRow.from_reward(reward)))
             assert unpack_reward(packed, decision).model_dump_json() == reward.model_dump_json()
-
-    @given(scenes(judged=True, plain=True))
-    def test_names_and_weights_come_from_the_decision(self, scene: Scene) -> None:
-        for reward in scene.rewards().values():
-            assert not set(json.dumps(pack_reward(RewardRow.from_reward(reward))).split('"')) & {
-                "weight",
-                "contribution",
-            }
 
 
 @st.composite
@@ -208,21 +199,6 @@ class TestTrace:
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
 
-    def test_labels_and_data_survive_without_each_other(self) -> None:
-        data = Response(id="r", text="text", data={"x": 1})
-        for labels, response in (({"gold": 1}, RESPONSE), ({}, data), ({}, RESPONSE)):
-            body, texts = pack(trace(labels=labels), response)
-            assert unpack_about(body, dict(enumerate(texts))) == {
-                "labels": labels,
-                "data": response.data,
-                "metadata": {},
-            }
-            assert ("about" in body) == bool(labels or response.data)
-
-    def test_texts_are_stored_as_compact_unescaped_json(self) -> None:
-        _, texts = pack(trace(labels={"größe": [1, 2]}))
-        assert texts[1] == '{"labels":{"größe":[1,2]},"data":null}'.encode()
-
     def test_absent_fields_are_not_stored(self) -> None:
         body, texts = pack(trace())
         assert (sorted(body), list(texts)) == (["group", "response", "reward", "verdicts"], [b"text"])
@@ -269,17 +245,3 @@ class TestVerdictsOnAWholeGroup:
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses
         assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)
-
-    def test_lists_of_two_responses_are_stored_inline(self) -> None:
-        pair = RecordedVerdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
-        three = RecordedVerdict(**STAMP, about="r", responses=("r", "s", "t"), score=0.5)
-        assert number_shared_lists([trace(pair)]) == {}
-        assert number_shared_lists([trace(pair), trace(three)]) == {three.responses: 0}
-        assert read_shared_lists({"group": "stores none"}) == []
-        (stored,) = pack(trace(pair))[0]["verdicts"]
-        assert stored["responses"] == ["r", "s"]
-        assert responses_shown(stored, []) == ["r", "s"]
-
-    def test_a_missing_list_is_refused(self) -> None:
-        with pytest.raises(IndexError):
-            unpack_verdict({"question": 0, "score": 0.5, "responses": 0}, "r", OUTLINE, {}, [])

@@ -9,14 +9,13 @@ from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     pack_reward,
-    pack_trace,
     read_planning_results,
     read_views,
     task_text,
     unpack_reward,
     unpack_verdict,
 )
-from jurygraph.schema import Evidence, Failure, RecordedVerdict, Response, SurveyOutline
+from jurygraph.schema import Failure, RecordedVerdict
 from jurygraph.schema.verdict import ExampleUse, Shrinkage, Swap
 from tests.graphs.scripted import criterion, decide_rewards, evaluator_use, make_plan, task
 from tests.runs.store.test_packing import OUTLINE, STAMP, pack, through_json, trace
@@ -29,21 +28,6 @@ def survey(**config: Any) -> Any:
     }
     defaults["derivers"].append("tests.graphs.scripted:Measure")
     return make_plan({**defaults, **config}, task(criterion("x"))).survey
-
-
-def test_gates_and_derivations_of_a_survey_survive() -> None:
-    made = survey(safety={"gates": ["empty-response"]})
-    assert made.gates == ("empty-response",)
-    assert [one.gives for one in made.derivations] == ["half", "measure"]
-    outline = SurveyOutline.of(made)
-    again = SurveyOutline.model_validate(through_json(outline.model_dump()))
-    assert again.survey(list(made.views.values())) == made
-    assert again.digest == outline.digest
-
-
-def test_a_survey_without_gates_stores_none() -> None:
-    assert "gates" not in SurveyOutline.of(survey(safety={"gates": []})).model_dump()
-    assert SurveyOutline.model_validate(OUTLINE.model_dump()).gates == ()
 
 
 def test_views_store_only_their_differences_from_the_task() -> None:
@@ -65,14 +49,6 @@ def test_an_annotated_rubric_survives_with_its_task() -> None:
     plan = make_plan({"evaluators": [evaluator_use("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
     assert read_planning_results(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
-
-
-def test_a_regular_reward_stores_value_counts_and_terms_only() -> None:
-    plan = make_plan({"evaluators": [evaluator_use("tone")]}, task())
-    (reward,) = decide_rewards(plan, {("tone", "a"): 0.5}, "a").values()
-    body = pack_reward(RewardRow.from_reward(reward))
-    assert sorted(body) == ["counts", "terms", "value"]
-    assert unpack_reward(through_json(body), plan.decision) == reward
 
 
 @pytest.mark.parametrize(
@@ -104,24 +80,6 @@ def test_a_verdict_stores_only_what_its_question_does_not_imply() -> None:
     elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
     body, _ = pack(trace(elsewhere))
     assert body["verdicts"] == [{"question": 0, "score": 0.25, "responses": ["r", "s"], "sample": 1}]
-
-
-def test_a_verdict_about_another_response_stores_its_id() -> None:
-    mine, other = (RecordedVerdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
-    body, _ = pack(trace(mine, other))
-    assert len(body["verdicts"]) == 1
-
-
-def test_a_trace_does_not_store_absent_fields() -> None:
-    body, texts = pack_trace(trace(), Response(id="r", text="text"), OUTLINE, {"value": 1.0}, 4, {})
-    assert body == {"group": 4, "reward": {"value": 1.0}, "response": 0, "verdicts": []}
-    assert texts == [b"text"]
-
-
-def test_the_place_of_evidence_is_stored_if_known() -> None:
-    evidence = [Evidence(quote="q", start=3, end=9, verified=True), Evidence(quote="q", of="$.a")]
-    body, _ = pack(trace(RecordedVerdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
-    assert body["verdicts"][0]["evidence"] == [[3, 9, "response", True], [None, None, "response", False, "$.a"]]
 
 
 def test_an_empty_failure_message_survives_and_an_erased_one_is_marked() -> None:

@@ -134,14 +134,6 @@ async def test_closing_waits_for_the_commit_under_way_and_writes_what_came_later
     assert open_ledger(tmp_path).count == 4
 
 
-def test_the_thread_is_a_named_daemon(tmp_path: Path) -> None:
-    writer = Writer(Ledger.create(tmp_path / "run.sqlite"))
-    (thread,) = [one for one in threading.enumerate() if one.name == "jurygraph-ledger"]
-    assert thread.daemon
-    writer.close()
-    assert not thread.is_alive()
-
-
 @in_loop
 async def test_the_ledger_can_be_read_while_it_is_written(tmp_path: Path) -> None:
     """A resumed run has its plans already, so its first write happens while a plan is being read."""

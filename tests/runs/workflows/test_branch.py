@@ -44,12 +44,6 @@ def test_without_changes_nothing_is_requested(request: Any, tmp_path: Path, task
     assert requests_of_branch(old, tmp_path / "new", tasks, config) == []
 
 
-def test_other_weights_request_nothing(rich: Path, tmp_path: Path, tasks: Path) -> None:
-    assert (
-        requests_of_branch(rich, tmp_path / "new", tasks, {**FULL_CONFIG, "reward": {"rubric": 1.0, "rank": 3.0}}) == []
-    )
-
-
 def test_another_version_of_an_evaluator_requests_only_its_questions(
     rich: Path, tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,11 +114,6 @@ def test_only_a_changed_task_is_requested(rich: Path, tmp_path: Path) -> None:
     given[2]["query"] = "Another question?"
     requests = requests_of_branch(rich, tmp_path / "new", write_tasks(tmp_path, given), FULL_CONFIG)
     assert {shown[0][:2] for _, shown, _ in requests} == {"t2"}
-
-
-def test_new_tasks_and_responses_are_requested(plain: Path, tmp_path: Path) -> None:
-    requests = requests_of_branch(plain, tmp_path / "new", write_tasks(tmp_path, make_tasks(tasks=5)), SIMPLE_CONFIG)
-    assert {shown[0] for _, shown, _ in requests} == {"t4/r0", "t4/r1", "t4/r2"}
 
 
 def without_a_response(given: list[dict[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.fragments import Fragments, encoded_forms, erase_calls
 from tests.models.judge_scripts import config, judge_reply, rubric
 from tests.models.server import Server, run_server
-from tests.runs.sample_runs import SIMPLE_CONFIG, make_tasks, score, verify_run, write_tasks
+from tests.runs.sample_runs import score, verify_run, write_tasks
 
 SECRET = "My own words, which\nI take back: «naïve» 'quoted' and \"twice\", for good."
 QUOTED = "My own words, which"
@@ -73,16 +73,6 @@ def test_nothing_is_left_in_run_cache_and_recording(scored: ScoredProject, what:
     assert (done.replies > 0, done.calls > 0) == (True, True)
     assert containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
     verify_run(scored.run)
-
-
-def test_other_texts_stay_in_cache_and_recording(scored: ScoredProject, server: Server, tmp_path: Path) -> None:
-    erase(scored.run, "response", "t/a", "")
-    assert containing_files(OTHER, scored.recording)
-    before = server.count
-    lone = json.loads(scored.tasks.read_text())
-    lone["responses"] = lone["responses"][1:]
-    score(tmp_path / "again", write_tasks(tmp_path / "lone", [lone]), scored.config)
-    assert server.count == before, "its replies came from the cache"
 
 
 def test_a_cached_reply_that_quotes_the_text_is_erased(scored: ScoredProject) -> None:
@@ -152,25 +142,6 @@ class TestUnreached:
         assert erase(scored.run, "response", "t/a", "").unreached == []
         assert containing_files(SECRET, *scored.places) == containing_files(QUOTED, *scored.places) == []
 
-    def test_a_damaged_cache_is_named(self, scored: ScoredProject) -> None:
-        (scored.cache / "cache.db").write_bytes(b"no database at all, but more than nothing" * 99)
-        (message,) = erase(scored.run, "response", "t/a", "").unreached
-        assert "the cache could not be searched and rewritten" in message
-
-    def test_no_cache_is_created(self, scored: ScoredProject) -> None:
-        shutil.rmtree(scored.cache)
-        assert erase(scored.run, "response", "t/a", "").unreached == []
-        assert not scored.cache.exists()
-
-    def test_the_branch_origin_is_named(self, tmp_path: Path) -> None:
-        tasks = write_tasks(tmp_path / "given", make_tasks())
-        score(tmp_path / "old", tasks, SIMPLE_CONFIG)
-        score(tmp_path / "new", tasks, SIMPLE_CONFIG, branch=tmp_path / "old")
-        (message,) = erase(tmp_path / "new", "response", "t1/r0", "").unreached
-        assert f"erase {tmp_path / 'old'} --response t1/r0" in message
-        erase(tmp_path / "old", "response", "t1/r0", "")
-        assert erase(tmp_path / "new", "response", "t1/r0", "").unreached == []
-
 
 class TestRecordings:
     """Rewriting the lines of a recording."""
@@ -188,13 +159,6 @@ class TestRecordings:
         assert erase_calls(path, set(), Fragments([SECRET])) == 1
         assert path.read_bytes() == kept + torn
         assert [one.name for one in tmp_path.iterdir()] == ["calls.jsonl"]
-
-    def test_a_file_without_a_matching_line_is_not_written(self, tmp_path: Path) -> None:
-        path = tmp_path / "calls.jsonl"
-        path.write_bytes(self.call_line(OTHER))
-        before = path.stat()
-        assert erase_calls(path, {"f" * 64}, Fragments([SECRET])) == 0
-        assert (path.stat().st_ino, path.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
     def test_the_target_of_a_link_is_rewritten(self, tmp_path: Path) -> None:
         (tmp_path / "there").mkdir()

@@ -196,23 +196,12 @@ def test_a_planned_task_can_be_erased_before_it_is_scored(run: Path, tmp_path: P
     verify_run(run)
 
 
-def test_an_empty_response_can_be_erased(run: Path) -> None:
-    erase(run, "response", "t0/r1", "")
-    verify_run(run)
-
-
 def test_an_erasure_hides_no_earlier_change(run: Path) -> None:
     execute_sql(run / "run.sqlite", "UPDATE records SET at = at + 1 WHERE key = 't0/r0'")
     with suppress(TraceMismatch):
         erase(run, "response", "t1/r0", "")
     with pytest.raises(TraceMismatch):
         verify_run(run)
-
-
-def test_erasing_twice_changes_nothing_more(run: Path) -> None:
-    erase(run, "response", "t1/r0", "")
-    assert erase(run, "response", "t1/r0", "").erased == 0
-    verify_run(run)
 
 
 @pytest.mark.parametrize(

@@ -92,26 +92,6 @@ def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: P
     assert any(changed)
 
 
-@pytest.mark.landing
-def test_the_posterior_is_in_the_trace(project: Path) -> None:
-    for trace in read_rewards(project / "learned").values():
-        figures = trace["reward"]["diagnostics"]["panel"]
-        shares = [figures[f"p({level})"] for level in ("0", "0.5", "1")]
-        assert sum(shares) == pytest.approx(1.0)
-        assert trace["reward"]["value"] == pytest.approx(0.5 * shares[1] + shares[2])
-        assert figures["ambiguity"] == pytest.approx(1 - max(shares))
-
-
-def test_an_unreliable_judge_is_found(project: Path) -> None:
-    output = json.loads((project / "told.json").read_text(encoding="utf-8"))["learned"]["panel"]
-    assert output["responses"] == TASKS * PAIR
-    assert output["judges"]["liar"]["accuracy"] < 0.5 < output["judges"]["third"]["accuracy"]
-
-
-def test_the_new_run_is_verified(project: Path) -> None:
-    assert run_command("verify", project / "learned").code == 0
-
-
 @pytest.mark.exhaustive
 def test_a_later_plan_uses_the_artifact_bit_for_bit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
@@ -142,30 +122,6 @@ def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.Monkey
     assert ended.code == 2
     assert "changed.json, field digest: is not that of the rest" in ended.err
     assert not (project / "never").exists()
-
-
-@pytest.mark.exhaustive
-def test_two_judges_fall_back_to_the_majority_with_a_warning(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(project)
-    two = "{combiner: consensus, inputs: {first: judges_to_learn.first, liar: judges_to_learn.liar}}"
-    ended = run_command(
-        "rescore",
-        "run",
-        "--out",
-        "two",
-        "--set",
-        f"components.panel={two}",
-        "--learn",
-        "panel",
-        "--artifact",
-        "two.json",
-    )
-    assert ended.code == 0, ended.err
-    assert "panel: 2 annotators are not identifiable" in ended.err
-    assert "is used, and no artifact is written" in ended.err
-    assert not (project / "two.json").exists()
-    values = {one["reward"]["value"] for one in read_rewards(project / "two").values()}
-    assert values <= {0.0, 0.5, 1.0}
 
 
 @pytest.mark.parametrize(
@@ -261,21 +217,3 @@ def test_the_matrices_of_judges_are_learned_over_responses_with_each_reviewer(pa
     assert (told["responses"], told["units"]) == (TASKS, 2 * TASKS)
     assert told["judges"]["first"]["accuracy"] > told["judges"]["third"]["accuracy"]
     assert sorted(json.loads((panels / "a.json").read_text(encoding="utf-8"))["annotators"]) == sorted(told["judges"])
-
-
-def test_explain_says_whose_panels_there_are_and_what_pooling_assumes(
-    panels: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.syspath_prepend(panels)
-    for command in ("explain", "show"):
-        text = run_command(command, panels / "run", "--response", "t0/r").out
-        assert "reviewers: a panel for each of ann, bob, with the judges anybody, first, second, third; " in text
-    done = run_command(
-        "rescore", panels / "run", "--out", panels / "pooled", "--set", "components.reviewers.params.pool=true"
-    )
-    assert done.code == 0, done.err
-    for command in ("explain", "show"):
-        text = run_command(command, panels / "pooled", "--response", "t0/r").out
-        assert "all votes are taken to be on one truth that all reviewers share" in text
-    before, pooled = read_rewards(panels / "run"), read_rewards(panels / "pooled")
-    assert any(before[name]["reward"]["value"] != one["reward"]["value"] for name, one in pooled.items())

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury
-from jurygraph.errors import BudgetExceeded, InputError
-from jurygraph.runs.run import Run
+from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.workflows.erasure import erase
 from jurygraph.runs.workflows.scoring_session import ScoringSession
 from jurygraph.sources import open_tasks
@@ -83,18 +82,6 @@ def test_an_interrupted_planning_repeats_no_request(
     verify_deeply(tmp_path / "stopped" / "run")
 
 
-@pytest.mark.exhaustive
-def test_ctrl_c_during_the_last_request_of_planning_ends_the_run(tmp_path: Path) -> None:
-    read = parser_script(tensions=TENSIONS)
-    with run_server(lambda body, number: slow(1.0, read(body, number))) as own:
-        (tmp_path / "jury.yaml").write_text(json.dumps(profile_config(own, calls=UNCACHED)))
-        with start_scoring(tmp_path, write_tasks(tmp_path, make_profile_tasks(1))) as process:
-            wait_until(lambda: own.count == READS)
-            process.send_signal(signal.SIGINT)
-            _, message = process.communicate()
-        assert (process.returncode, own.count, b"Traceback" in message) == (130, READS, False), message
-
-
 def test_a_limit_reached_while_planning_keeps_the_replies(server: Server, tasks: Path, tmp_path: Path) -> None:
     uncached = profile_config(server, calls=UNCACHED)
     for sitting in (1, 2):
@@ -108,13 +95,6 @@ def test_a_limit_reached_while_planning_keeps_the_replies(server: Server, tasks:
     assert server.count == TASKS * READS
     assert verify_run(tmp_path / "run").closed
     assert planning_calls(tmp_path / "run") == []
-
-
-def test_an_interrupted_planning_explains_how_to_continue(server: Server, tasks: Path, tmp_path: Path) -> None:
-    with pytest.raises(BudgetExceeded):
-        score_profiles(tmp_path / "run", tasks, profile_config(server, calls=UNCACHED), max_calls=4)
-    with pytest.raises(InputError, match="planning was interrupted; run `jurygraph score` again"):
-        Run.open(tmp_path / "run")
 
 
 def test_a_dry_run_does_not_count_stored_replies(server: Server, tasks: Path, tmp_path: Path) -> None:

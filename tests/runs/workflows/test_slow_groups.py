@@ -2,11 +2,6 @@
 
 import asyncio
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -17,7 +12,6 @@ from aiohttp import web
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, ModelAccessError
-from jurygraph.runs import outline
 from jurygraph.runs.export import export_jsonl, table_to_csv
 from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.outline import read_groups
@@ -44,7 +38,7 @@ from tests.runs.sample_runs import (
     verify_run,
     write_tasks,
 )
-from tests.runs.test_calls import SCORE, judge_config, request_text, sent_requests, stored_calls, tasks_with_rubrics
+from tests.runs.test_calls import judge_config, sent_requests, tasks_with_rubrics
 
 TASKS, SLOW = 12, {"t0", "t5"}
 ALL = [f"t{number}" for number in range(TASKS)]
@@ -147,44 +141,6 @@ def stop_after_quick_groups(folder: Path, *given: Any, **more: Any) -> None:
 def requested_tasks() -> set[str]:
     """Return the tasks about which the evaluator without a model was asked in the last session."""
     return {responses[0].split("/")[0] for _, responses, _ in REQUESTED}
-
-
-@pytest.mark.exhaustive
-def test_a_kill_costs_no_finished_group(
-    judge: SlowJudge, server: Server, tasks: Path, whole: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "jury.yaml").write_text(json.dumps(settings(server)))
-    before = server.count
-    command = [sys.executable, "-c", SCORE, "score", str(tasks), "--out", str(tmp_path / "run")]
-    root = Path(jg.__file__).parents[1]
-    process = subprocess.Popen(command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)}, stderr=subprocess.PIPE)
-    try:
-        until = time.monotonic() + 60
-        while not (tmp_path / "run" / "run.sqlite").exists() or count_groups(tmp_path / "run") < 4:
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < until
-            time.sleep(0.01)
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    kept = set(scored_tasks(tmp_path / "run"))
-    assert not kept & SLOW
-    verify_run(tmp_path / "run")
-    durable, killed = {request_text(request) for request, _ in stored_calls(tmp_path / "run")}, server.count
-    judge.holds = never
-    resumed = score(tmp_path / "run", tasks, settings(server))
-    assert durable.isdisjoint(sent_requests(server, killed))
-    assert requested_tasks() == set(ALL) - kept
-    assert server.count - before == before + (killed - before - len(durable)), "only calls in flight are repeated"
-    assert resumed.summary.responses == 2 * TASKS
-    check_complete(tmp_path / "run", whole)
-
-
-def count_groups(folder: Path) -> int:
-    try:
-        return len(scored_tasks(folder))
-    except jg.JurygraphError:
-        return 0  # it is being planned
 
 
 @pytest.mark.landing
@@ -293,10 +249,7 @@ def copy_in_order(source: Path, folder: Path, order: Sequence[int]) -> Path:
 
 
 @pytest.mark.landing
-@pytest.mark.parametrize("kept", [0, 5, 4096])
-def test_readers_see_no_order_of_storing(tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Groups are read from the pass over the chain, or again if only few records are kept."""
-    monkeypatch.setattr(outline, "_MAX_KEPT", kept)
+def test_readers_see_no_order_of_storing(tmp_path: Path) -> None:
     tasks = write_tasks(tmp_path, make_tasks())
     score(tmp_path / "whole", tasks, FULL_CONFIG)
     expected = read_everything(tmp_path / "whole")

@@ -102,20 +102,18 @@ def test_what_is_left_out_is_reported(tmp_path: Path) -> None:
             "pets": ["dog"],
             "transport": {"must": ["tram", "tram"], "love": ["bike"]},
         },
-        city_specific_preferences={"甲市": {"shops": {"must": ["books"]}, "food": None}, "乙县": None},
+        city_specific_preferences={"甲市": {"shops": {"must": ["books"]}, "avg_budget": 3}, "乙县": None},
         moods=["merry"],
     )
     odd["user_preferences"]["User3"] = {"role": "child", "preference": {"global_constraints": None}}
-    odd["initial_messages"] += [{"role": "User4", "content": "I am new."}]
     unread = "preferences in fields that are not read are left out"
     assert notes_of(FORM, tmp_path / "in.jsonl", odd) == [
         (unread, "task_a: User1 moods"),
         (unread, "task_a: User1 global_constraints.pets"),
         (unread, "task_a: User1 global_constraints.transport.love"),
-        ("preferences that are listed twice count once", "task_a: User1 global_constraints.transport.must: tram"),
-        (unread, f"task_a: User1 {CITY}.shops"),
+        (unread, f"task_a: User1 {CITY}.shops.must"),
+        (unread, f"task_a: User1 {CITY}.avg_budget"),
         ("people who state no preference are left out", "task_a: User3"),
-        ("opening statements of people without preferences are left out", "task_a: User4"),
     ]
     people = people_of(tmp_path / "in.jsonl", odd)
     assert [c.id for c in people["User1"].constraints] == ["global_constraints.transport.must: tram"]
@@ -133,30 +131,11 @@ def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (changed(global_constraints={"avg_budget": "2500"}), "avg_budget: is the text '2500'; write a number"),
-        (changed(global_constraints={"avg_budget": -1}), "avg_budget: is the number -1; write a number of 0 or more"),
-        (
-            changed(global_constraints={"transport": {"must": "tram"}}),
-            "transport.must: is the text 'tram'; write a list",
-        ),
-        (changed(global_constraints={"transport": {"must": [""]}}), r"transport.must\[0\]: is empty"),
-        (changed(global_constraints={"transport": {"must": ["x" * 201]}}), r"transport.must\[0\]: has 201 characters"),
-        (changed(city_specific_preferences=[{"甲市": {}}]), "city_specific_preferences: is a list; write an object"),
         ({**GROUPTRAVELBENCH[0], "user_preferences": None}, "field user_preferences: is null; write an object"),
         ({**GROUPTRAVELBENCH[0], "query": ""}, "field query: is empty"),
         (
             {**GROUPTRAVELBENCH[0], "initial_messages": [{"role": "User1"}]},
             r"initial_messages\[0\].content: is missing",
-        ),
-        (
-            {
-                "task_id": "task_a",
-                "trial_id": 0,
-                "query": "Q",
-                "agent_preference_table": {},
-                "conversation_history": [],
-            },
-            "field user_preferences: is missing",
         ),
     ],
     ids=str,
@@ -164,13 +143,6 @@ def test_a_trip_on_which_nobody_wants_anything_makes_no_task(tmp_path: Path) -> 
 def test_a_row_that_is_no_task_is_refused_with_its_place(row: Any, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=rf"in\.jsonl, line 2, field .*{message}|in\.jsonl, line 2, {message}"):
         import_rows(FORM, write_rows(tmp_path / "in.jsonl", GROUPTRAVELBENCH[1], row))
-
-
-def test_the_longest_names_of_a_city_and_a_place_are_read(tmp_path: Path) -> None:
-    city, place = "c" * 200, "p" * 200
-    longest = {city: {"attractions": {"category_pref": {"negative": [place]}}}}
-    (constraint,) = people_of(tmp_path / "in.jsonl", changed(city_specific_preferences=longest))["User1"].constraints
-    assert constraint.id == f"city_specific_preferences.{city}.attractions.category_pref.negative: {place}"
 
 
 # Preference completeness, from a table that an agent keeps to what `checks.collected` reports

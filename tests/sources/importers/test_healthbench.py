@@ -52,15 +52,6 @@ def test_ideal_and_reference_completions_are_responses(file: Path) -> None:
     assert [one.metadata for one in task.responses] == [{"ideal_completions_group": "Group 2"}] * 3
 
 
-def test_an_example_without_them_has_no_response(file: Path) -> None:
-    plain, first = tasks("healthbench", file, PLAIN, FIRST_GROUP)
-    assert (plain.responses, plain.metadata) == ((), {})
-    assert plain.rubric is not None
-    assert plain.rubric.criteria[0].weight == 5.0, "points may be written as text"
-    assert [one.id for one in first.responses] == ["3/ideal"]
-    assert first.metadata == {"criteria": {"criterion-1": {"reasoning": "manners"}}}
-
-
 def test_completions_without_text_are_omitted_and_reported(file: Path) -> None:
     blank = {"ideal_completion": None, "ideal_completions_ref_completions": ["", "Rest.", None]}
     row = {**PLAIN, "ideal_completions_data": blank}
@@ -106,15 +97,3 @@ def test_a_task_whose_rubric_gives_no_credit_is_omitted_and_reported(
         f"healthbench.jsonl: has no row that makes a task ({NO_GAIN}: 22222222-bbbb); "
         "name a file of HealthBench's examples"
     )
-
-
-def test_the_file_of_the_meta_evaluation_is_not_read(file: Path) -> None:
-    row = {
-        "prompt_id": "a",
-        "prompt": FULL["prompt"],
-        "completion": "Rest.",
-        "rubric": "Greets.",
-        "binary_labels": [True],
-    }
-    with pytest.raises(InputError, match="field rubrics: is missing; every example needs it"):
-        import_rows("healthbench", write_rows(file, row))

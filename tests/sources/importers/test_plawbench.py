@@ -112,22 +112,3 @@ def test_sub_items_without_words_or_worth_are_no_parts(file: Path, criterion: st
     assert task.rubric is not None
     assert task.rubric.criteria[0].parts == ()
     assert notes_of("plawbench", file, row) == [(WHOLE, f"{task.id}: criterion-1")]
-
-
-def test_points_add_up_whatever_a_machine_rounds_their_sum_to(file: Path) -> None:
-    row = {**LOAN, "rubrics": [{"criterion": "（+0.7分）a\n" * 10, "points": 7}]}
-    (task,) = tasks("plawbench", file, row)
-    assert task.rubric is not None
-    assert [part.weight for part in task.rubric.criteria[0].parts] == [0.7] * 10
-
-
-def test_points_beyond_any_number_are_no_parts(file: Path) -> None:
-    row = {**LOAN, "rubrics": [{"criterion": f"（+{'9' * 308}分）a\n" * 2, "points": 7}]}
-    assert [what for what, _ in notes_of("plawbench", file, row)] == [WHOLE]
-
-
-def test_more_sub_items_than_a_criterion_can_have_are_no_parts(file: Path) -> None:
-    many = {**LOAN, "rubrics": [{"criterion": "（+1分）a\n" * n, "points": n} for n in (20, 21)]}
-    (task,) = tasks("plawbench", file, many)
-    assert task.rubric is not None
-    assert [len(one.parts) for one in task.rubric.criteria] == [20, 0]

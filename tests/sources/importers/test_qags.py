@@ -1,6 +1,5 @@
 """QAGS: workers' answers about sentences as votes. The rows are made for the tests: none is copied from the set."""
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -89,17 +88,6 @@ def test_its_votes_are_read_again_as_ratings(xsum: Path, tmp_path: Path) -> None
     ]
 
 
-def test_a_file_may_be_packed(cnn: Path, tmp_path: Path) -> None:
-    packed = tmp_path / "CNN.jsonl.gz"
-    packed.write_bytes(gzip.compress(cnn.read_bytes()))
-    assert votes(packed) == votes(cnn)
-
-
-def test_a_sentence_without_answers_gives_no_vote(tmp_path: Path) -> None:
-    row = {"article": "a", "summary_sentences": [{"sentence": "b", "responses": []}, CNN[0]["summary_sentences"][0]]}
-    assert {one.item for one in votes(write_rows(tmp_path / "cnn.jsonl", row))} == {"cnn_1_sent1"}
-
-
 @pytest.mark.parametrize(
     ("field", "change", "problem"),
     [
@@ -126,12 +114,6 @@ def test_a_sentence_without_answers_gives_no_vote(tmp_path: Path) -> None:
 def test_a_bad_row_is_named_with_file_line_and_field(field: str, change: Row, problem: str, tmp_path: Path) -> None:
     source = write_rows(tmp_path / "xsum.jsonl", *XSUM, {**CNN[0], **change})
     assert refusal(source) == f"xsum.jsonl, line 2, field {field}: {problem}"
-
-
-def test_a_line_that_is_cut_off_is_named(tmp_path: Path) -> None:
-    source = tmp_path / "xsum.jsonl"
-    source.write_text(f'{json.dumps(XSUM[0])}\n{{"article": "a"')
-    assert refusal(source).startswith("xsum.jsonl, line 2: ")
 
 
 @pytest.mark.parametrize("name", ["votes.jsonl", "cnn_and_xsum.jsonl", "-"])

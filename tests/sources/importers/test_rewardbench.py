@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.schema import Message
 from jurygraph.sources.importers.preferences import ONE_SIDED, UNCOUNTED, UNNAMED
 from tests.sources.importers.published import REWARDBENCH, import_rows, notes_of, tasks, write_rows
 
@@ -60,15 +59,6 @@ def test_the_order_of_equal_texts_tells_nothing_either(file: Path) -> None:
 def test_ids_must_be_unique_only_within_a_subset(file: Path) -> None:
     made = tasks("rewardbench", file, FIRST, UNKNOWN, BARE)
     assert [task.id for task in made] == ["alpacaeval-easy/30", "donotanswer/30", "7"]
-
-
-def test_an_unknown_value_leaves_the_check_open(file: Path) -> None:
-    unknown, bare = tasks("rewardbench", file, UNKNOWN, BARE)
-    assert unknown.query == (Message(role="user", content="Name a day."),)
-    assert {one.agent for one in unknown.responses} == {None}
-    assert sorted(one.text for one in unknown.responses) == ["", "Red."], "nothing said is a response too"
-    assert unknown.metadata == {"subset": "donotanswer", "other": {"section": "Safety"}}
-    assert (bare.query, bare.metadata, len(bare.responses)) == ("", {}, 2)
 
 
 def test_odd_rows_are_reported_and_one_sided_ones_omitted(file: Path) -> None:

@@ -1,9 +1,6 @@
 """Every importer reads row by row, checks the whole file, and names the place of an error."""
 
-import gzip
-import io
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -58,24 +55,6 @@ def test_fields_that_upstream_adds_are_kept(form: str, tmp_path: Path) -> None:
     (one,) = import_rows(form, write_rows(tmp_path / "in.jsonl", row))
     assert one.task is not None
     assert one.task.metadata["other"] == {"added": [1, {"by": None}], "later": "too"}
-
-
-@every_format
-def test_a_file_is_read_a_row_at_a_time(form: str, tmp_path: Path) -> None:
-    """So that the first row is there before the last is looked at; whoever writes takes care of whole or nothing."""
-    rows = READERS[form](write_rows(tmp_path / "in.jsonl", ROWS[form][0], {"no": "row"}))
-    assert next(rows).task is not None
-    with pytest.raises(InputError, match=r"in.jsonl, line 2, field \w+: is missing; every "):
-        next(rows)
-
-
-@every_format
-def test_gzip_and_standard_input_are_read_too(form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = write_rows(tmp_path / "in.jsonl", *ROWS[form])
-    packed = tmp_path / "in.jsonl.gz"
-    packed.write_bytes(gzip.compress(plain.read_bytes()))
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(plain.read_bytes())))
-    assert import_rows(form, packed) == import_rows(form, plain) == list(READERS[form]("-"))
 
 
 @every_format
@@ -176,13 +155,6 @@ def test_an_id_that_is_too_long_for_its_responses_is_refused_by_its_own_name(
 ) -> None:
     path = write_rows(tmp_path / "in.jsonl", {**ROWS[form][0], key: "x" * 510})
     assert refusal(form, path) == f"in.jsonl, line 1, field {key}: has 510 characters; write at most 240"
-
-
-def test_ids_as_long_as_they_may_be_leave_room_for_those_of_responses(tmp_path: Path) -> None:
-    row = {**ROWS["rewardbench"][2], "id": "x" * 240, "subset": "y" * 240, "rejected": ["no"] * 2000}
-    (one,) = import_rows("rewardbench", write_rows(tmp_path / "in.jsonl", row))
-    assert one.task is not None
-    assert len(one.task.responses) == 2002
 
 
 def test_a_row_that_is_left_out_takes_no_id(tmp_path: Path) -> None:
