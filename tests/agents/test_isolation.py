@@ -185,14 +185,6 @@ def test_a_function_of_a_script_is_refused() -> None:
     assert "'__main__.half' cannot be imported by another process" in ended.stdout
 
 
-def test_isolation_is_no_part_of_the_plan() -> None:
-    digests = set()
-    for more in ({}, {"isolate": "process"}):
-        with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.longer_text", **more}]}) as jury:
-            digests.add(jury.prepare(TASK).digest)
-    assert len(digests) == 1
-
-
 class OpensLong(jg.Evaluator):
     """Its `open` writes the id of its process to a file, and hangs."""
 

@@ -1,7 +1,7 @@
 """DecompR's offline parser: profiles in text become constraints and tensions, each resting on words that are there."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.agents.profile import (
-    DEGREE_VALUES,
     ConstraintSpec,
     ConstraintsReply,
     parse_constraints,
 )
-from jurygraph.errors import BudgetExceeded, ModelError, PlanError
+from jurygraph.errors import ModelError, PlanError
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema.profile import Profiles
 from tests.agents.parser import (
@@ -32,12 +31,9 @@ from tests.agents.parser import (
     parser_script,
     settings,
     tension,
-    tensions_reply,
     trip,
 )
 from tests.models.server import Answer, reply_with, run_server, status
-
-Read = Callable[..., Profiles]
 
 
 def read_profiles(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
@@ -121,18 +117,6 @@ class TestRead:
         assert [one.quote for one in found.stakeholders[0].constraints] == ["ein ruhiges Zimmer – Lärm über 40 dB"]
         assert texts(read_profiles(parser_script(), ZOE)) == ["The room is quiet.", "静かな部屋である。"]
 
-    def test_a_chat_is_read_as_a_task_too(self) -> None:
-        query = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Where to?"}]
-        with run_server(parser_script()) as server, jg.Jury.from_config(settings(server.url)) as jury:
-            jury.prepare(trip(BEN, query=query))
-            assert fenced_text(server.requests[0].body, "task") == "user: Hello.\n\nassistant: Where to?"
-
-    @pytest.mark.parametrize(("word", "alpha"), DEGREE_VALUES.items())
-    def test_words_for_restrictiveness_become_numbers(self, word: str, alpha: float) -> None:
-        found = read_profiles(parser_script({BEN: [constraint("more than 90 euros", restrictiveness=word)]}), BEN)
-        assert found.stakeholders[0].constraints[0].restrictiveness == alpha
-        assert DEGREE_VALUES["low"] < DEGREE_VALUES["usual"] == 1.0 < DEGREE_VALUES["high"]
-
     def test_the_order_of_the_file_changes_nothing(self) -> None:
         people = [{"id": "ann", "profile": ANN}, {"id": "ben", "profile": BEN}]
         tensions = [tension(2, 1)]
@@ -194,25 +178,6 @@ class TestWhatIsWrong:
         assert (texts(found), found.dropped) == (["A night costs 90 euros at most."], ())
         assert len(plan.calls) == server.count == 2
 
-    @pytest.mark.parametrize(
-        ("kind", "field"), [({"kind": "must"}, "kind"), ({"restrictiveness": "1.5"}, "restrictiveness")], ids=str
-    )
-    def test_an_unknown_degree_is_repaired_or_fails(self, kind: dict[str, str], field: str) -> None:
-        wrong = constraints_reply({**NEEDS[BEN][0], **kind})
-        assert texts(read_profiles(answers_in_turn(wrong, constraints_reply(*NEEDS[BEN])), BEN, calls=2))
-        expected = (
-            rf"task 'trip': the profile of stakeholder 'ann' could not be read: field constraints\[0\].{field}: is"
-        )
-        with pytest.raises(ModelError, match=expected):
-            read_profiles(answers_in_turn(wrong, wrong), BEN)
-
-    def test_all_constraints_of_a_long_profile_count(self) -> None:
-        listed = [constraint("more than 90 euros", f"It is {n}.") for n in range(70)]
-        found = read_profiles(answers_in_turn(constraints_reply(*listed)), BEN)
-        assert texts(found) == [f"It is {n}." for n in range(70)]
-        assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, 71)]
-        assert found.dropped == ()
-
     def test_an_empty_list_is_repaired_once_and_then_a_plan_error(self) -> None:
         expected = (
             r"^task 'trip': no constraint was found in the profile of stakeholder 'ann'; list its constraints in the "
@@ -242,17 +207,6 @@ class TestWhatIsWrong:
         ) as error:
             read_profiles(lambda body, number: answer, BEN)
         assert why in str(error.value)
-
-    def test_the_first_unreadable_profile_by_id_is_named(self) -> None:
-        def script(body: dict[str, Any], number: int) -> Answer:
-            return reply_with("no") if fenced_text(body, "profile") != BEN else constraints_reply(*NEEDS[BEN])
-
-        with pytest.raises(ModelError, match="stakeholder 'ann'"):
-            read_profiles(script, ANN, BEN, ZOE)
-
-    def test_a_reached_limit_is_reported(self) -> None:
-        with pytest.raises(BudgetExceeded, match="the limit of 0 calls is reached"):
-            read_profiles(parser_script(), BEN, limits={"max_calls": 0})
 
 
 INJECTION = (
@@ -332,20 +286,3 @@ class TestTensions:
         message: Any = spec.params["difficulty"]
         assert message["ann"]["tensions"]["ben"]["strength"] == 1.0
         assert message["ann"]["tensions"]["zoe"] == {"strength": 0.5, "why": ["both cannot be had"]}
-
-    def test_there_may_be_no_tensions(self) -> None:
-        found = read_profiles(
-            answers_in_turn(constraints_reply(*NEEDS[ANN]), constraints_reply(*NEEDS[BEN]), tensions_reply()), ANN, BEN
-        )
-        assert (found.tensions, found.tensions_by) == ((), "tiny, prompt tensions 1")
-
-    def test_a_missing_reply_about_tensions_is_an_error(self) -> None:
-        def script(body: dict[str, Any], number: int) -> Answer:
-            return (
-                reply_with("none")
-                if asks_about_tensions(body)
-                else constraints_reply(*NEEDS[fenced_text(body, "profile")])
-            )
-
-        with pytest.raises(ModelError, match="task 'trip': the tensions between its stakeholders could not be read"):
-            read_profiles(script, ANN, BEN)

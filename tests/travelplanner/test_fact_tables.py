@@ -114,16 +114,6 @@ def test_a_path_that_is_not_a_table_is_named(facts: dict[str, Any], words: str) 
     assert str(caught.value).startswith(words)
 
 
-def test_the_first_row_of_a_name_counts() -> None:
-    (meal,) = read("meals", {"dinner": "Tea, Please, Bangor"})
-    assert (meal["found"], meal["values"]["Average Cost"], meal["alternatives"]) == ("confirmed", 9, [2])
-
-
-def test_a_name_may_have_several_lines() -> None:
-    (meal,) = read("meals", {"dinner": "Tea,\nPlease, Bangor"})
-    assert meal["found"] == "confirmed"
-
-
 def test_a_name_may_have_commas_and_a_city_its_state() -> None:
     found = read("meals", {"breakfast": "Deli (West), New York(New York)", "lunch": "Tea, Please, New York"})
     assert [one["found"] for one in found] == ["confirmed", "elsewhere"]

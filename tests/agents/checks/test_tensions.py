@@ -45,14 +45,6 @@ def test_contradictory_bounds_have_tension_1() -> None:
     assert strength({"count": "sights", "equals": 4}, {"count": "sights", "between": [4, 6]}) == 0.0
 
 
-def test_two_lower_bounds_have_the_same_tension_as_two_upper_ones() -> None:
-    assert strength({"count": "sights", "at_least": 4}, {"count": "sights", "at_least": 5}) == pytest.approx(0.2)
-
-
-def test_smoking_and_no_smoking_have_tension_1() -> None:
-    assert strength(ALLOWED, BARRED) == 1.0
-
-
 @all_rows(
     ("one", "other", "pulls"),
     [

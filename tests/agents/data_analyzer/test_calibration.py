@@ -7,12 +7,6 @@ from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.agents.data_analyzer.series import MAX_ROWS, Calibration, frame
 
 
-def test_the_frame_is_complete_after_the_last_calibration_step() -> None:
-    calibration = Calibration(3, ("a", "b"))
-    steps = [TrainingStep([0.1, 0.2], {"a": [0.0, 1.0], "b": [0.0, 0.5]})] * 3
-    assert [calibration.add(step) is None for step in steps] == [True, True, False]
-
-
 def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
     found = frame([], [np.arange(101.0) / 100])
     assert found.conflict == pytest.approx(0.81)
@@ -20,12 +14,6 @@ def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
 
 def test_if_the_percentile_is_the_maximum_its_ties_conflict() -> None:
     assert frame([], [np.array([0.0, 0.0, 0.5, 0.5, 0.5])]).conflict == 0.5
-
-
-def test_bins_have_equal_shares_if_rewards_vary() -> None:
-    found = frame([np.linspace(0, 1, 1000)], [])
-    assert len(found.expected) == 10
-    assert found.expected == pytest.approx(np.full(10, 0.1), abs=0.01)
 
 
 def test_frequent_rewards_end_a_bin_and_no_bin_is_empty() -> None:

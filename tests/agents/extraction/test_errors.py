@@ -3,7 +3,6 @@
 With a perfect extractor, facts and checks say of the words what they say of the plan's own data.
 """
 
-import copy
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 from examples.group_trip.layouts import LAYOUTS
 from jurygraph import Jury, Response, Task, Verdict
 from jurygraph.agents.extraction.grounding import Grounded, IndexedText, ground
-from tests.agents.extraction.errors import ERRORS, REFERENCE, Error, Place
+from tests.agents.extraction.errors import ERRORS, Error, Place
 from tests.agents.extraction.extractor import Reply, read_perfectly, without_quotes
 from tests.agents.extraction.plans import (
     ESCAPED,
@@ -178,19 +177,3 @@ def test_an_error_confirms_fewer_facts_or_goes_unnoticed(name: str, facts_jury: 
     for error in erring:
         noticed = scores[error] != scores[layout_of(error, name)]
         assert noticed is (ERRORS[error].noticed == "facts"), error
-
-
-def test_no_plan_contains_the_reference_of_the_errors() -> None:
-    assert not any(REFERENCE in in_words(*one) for one in EVERY)
-
-
-def test_an_extractor_with_only_errors_leaves_no_data() -> None:
-    text = in_words("40", "prose")
-    reply = copy.deepcopy(read_perfectly(text))
-    for records in reply.values():
-        for record in records:
-            record["quote"] = f"perhaps {record['quote']}"
-    found = ground_reply(text, reply)
-    assert found.data == {kind: [] for kind in KINDS}
-    assert found.evidence == ()
-    assert len(found.left_out) == sum(map(len, reply.values()))

@@ -62,19 +62,6 @@ def test_a_pair_answered_with_two_kinds_has_no_edge_and_both_are_reported() -> N
     assert not checked.unanswered, "it was answered, if badly"
 
 
-def test_the_most_confident_of_two_equal_answers_counts() -> None:
-    sure = answer("a", "more", "weak", 90)
-    checked = check_edges([*GOOD, sure], REQUESTED, ROLES, ROLES)
-    assert checked.answers[CriterionPair("a", "more")] == sure
-    assert checked.rejected == ((GOOD[0], "the pair is listed twice"),)
-
-
-def test_a_pair_that_is_left_out_is_unanswered() -> None:
-    checked = check_edges(GOOD[:2], REQUESTED, ROLES, ROLES)
-    assert checked.unanswered == {CriterionPair("a", "b"): "was not answered"}
-    assert checked.problems == ["“a -> b”: was not answered"]
-
-
 names = st.sampled_from([*ROLES, "nobody", "none of them"])
 answers = st.lists(
     st.builds(

@@ -1,8 +1,6 @@
 """No finding is credited without a quotation that occurs in the response."""
 
 import json
-import re
-import unicodedata
 from typing import Any, get_args
 
 import pytest
@@ -18,12 +16,10 @@ from tests.agents.judging.scripted_judge import (
     binary_reply,
     criterion_reply,
     evaluator_inputs,
-    find_everything,
     parts_reply,
     reply_in_turn,
     scale_reply,
     score_by_script,
-    user_message,
     views,
 )
 from tests.examples import at_most
@@ -40,8 +36,6 @@ LETTER = (
 TASK = rubric("kind", query="Write to Ann that the meeting is moved.").model_copy(
     update={"reference": "Dear Ann, the meeting is moved to nine o'clock."}
 )
-PLAIN = reply_in_turn(criterion_reply(met=False))
-"""A model that finds nothing once it is told."""
 
 
 def verdict_with_quotes(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
@@ -87,34 +81,7 @@ def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_off
     assert verified_quotes(verdict) == [passage]
 
 
-def test_up_to_three_passages_are_reported_once_each() -> None:
-    verdict = verdict_with_quotes(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
-    assert verified_quotes(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
-
-
-def test_a_quotation_for_an_unmet_item_is_evidence_too() -> None:
-    verdict = verdict_with_quotes(["der Office-Raum ist frei"], met=False)
-    assert (verdict.status, verdict.score) == ("ok", 0.1)
-    assert verified_quotes(verdict) == ["der Ofﬁce-Raum ist frei"]
-
-
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "M")), min_size=9, max_size=30)
-
-
-@given(words.filter(str.strip), st.sampled_from(["NFC", "NFD"]), st.sampled_from([" ", "\n", "\t \n", "\u2003"]))
-@settings(max_examples=at_most(60))
-def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, form: Any, space: str) -> None:
-    """A model may set what it quotes in other white space, and in another form of Unicode."""
-    text = f"Dear Ann,\n{unicodedata.normalize('NFC', sentence)} and so on.\nYours, Bo"
-    passage = f"Ann,\n{unicodedata.normalize('NFC', sentence)} and so on."
-    quote = re.sub(r"\s+", space, unicodedata.normalize(form, passage))
-    (verdict,), requests = answer_questions(
-        Criteria(),
-        lambda model: evaluator_inputs(model, views("kind"), [Response(id="r", text=text)]),
-        lambda body: criterion_reply(quotes=[quote]),
-    )
-    assert (verdict.status, len(requests)) == ("ok", 1)
-    assert verified_quotes(verdict, text) == [passage]
 
 
 # Other quotations
@@ -145,22 +112,11 @@ def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> Non
     assert quote[:80].strip() in verdict.reason
 
 
-def test_a_verdict_without_a_quotation_gives_no_credit() -> None:
-    verdict = verdict_with_quotes([])
-    assert verdict.reason == "so it is [unsupported: the judge says met, and nothing is quoted for it]"
-
-
 def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() -> None:
     verdict = verdict_with_quotes(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
     assert (verdict.status, verdict.score) == ("ok", 0.9)
     assert verified_quotes(verdict) == ["Bring\tbitte Kuchen mit."]
     assert verdict.reason == "so it is [lost: 'wir treffen uns um 8 Uhr' (not in the response)]"
-
-
-def test_an_unverified_quotation_for_an_unmet_item_is_reported() -> None:
-    verdict = verdict_with_quotes(["bring cake", "and tea", "at nine"], met=False)
-    assert (verdict.status, verdict.score, verdict.evidence) == ("ok", 0.1, ())
-    assert verdict.reason == ("so it is [lost: 'bring cake', 'and tea', 'at nine' (not in the response)]")
 
 
 def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> None:
@@ -169,11 +125,6 @@ def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> Non
         "so it is [lost: 'bring cake' (not in the response) and "
         "'Bring', 'ring bitte Kuchen' (too short, or cut within a word or number)]"
     )
-
-
-def test_a_response_that_is_a_word_can_be_quoted_whole() -> None:
-    verdict = verdict_with_quotes(["42"], text="42")
-    assert (verdict.status, verified_quotes(verdict, "42")) == ("ok", ["42"])
 
 
 def test_a_penalty_without_a_quotation_counts_in_full() -> None:
@@ -221,33 +172,10 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
-def test_a_repaired_reply_may_change_the_decision() -> None:
-    (trace,), _ = score_by_script(
-        reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(met=False)), TASK, responses(LETTER)
-    )
-    assert (trace.verdicts[0].status, trace.verdicts[0].met, trace.verdicts[0].score) == ("ok", False, 0.1)
-
-
 @pytest.mark.parametrize("quotes", [["wir treffen uns"], ["bring cake", "wir treffen uns"]])
 def test_a_partly_grounded_reply_is_not_repaired(quotes: list[str]) -> None:
     (trace,), bodies = score_by_script(reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER))
     assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
-
-
-def test_a_reply_without_positive_findings_is_not_repaired() -> None:
-    _, bodies = score_by_script(
-        reply_in_turn(criterion_reply(met=False, quotes=["bring cake"])), TASK, responses(LETTER)
-    )
-    assert len(bodies) == 1
-
-
-def test_a_second_reply_that_is_no_better_is_used() -> None:
-    (trace,), bodies = score_by_script(
-        reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["we do"])), TASK, responses(LETTER)
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.unsupported, "'we do'" in verdict.reason, len(bodies)) == ("worst-case", True, 2)
-    assert (verdict.call, verdict.calls[-1].purpose) == (verdict.calls[-1].id, "repair")
 
 
 MISTAKEN = {"criterion_1": binary_reply(quotes=["wir treffen uns"]), "criterion_2": binary_reply(quotes=["bring cake"])}
@@ -301,20 +229,6 @@ def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_respons
     faults = {call.id: call.fault for call in trace.calls}
     assert faults.pop(trace.verdicts[0].call) is None, "the first one was paid for"
     assert list(faults.values()) == [kind]
-
-
-def test_equal_responses_are_judged_once() -> None:
-    script = reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["wir treffen uns"]))
-    traces, bodies = score_by_script(script, TASK, responses(LETTER, LETTER), cache=False)
-    assert ([trace.verdicts[0].score for trace in traces], len(bodies)) == ([0.9, 0.9], 2)
-
-
-def test_a_malformed_then_unsupported_reply_is_not_repaired_again() -> None:
-    (trace,), bodies = score_by_script(
-        reply_in_turn("It is kind.", criterion_reply(quotes=["bring cake"])), TASK, responses(LETTER)
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.unsupported, len(bodies)) == ("worst-case", 2)
 
 
 @pytest.mark.parametrize(
@@ -411,16 +325,6 @@ def test_without_evidence_checks_quotations_are_verified_without_effect() -> Non
         ("we meet at nine", False),
         ("wir treffen uns um 9\u00a0Uhr", True),
     ]
-
-
-def test_the_prompt_does_not_depend_on_evidence_checks() -> None:
-    texts = [
-        user_message(body)
-        for evidence in ("required", "preferred", "off")
-        for body in score_by_script(find_everything, TASK, responses(LETTER), safety={"evidence": evidence})[1]
-    ]
-    assert len(texts) == 3
-    assert texts[0] == texts[1] == texts[2]
 
 
 # For any reply

@@ -19,7 +19,6 @@ from tests.rows import all_rows
 
 FORMS: dict[str, Form] = {"met": Binary(), "scale": Scale(1.0, 10.0), "parts": PartialCredit((1.0, 3.0))}
 SILENT = Reply(text="{}")
-every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def parse_reply(form: Form, reply_fields: dict[str, Any], compact: bool = False) -> Any:
@@ -56,23 +55,6 @@ def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_n
     assert list(schema["properties"]) == schema["required"] == fields
     parts = [schema["properties"][name] for name in fields if name.startswith("part_")]
     assert all(part["required"] == (["met"] if compact else ["quotes", "met"]) for part in parts)
-
-
-@every_form
-@pytest.mark.parametrize("compact", [False, True])
-def test_equal_forms_share_one_reply_model(form: Form, compact: bool) -> None:
-    again: dict[type, Form] = {
-        Binary: Binary(),
-        Scale: Scale(1.0, 10.0),
-        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are not shown to the model
-    }
-    assert again[type(form)].reply_model(compact) is form.reply_model(compact)
-
-
-def test_a_schema_limits_the_scale_and_the_quotations() -> None:
-    schema: Any = answer_schema(FORMS["scale"].reply_model(False))
-    assert schema["properties"]["value"]["anyOf"][0] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
-    assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MAX_QUOTES, "items": {"type": "string"}}
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
@@ -123,27 +105,6 @@ def test_only_positive_findings_are_claims() -> None:
 # Measurements
 
 
-@pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
-def test_the_score_is_the_probability_of_the_reply(met: bool, probability: float) -> None:
-    assert measure_reply(FORMS["met"], binary_reply(met, probability)) == Measurement(
-        probability, met, "P(met) as stated"
-    )
-
-
-def test_log_probabilities_take_precedence_over_the_reply() -> None:
-    """The boolean is found at its place, behind quotations that hold others."""
-    reply_fields = {"item_1": binary_reply(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
-    before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("true,", 1)
-    tokens = (
-        Token(text=before, logprob=0.0),
-        Token(text="true", logprob=math.log(0.6), others=(("true", math.log(0.6)), ("false", math.log(0.2)))),
-        Token(text=f",{after}", logprob=0.0),
-    )
-    reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    found = measure_reply(FORMS["met"], reply_fields["item_1"], reply)
-    assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
-
-
 def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
     """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
     reply_fields = {"item_1": binary_reply(False, 0.1, quotes=[])}
@@ -170,17 +131,6 @@ def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: 
 def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score: float, whole: bool) -> None:
     found = measure_reply(FORMS["parts"], parts_reply(*(["a"] if one else None for one in met)))
     assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
-
-
-@pytest.mark.landing
-@given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.floats(0.0, 1.0))
-def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: float) -> None:
-    low, high = sorted((one, other))
-    if low < high:
-        form = Scale(low, high)
-        value = min(high, max(low, low + share * (high - low)))
-        assert 0.0 <= measure_reply(form, scale_reply(value, "a")).score <= 1.0
-        assert [measure_reply(form, scale_reply(end, "a")).score for end in (low, high)] == [0.0, 1.0]
 
 
 @given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))

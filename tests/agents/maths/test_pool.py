@@ -104,18 +104,6 @@ def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: 
     assert compare_all(pool, ("9+9", "18")) == ["equal"]
 
 
-def test_a_caller_that_gives_up_leaves_the_comparison_to_the_others(pool: EquivalencePool) -> None:
-    async def give_up() -> bool:
-        first = asyncio.ensure_future(pool.compare(HANGING, "2"))
-        second = asyncio.ensure_future(pool.compare(HANGING, "2"))
-        await asyncio.wait({first}, timeout=0)
-        first.cancel()
-        await asyncio.wait({first})
-        return second.done()
-
-    assert not asyncio.run(give_up())
-
-
 @pytest.mark.landing
 def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed() -> None:
     forgotten = EquivalencePool(time_limit=20)
@@ -163,12 +151,6 @@ def test_no_worker_outlives_a_script_without_a_main_guard(tmp_path: Path, last: 
     while _runs(worker):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-
-
-@pytest.mark.parametrize(("workers", "limit"), [(0, 1), (1, 0), (1, -1), (1, float("inf")), (1, float("nan"))])
-def test_invalid_settings_are_refused(workers: int, limit: float) -> None:
-    with pytest.raises(ValueError, match="are needed"):
-        EquivalencePool(workers, limit)
 
 
 def _runs(process_id: int) -> bool:
