@@ -5,6 +5,7 @@ import sqlite3
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 Key = tuple[str, ...]
 Values = Mapping[str, Any]
 _CHUNK_ROWS = 10_000
+_MAX_CACHED_KEYS = 1_000
 _PREFIX_LENGTH = 2
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -99,6 +101,7 @@ class RowTable(FactTable):
         super().__init__(name, spec)
         self._path = None if spec.file is None else Path(spec.file)
         self._state = _state(self._path)
+        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)  # the responses of a group share claims
         self._index = sqlite3.connect(
             ":memory:" if spec.file is None else "", isolation_level=None, check_same_thread=False
         )
@@ -141,6 +144,9 @@ class RowTable(FactTable):
         return self._path is None or (self._state is not None and self._state == _state(self._path))
 
     async def find(self, key: Key) -> Sequence[FactRow]:
+        return self._find(key)
+
+    def _find_uncached(self, key: Key) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
         rows = [FactRow(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
         return rows if len(rows) < 2 else self.sort_rows(rows)
