@@ -28,13 +28,12 @@ def test_missing_series_are_not_watched() -> None:
     bare.observe(TrainingStep([0.1, 0.2]))
     assert series_names(bare) == ["reward", "failed", "population"]
     parts = {"accuracy": [0.0, 1.0], "format": [1.0, 1.0]}
-    full.observe(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"], [0.0, 0.1]))
+    full.observe(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"]))
     assert series_names(full) == [
         "reward",
         "component.accuracy",
         "component.format",
         "length",
-        "repetition",
         "failed",
         "length_reward",
         "conflict",
@@ -174,7 +173,7 @@ class TestAutocorrelatedRewards:
         (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
         assert re.fullmatch(
             r"step \d+: the mean reward depends on the step before \(autocorrelation 0\.\d\d\), so false alarms are "
-            r"more frequent than one in 500 steps; use --prewhiten \(from Python: Settings\.prewhiten\)",
+            r"more frequent than one in 500 steps; use --prewhiten \(from Python: AnalyzerSettings\.prewhiten\)",
             warning,
         )
         assert int(warning.split()[1].rstrip(":")) > MIN_JUDGED_PAIRS
@@ -234,7 +233,7 @@ def memory_size(value: Any, seen: set[int]) -> int:
 
 def full_step(rng: np.random.Generator) -> TrainingStep:
     parts = {"accuracy": rng.random(16) < 0.5, "format": rng.random(16), "steps": rng.random(16)}
-    return TrainingStep(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4), rng.random(16))
+    return TrainingStep(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4))
 
 
 def memory_after(steps: tuple[int, ...]) -> list[int]:
