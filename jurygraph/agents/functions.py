@@ -89,7 +89,6 @@ class AdaptedEvaluator(Evaluator):
         return [self.question(view, **self._question_fields)]
 
     def set_params(self, params: Mapping[str, Any]) -> None:
-        """Set the config's parameters for this evaluator. Raises ConfigError if they do not fit."""
         self._check_params(params, are_complete=True)
         self.params = dict(params)
 
@@ -107,7 +106,6 @@ class FunctionEvaluator(AdaptedEvaluator):
     bounds_its_time = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, as if it were not decorated."""
         return self.target(*args, **kwargs)
 
     def answer(self, inputs: EvaluatorInput) -> Any:

@@ -154,7 +154,6 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
 
 
 def _combiner_objects(config: Config) -> dict[str, Any]:
-    """Return the objects that the config has for combiners, by name. Raises ConfigError if two share a name."""
     targets: dict[str, Any] = {}
     for key, component in config.components.items():
         name = component.combiner
@@ -189,7 +188,6 @@ def _describe_setting(value: Any) -> Any:
 
 
 def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
-    """Return a new instance of a class, or a copy of an existing one, since its name is set per config entry."""
     if not inspect.isclass(target):
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
@@ -253,13 +251,11 @@ def installed_plugins(role: str) -> Mapping[str, str]:
 
 
 def _split_path(path: str) -> tuple[str, str]:
-    """Return the module and the attribute of `package.module:name` or `package.module.name`."""
     module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
     return module, attribute
 
 
 def _import(role: str, path: str, known: Iterable[str]) -> Any:
-    """Import the object at `package.module:name` or `package.module.name`."""
     module_name, attribute = _split_path(path)
     if not module_name or not attribute or module_name.startswith("."):
         raise ConfigError(_unknown_message(role, path, known))

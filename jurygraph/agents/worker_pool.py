@@ -217,7 +217,6 @@ def end_process_after(seconds: float) -> Iterator[None]:
 
 
 def _message(error: BaseException) -> str:
-    """Return the message of an exception, and the innermost line of code that raised it."""
     frame = extract_tb(error.__traceback__)[-1]
     place = f"({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"
     try:

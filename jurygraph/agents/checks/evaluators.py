@@ -86,7 +86,6 @@ class Constraints(Evaluator):
         return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
 
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
-        """Raise PlanError for a function that the config does not list, or that cannot be called with the params."""
         if name not in self._functions:
             hint = did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
             raise PlanError(f"{where}, field check.function: there is no {quote(name)}; {hint}")
@@ -144,14 +143,12 @@ def _check_sources(where: str, facts: Facts, check: Check) -> None:
 
 
 def _is_empty(data: JsonValue) -> bool:
-    """Return true if the data contains no value."""
     if isinstance(data, dict | list):
         return all(map(_is_empty, data.values() if isinstance(data, dict) else data))
     return data is None or data == ""
 
 
 def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
-    """Return the looked-up claims of each kind that a check names."""
     if not check.claimed_kinds:
         return {}
     findings = claim_findings(inputs)
@@ -165,7 +162,6 @@ def _listed_item(finding: Finding, lists: Mapping[str, Mapping[str, str]]) -> Li
 
 
 def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
-    """Return the matches of a JSONPath, in the order of their paths."""
     nodes = notation.compile_jsonpath(path).find(data)
     return [
         ListedItem(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})

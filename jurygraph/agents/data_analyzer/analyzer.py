@@ -46,8 +46,6 @@ class SeriesSummary(FrozenModel):
 
 
 class AnalyzerSummary:
-    """Running statistics of S series."""
-
     def __init__(self, series: int) -> None:
         self._moments = PairMoments.empty((series,))
         """Of value and step number."""

@@ -133,7 +133,6 @@ class Calibration:
 
 
 def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
-    """Compute the frame from the rewards and D_pair of rows."""
     pairwise = _join_numbers(pairs)
     values = _join_numbers(rewards)
     above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD] if pairwise.size else pairwise
@@ -165,7 +164,6 @@ class Series(NamedTuple):
 
     @property
     def is_component(self) -> bool:
-        """Return true for the mean of a component of the reward."""
         return self.name.startswith(COMPONENT)
 
 
@@ -184,10 +182,7 @@ def series_of(step: TrainingStep, opposed: Collection[str], penalties: Collectio
         (True, Series("failed", "share", "up", "the share of failed rewards")),
         (lengths, Series("length_reward", "correlation", "up", "the correlation of length and reward within prompts")),
         (bool(opposed), Series("conflict", "share", "up", "the share of responses whose components disagree")),
-        (
-            step.groups is not None,
-            Series("saturation", "share", "up", "the share of prompts whose responses are all paid alike"),
-        ),
+        (groups, Series("saturation", "share", "up", "the share of prompts whose responses are all paid alike")),
         (bool(step.components), Series("extremes", "share", "up", "the share of component values at 0 or 1")),
         (True, Series("population", "fifth_root", None, "the distance of the rewards from the first steps'")),
     )

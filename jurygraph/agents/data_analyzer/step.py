@@ -55,7 +55,6 @@ class TrainingStep:
 
     @property
     def rows(self) -> int:
-        """Return n, the number of responses."""
         return int(self.rewards.shape[-1])
 
 

@@ -32,7 +32,6 @@ class Facts(NamedTuple):
 
     @property
     def is_fresh(self) -> bool:
-        """Return true if the files of the tables are unchanged since they were read."""
         return all(table.is_fresh for table in self.tables.values())
 
 
@@ -119,7 +118,6 @@ def _open_table(name: str, spec: TableSpec) -> FactTable:
 
 
 def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable) -> None:
-    """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
     name, *_ = table.spec.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}
     claimed_columns = {*groups, *kind.beside, *form.states}

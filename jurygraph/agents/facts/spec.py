@@ -67,12 +67,10 @@ class ClaimPattern(FrozenModel):
 
     @cached_property
     def compiled(self) -> Any:
-        """Return the compiled pattern, or None without a pattern."""
         return None if self.pattern is None else notation.compile_pattern(self.pattern)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Return the named groups of the pattern."""
         return () if self.compiled is None else tuple(self.compiled.groupindex)
 
 
@@ -102,7 +100,6 @@ class ClaimsSpec(FrozenModel):
 
     @cached_property
     def paths(self) -> list[Any]:
-        """Return the compiled JSONPaths."""
         return [notation.compile_jsonpath(path) for path in self.at]
 
     def form_of(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
@@ -127,7 +124,5 @@ def _form_of(forms: Sequence[ClaimPattern], text: str) -> tuple[ClaimPattern | N
 
 
 class FactsSpec(FrozenModel):
-    """The `facts` of a task."""
-
     tables: dict[Id, TableSpec]
     claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)

@@ -47,7 +47,6 @@ class FactTable(ABC):
 
     @property
     def is_fresh(self) -> bool:
-        """Return true if the source of the rows is unchanged since they were read."""
         return True
 
     @abstractmethod
@@ -125,7 +124,6 @@ class RowTable(FactTable):
             )
 
     def _build_index(self, rows: Iterable[Values]) -> frozenset[str]:
-        """Index the rows and return their columns."""
         columns: set[str] = set()
         numbered = enumerate(rows, start=1)
         self._index.execute("CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)")
@@ -174,7 +172,6 @@ class RowTable(FactTable):
 
 
 def _index_key(key: Key) -> tuple[str, str]:
-    """Return a key as stored in the index of a file."""
     return key[0], json.dumps(key[1:])
 
 

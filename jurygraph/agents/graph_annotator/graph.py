@@ -87,7 +87,6 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
 
 
 def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
-    """Return the known roles, and the criteria that are as the annotator saw them."""
     before = {criterion.id: criterion for criterion in source.criteria}
     record = source.annotation
     roles: dict[str, Role] = {}
@@ -123,8 +122,6 @@ class Batch(NamedTuple):
 
 
 class EdgeSource(NamedTuple):
-    """The source of an edge: a model, and the digest of its prompt."""
-
     model: str
     prompt: str
 
@@ -180,7 +177,6 @@ def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edg
 
 
 def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
-    """Return the record of an answer that gives no edge, with the reason."""
     content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
     return RejectedEdge.model_validate(content)
@@ -227,7 +223,6 @@ def _rank(edge: Edge) -> tuple[int, float, str, str]:
 
 
 def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...] | None:
-    """Return the shortest path along the edges, including both ends; None if there is none."""
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
     frontier = [start]
     while frontier and end not in paths:
@@ -241,7 +236,6 @@ def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) 
 
 
 def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
-    """Return the edges that the projection removed."""
     for edge, cycle in projected.dropped:
         content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
         why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
@@ -299,7 +293,6 @@ class GraphStatistics:
 
 
 def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
-    """Return the statistics of rubrics."""
     listed = list(rubrics)
     records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
     sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]

@@ -161,7 +161,6 @@ class CalculationStep:
 
     @property
     def is_right(self) -> bool:
-        """Return true if the claim holds by the rules of `steps`."""
         return self.how not in ("wrong", "division by zero")
 
 

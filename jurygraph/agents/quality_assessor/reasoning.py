@@ -77,7 +77,6 @@ class StepsReply(FrozenModel):
 
 @lru_cache(maxsize=128)
 def steps_reply_model(number: int) -> type[StepsReply]:
-    """Return the reply model about so many steps."""
     fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
     return create_model("StepsReply", __base__=StepsReply, **fields)
 
