@@ -72,9 +72,8 @@ def test_a_chain_gives_each_equality() -> None:
     assert [(s.value, s.is_right) for s in steps("2 + 3 = 6 + 4 = 10")] == [(5, False), (10, True)]
 
 
-def test_too_long_and_too_deep_equalities_are_skipped() -> None:
+def test_too_long_equalities_are_skipped() -> None:
     assert steps("1+" * 100 + "1=102") == ()
-    assert steps("(" * 40 + "1+1" + ")" * 40 + "=3") == ()
     assert len(steps("1+1=2\n" * (STEP_LIMIT + 5))) == STEP_LIMIT
 
 
