@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -207,19 +206,6 @@ def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path
     problem = "the worker of 'long' died or hung while it started"
     assert [(one.cause, one.message) for one in failures if one] == [("infrastructure", problem)] * 3
     assert len((tmp_path / "opened").read_text().split()) == 1
-
-
-@pytest.mark.exhaustive
-def test_a_worker_that_opens_ends_soon_after_its_parent(tmp_path: Path) -> None:
-    use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "isolate": "process", "timeout": 2}
-    script = f"from {HERE} import *; score('a', **{use!r})"
-    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as parent:
-        end = time.monotonic() + PATIENCE
-        while not ((tmp_path / "opened").exists() and (tmp_path / "opened").read_text().endswith("\n")):
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        parent.send_signal(signal.SIGKILL)
-    wait_for_end((tmp_path / "opened").read_text().strip())
 
 
 def wait_for_end(process: str) -> None:

@@ -171,14 +171,6 @@ def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> N
     assert evaluator("brevity").name == "brevity"
 
 
-def test_an_installed_deriver_and_combiner_are_found_by_their_entry_points(tmp_path: Path) -> None:
-    install(tmp_path, "jurygraph.derivers", {"words": "mine.mod:Words"})
-    assert deriver("words").gives == "words"
-    (tmp_path / "mine-1.0.dist-info" / "entry_points.txt").write_text("[jurygraph.combiners]\nown = mine.mod:Own\n")
-    importlib.invalidate_caches()
-    assert load_combiner("own").name == "own"
-
-
 # Unknown names
 
 
@@ -210,19 +202,6 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, me
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("maen", r"unknown combiner 'maen'; did you mean 'mean'\?"),
-        ("mine.mod.Tone", "'mine.mod.Tone' is not a combiner"),
-        ("maths.accuracy", "unknown combiner 'maths.accuracy'; name one as package.module.combiner"),
-    ],
-)
-def test_an_unknown_combiner_is_refused_with_the_nearest_known_one(name: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_combiner(name)
-
-
-@pytest.mark.parametrize(
     ("use", "message"),
     [
         ("words", "unknown deriver 'words'; name one as package.module.deriver"),
@@ -250,14 +229,6 @@ def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, sour
     importlib.invalidate_caches()
     with pytest.raises(ConfigError, match=f"evaluator 'mine.broken.tone' cannot be imported: .*{message}"):
         evaluator("mine.broken.tone")
-
-
-def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None:
-    source = "import jurygraph as jg\nclass Bad(jg.Evaluator):\n    def __init__(self): raise OSError('no disk')\n"
-    (tmp_path / "mine" / "bad.py").write_text(source + "    def answer(self, ask): return 1.0\n")
-    importlib.invalidate_caches()
-    with pytest.raises(ConfigError, match=r"'mine.bad.Bad' cannot be made: OSError: no disk"):
-        evaluator("mine.bad.Bad")
 
 
 # Params and instances

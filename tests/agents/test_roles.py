@@ -89,15 +89,3 @@ def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> Scor
         applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.broadcast_to(np.array(weight, dtype=float), numbers.shape[1:]),
     )
-
-
-def test_the_mean_of_cells_goes_by_the_size_of_their_weights() -> None:
-    mean, some = cells([[0.0, 1.0], [1.0, 0.5]], weight=[3.0, -1.0]).mean()
-    assert mean.tolist() == [0.25, 0.875]
-    assert some.tolist() == [True, True]
-
-
-def test_the_mean_of_cells_leaves_out_what_does_not_apply() -> None:
-    mean, some = cells([[0.2, 0.8], [0.2, 0.8], [0.2, 0.8]], live=[[True, True], [False, True], [False, False]]).mean()
-    assert mean.tolist() == [0.5, 0.8, 0.0]
-    assert some.tolist() == [True, True, False]

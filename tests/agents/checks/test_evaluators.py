@@ -106,14 +106,6 @@ def test_only_a_partial_check_credits_a_share(jury: Jury) -> None:
     assert (found.score, found.met) == (pytest.approx(0.8), False)
 
 
-def test_columns_of_records_and_forms_can_be_checked(jury: Jury) -> None:
-    where = {"day": {"equals": 2}, "sort": {"equals": "meal"}, "times": {"at_most": 1}}
-    found = verdict(
-        jury, {"count": "meals", "where": where, "equals": 1}, plan("Curry House, Leeds", "Fish Bar, Leeds")
-    )
-    assert found.met is True
-
-
 def test_values_of_a_form_are_known_for_a_claim_without_a_row(jury: Jury) -> None:
     for sort, met in (("meal", False), ("bribe", True)):
         check = {"count": "meals", "where": {"sort": {"equals": sort}}, "at_most": 0}
@@ -153,17 +145,6 @@ def test_a_price_that_the_response_states_itself_is_no_price(jury: Jury) -> None
     )
 
 
-def test_a_column_of_the_table_takes_precedence_over_values_of_the_record(jury: Jury) -> None:
-    rows = [{**row, "day": None} for row in MENU]
-    facts = {**FACTS, "tables": {"menu": {**FACTS["tables"]["menu"], "rows": rows}}}
-    check = {"count": "meals", "where": {"day": {"equals": 1}}, "at_most": 0}
-    found = verdict(jury, check, plan("Curry House, Leeds"), facts=facts)
-    assert (found.status, found.reason.partition("; ")[2]) == (
-        "abstained",
-        "the tables do not tell day of 'Curry House, Leeds'",
-    )
-
-
 def test_missing_table_values_are_named_and_not_judged(jury: Jury) -> None:
     found = verdict(jury, COST, plan("Curry House, Leeds", "Old Mill, Leeds"))
     assert (found.status, found.score) == ("abstained", None)
@@ -190,12 +171,6 @@ def test_a_sum_may_be_over_claims_and_over_the_data_itself(jury: Jury) -> None:
     check = {"sum": [{"of": "$.fees[*]", "column": "value"}, *COST["sum"]], "equals": 15}
     data = {**plan("Curry House, Leeds"), "fees": [1, 2]}
     assert verdict(jury, check, data).met is True
-
-
-def test_one_item_may_give_much_evidence_but_many_do_not_give_all(jury: Jury) -> None:
-    check = {"values": "$[*]", "column": "value", "excludes": [1]}
-    found = verdict(jury, check, [1] * 50, facts=None)
-    assert len(found.evidence) == 10
 
 
 @pytest.mark.parametrize("data", [None, "", [], {}, [[]], [{}, ""], {"days": []}, {"a": {"b": [None]}}], ids=repr)
@@ -274,19 +249,6 @@ def test_the_order_of_records_with_an_order_field_changes_nothing(jury: Jury) ->
     for check in (COST, FISH, {"count": "meals", "where": {"times": {"equals": 2}}, "equals": 1}):
         one, other = (verdict(jury, check, {"days": of}) for of in (days, turned))
         assert (one.score, one.reason) == (other.score, other.reason)
-
-
-def test_the_order_of_a_checks_keys_changes_nothing(jury: Jury) -> None:
-    where = {"price": {"at_most": 9, "is_not": 5}, "kinds": {"has": "Tea"}, "times": {"equals": 1}}
-    turned = {column: dict(reversed(test.items())) for column, test in reversed(where.items())}
-    rows = [{"name": "Inn", "city": "Leeds", "price": None, "kinds": None}]
-    facts = {**FACTS, "tables": {"menu": {**FACTS["tables"]["menu"], "rows": rows}}}
-    reasons = {
-        verdict(jury, {"count": "meals", "where": of, "at_least": 1}, plan("Inn, Leeds"), facts=facts).reason
-        for of in (where, turned)
-    }
-    assert len(reasons) == 1
-    assert "price of 'Inn, Leeds'" in reasons.pop()
 
 
 def test_it_conforms() -> None:
@@ -464,11 +426,6 @@ def test_a_reason_begins_with_the_requirement(jury: Jury) -> None:
     )
     (trace,) = jury.score(made, [Response(id="r", text="", data=plan("Curry House, Leeds"))])
     assert [v.reason for v in trace.verdicts] == ["at most $10 in all: the sum is 12, not 10 or less"]
-
-
-def test_an_unknown_function_suggests_the_nearest_name(functions: Path) -> None:
-    with pytest.raises(PlanError, match=r"there is no 'breif'; did you mean brief\?"):
-        verdict_of_function({"function": "breif"}, brief="ownchecks.short")
 
 
 def test_only_checks_of_claims_need_them() -> None:

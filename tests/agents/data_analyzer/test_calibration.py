@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import TrainingStep
-from jurygraph.agents.data_analyzer.series import MAX_ROWS, Calibration, frame
+from jurygraph.agents.data_analyzer.series import frame
 
 
 def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
@@ -26,10 +25,3 @@ def test_frequent_rewards_end_a_bin_and_no_bin_is_empty() -> None:
 def test_a_single_reward_or_none_gives_no_bins(rewards: np.ndarray) -> None:
     found = frame([rewards], [])
     assert (np.isnan(found.conflict), found.edges.size) == (True, 0)
-
-
-def test_calibration_keeps_a_bounded_number_of_rows() -> None:
-    calibration = Calibration(4, ())
-    for _ in range(3):
-        calibration.add(TrainingStep(np.zeros(MAX_ROWS)))
-    assert sum(one.size for one in calibration._rewards) == 3 * MAX_ROWS // 4

@@ -38,21 +38,6 @@ def test_moments_are_those_of_the_rows_that_are_numbers(values: list[float]) -> 
     assert_allclose(found[1:], [np.mean(there), np.std(there), max(there) - min(there)], atol=1e-12)
 
 
-def test_statistics_of_many_steps_equal_those_of_each_step() -> None:
-    rng = np.random.default_rng(1)
-    x, y = rng.random((2, 5, 3, 12))
-    x[0, 0, :4] = np.nan
-    groups = groups_of([0, 1, 2] * 4)
-    assert groups is not None
-    assert_allclose(within_correlation(x, y, groups)[2, 1], within_correlation(x[2, 1], y[2, 1], groups))
-    assert_allclose(moments(x)[1][0, 0], moments(x[0, 0])[1])
-    assert_allclose(saturation(x, groups)[1], saturation(x[1], groups))
-    edges = np.array([0.3, 0.6])
-    assert_allclose(
-        stability_index(x, edges, np.full(3, 1 / 3))[0, 0], stability_index(x[0, 0], edges, np.full(3, 1 / 3))
-    )
-
-
 def test_a_correlation_between_prompts_does_not_count() -> None:
     lengths = np.array([10.0, 12.0, 100.0, 102.0])
     rewards = np.array([0.2, 0.1, 0.9, 0.8])

@@ -84,12 +84,6 @@ def test_inputs_must_come_in_pairs(names: tuple[str, ...]) -> None:
         Contrast().freeze(inputs, {})
 
 
-def test_an_input_is_one_question() -> None:
-    several = ComponentInput(questions=("one", "two"), weights=(1.0, 1.0))
-    with pytest.raises(PlanError, match="holds 2 questions; name one of them by its id"):
-        Contrast().freeze({"a": several, "a-of-x": several}, {})
-
-
 # In the machine
 
 CONFIG: dict[str, Any] = {
@@ -141,18 +135,6 @@ def test_without_contrasts_a_penalty_counts_in_full() -> None:
     assert (trace.reward.value, trace.reward.parts["rubric"]) == (-1.0, {"good": 0.0, "bad": 1.0})
     (excused,) = score_responses(config | {"rubric": {"if_skipped": "left-out"}}, about, response("r", versions=[]))
     assert (excused.reward.value, excused.reward.components) == (None, {"rubric": None})
-
-
-def test_an_evaluator_that_depends_on_material_of_the_response_is_refused_for_contrasts() -> None:
-    use = {
-        "use": "tests.graphs.scripted:DataReader",
-        "name": "reads",
-        "params": {"needs": ["measure"]},
-        "material": "versions",
-    }
-    config = {"evaluators": [use], "derivers": ["tests.graphs.scripted:Versions", "tests.graphs.scripted:Measure"]}
-    with pytest.raises(PlanError, match="depends on material 'measure', which is derived from the response itself"):
-        score_responses(config, task(), response("r", versions=[], measure=1.0))
 
 
 # What is no credit

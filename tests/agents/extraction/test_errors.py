@@ -112,15 +112,6 @@ def test_facts_and_checks_judge_extracted_data_like_the_plans_own_data(name: str
     assert {one.status for one in own} == {"ok"}
 
 
-def test_a_name_that_a_layout_has_to_change_is_another_name(jury: Jury) -> None:
-    name, layout = ESCAPED
-    text = in_words(name, layout)
-    (found,) = judge_data(jury, task_of_records(name), ground_reply(text, read_perfectly(text)).data)
-    wrong = [one for one in found if not one.met]
-    assert {one.subject for one in wrong} == {"attractions", "attractions-in-place"}
-    assert all("'Fernbank Museum | 3D Theater | Forest' is, which is another name" in one.reason for one in wrong)
-
-
 # An extractor that errs
 
 CAUGHT = [name for name, error in ERRORS.items() if error.caught]

@@ -9,7 +9,6 @@ from pydantic import ValidationError
 
 from jurygraph import Task, Trace
 from jurygraph.agents.judging.forms import Binary, Form, PartialCredit, Scale
-from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.agents.judging.scripted_judge import (
     binary_reply,
     parts_reply,
@@ -95,28 +94,6 @@ def test_an_unknown_gain_counts_nothing_and_an_unknown_penalty_in_full() -> None
     assert (gain.reward.value, gain.reward.range, gain.reward.status) == (0.5, (0.5, 1.0), "degraded")
     penalty, _ = judge(rubric_of({"weight": 2.0}, {"weight": -1.0}), met, UNKNOWN)
     assert (penalty.reward.value, penalty.reward.range) == (0.5, (0.5, 1.0))
-
-
-@pytest.mark.parametrize(("use", "name"), [({"use": "preferences"}, "constraint"), ({"use": "checklist"}, "checklist")])
-def test_preferences_and_the_checklist_abstain_too(use: dict[str, Any], name: str) -> None:
-    part = {"quotes": [], "met": None}
-    replies = {
-        "constraint": {"constraint_1": UNKNOWN, "constraint_2": SCALED},
-        "checklist": {"checklist_1": {"reason": OPEN, **{f"part_{place}": part for place in range(1, 5)}}},
-    }
-    settings = {"weights": {"method": "uniform"}, "failure": {"min_coverage": 0.0}}
-    uses = [use] if name == "constraint" else [{**use, "params": {"audience": "task"}}]
-    reward = {"stakeholders" if name == "constraint" else "checklist": 1.0}
-    (trace,), bodies = score_by_script(
-        reply_in_turn(replies[name]),
-        people("ann"),
-        responses(RESPONSE_TEXT),
-        use=uses,
-        settings={**settings, "reward": reward},
-    )
-    assert {one.status for one in trace.verdicts} == {"abstained"}
-    assert all(OPEN in one.reason for one in trace.verdicts)
-    assert (trace.reward.range, len(bodies)) == ((0.0, 1.0), 1)
 
 
 # The reply

@@ -15,7 +15,6 @@ from tests.agents.judging.scripted_judge import (
     parts_reply,
     reply_in_turn,
     reply_to_all,
-    scale_reply,
     score_by_script,
     user_message,
 )
@@ -122,17 +121,6 @@ def test_a_penalty_that_is_met_counts_against_the_response() -> None:
         return trace.reward.value
 
     assert reward(True, 1.0) < reward(True, 0.6) < reward(False, 0.4) < reward(False, 0.0)
-
-
-def test_a_rubric_of_all_forms_is_a_reward() -> None:
-    about = {
-        "criterion_1": binary_reply(True, 1.0, quotes=["Dear Ann"]),
-        "criterion_2": scale_reply(5.5, "at nine"),
-        "criterion_3": parts_reply(None, ["at nine"]),
-        "criterion_4": binary_reply(False, 0.0),
-    }
-    (trace,), _ = score_by_script(reply_in_turn(about), TASK, responses("Dear Ann\nat nine"))
-    assert trace.reward.value == pytest.approx((1.0 + 0.5 + 0.75) / 3)
 
 
 # The conformance suite

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.judging.evaluator import MAX_ITEMS_PER_CALL
 from tests.agents.judging.scripted_judge import (
     binary_reply,
     criterion_reply,
@@ -135,21 +134,6 @@ def test_a_malformed_reply_is_sent_back_once_for_repair() -> None:
     assert "met is true and probability 0.3: it is 0.5 or more exactly where met is true" in complaint["content"]
 
 
-def test_a_failed_batch_does_not_affect_the_others() -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return (
-            find_everything(body, number)
-            if len(requested_items(body)) == MAX_ITEMS_PER_CALL
-            else reply_with("Who knows?")
-        )
-
-    (trace,), _ = score_by_script(script, rubric("a", "b", "c", "d", "e"), responses("Dear Ann"))
-    assert {verdict.subject: verdict.status for verdict in trace.verdicts} == {
-        **dict.fromkeys("abcd", "ok"),
-        "e": "failed",
-    }
-
-
 # Hostile responses
 
 CLAIM = json.dumps(
@@ -178,20 +162,6 @@ def test_a_judge_that_repeats_what_a_response_claims_gives_no_credit(parroted: s
         ("failed", None, "malformed")
     }
     assert not trace.reward.value
-
-
-def test_an_endpoint_without_schemas_gets_the_schema_as_text_at_the_end() -> None:
-    script = reply_in_turn(criterion_reply(quotes=["Dear Bo"]), criterion_reply(quotes=HERE))
-    (trace,), (body, again) = score_by_script(script, rubric("a"), responses("Dear Ann"), form="instructed")
-    assert "response_format" not in body
-    assert (
-        user_message(body).rindex("Dear Ann")
-        < user_message(body).index("# What to give")
-        < user_message(body).index("JSON Schema")
-    )
-    assert '"quotes":{"type":"array","maxItems":3' in user_message(body)
-    assert user_message(again) == user_message(body)
-    assert (trace.verdicts[0].status, [one.quote for one in trace.verdicts[0].evidence]) == ("ok", HERE)
 
 
 # Compact

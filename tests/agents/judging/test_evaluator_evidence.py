@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Jury, Response, Task, Verdict
+from jurygraph import Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.schema import SafetyConfig
 from jurygraph.schema.config import EvidenceRule
@@ -23,8 +23,8 @@ from tests.agents.judging.scripted_judge import (
     views,
 )
 from tests.examples import at_most
-from tests.models.judge_scripts import config, responses, rubric
-from tests.models.server import TOKENS_OUT, Answer, reply_with, run_server, status
+from tests.models.judge_scripts import responses, rubric
+from tests.models.server import TOKENS_OUT, reply_with
 from tests.rows import all_rows
 
 LETTER = (
@@ -172,12 +172,6 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
-@pytest.mark.parametrize("quotes", [["wir treffen uns"], ["bring cake", "wir treffen uns"]])
-def test_a_partly_grounded_reply_is_not_repaired(quotes: list[str]) -> None:
-    (trace,), bodies = score_by_script(reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER))
-    assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
-
-
 MISTAKEN = {"criterion_1": binary_reply(quotes=["wir treffen uns"]), "criterion_2": binary_reply(quotes=["bring cake"])}
 """Of two criteria one is supported."""
 
@@ -215,37 +209,6 @@ def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
     assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
     assert "criterion_2: met" in repair_message(bodies[1])
     assert "criterion_1" not in repair_message(bodies[1])
-
-
-@pytest.mark.parametrize(("second", "kind"), [(status(400), "rejected"), (status(503), "server")])
-def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_response(second: Answer, kind: str) -> None:
-    (trace,), _ = score_by_script(
-        reply_in_turn(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1
-    )
-    for verdict in trace.verdicts:
-        assert (verdict.status, verdict.score) == ("failed", None)
-        assert verdict.failure is not None
-        assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
-    faults = {call.id: call.fault for call in trace.calls}
-    assert faults.pop(trace.verdicts[0].call) is None, "the first one was paid for"
-    assert list(faults.values()) == [kind]
-
-
-@pytest.mark.parametrize(
-    ("second", "mark"),
-    [(criterion_reply(quotes=["wir treffen uns"]), None), ("Sorry!", "worst-case"), (reply_with(""), "worst-case")],
-)
-def test_the_next_run_replays_both_replies_from_the_cache(second: Any, mark: str | None) -> None:
-    traces = []
-    with run_server(
-        reply_in_turn(criterion_reply(quotes=["we meet at nine"]), second, criterion_reply(met=False))
-    ) as server:
-        for _ in range(2):
-            with Jury.from_config(config(server.url)) as jury:
-                traces += jury.score(TASK, responses(LETTER))
-        assert server.count == 2
-    assert [trace.verdicts[0].unsupported for trace in traces] == [mark, mark]
-    assert traces[0].verdicts == traces[1].verdicts
 
 
 # Scales and parts
@@ -290,41 +253,6 @@ def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str,
         assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
     assert stated["required"] == (0.0, 0.0)
     assert stated["preferred"] == stated["off"] > (0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("task", "reply", "score", "quoted"),
-    [
-        (SCALE, scale_reply(1), 0.0, []),
-        (SCALE, scale_reply(1, "we meet"), 0.0, []),
-        (SCALE, scale_reply(5.5, "Dein Bo"), 0.5, ["Dein Bo"]),
-        (PARTS, parts_reply(None, None), 0.0, []),
-        (PARTS, parts_reply(None, ["um 9 Uhr im Café"]), 0.75, ["um 9\u00a0Uhr im Café"]),
-        (PARTS, parts_reply(["Liebe Ann,"], ["Dein Bo"]), 1.0, ["Liebe Ann,", "Dein Bo"]),
-    ],
-)
-def test_with_evidence_checks_only_positive_findings_need_quotations(
-    task: Task, reply: dict[str, Any], score: float, quoted: list[str]
-) -> None:
-    (trace,), bodies = score_by_script(reply_in_turn({"criterion_1": reply}), task, responses(LETTER))
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, verified_quotes(verdict), len(bodies)) == ("ok", score, quoted, 1)
-
-
-# Without the defence
-
-
-def test_without_evidence_checks_quotations_are_verified_without_effect() -> None:
-    quotes = ["we meet at nine", "wir treffen uns um 9 Uhr"]
-    (trace,), bodies = score_by_script(
-        reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": "off"}, cache=False
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, verdict.reason, len(bodies)) == ("ok", 0.9, "so it is", 1)
-    assert [(one.quote, one.verified) for one in verdict.evidence] == [
-        ("we meet at nine", False),
-        ("wir treffen uns um 9\u00a0Uhr", True),
-    ]
 
 
 # For any reply

@@ -41,13 +41,6 @@ def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
     assert {one.layer for one in trace.verdicts} == {"model"}
 
 
-def test_a_constraint_without_text_is_shown_by_its_id() -> None:
-    bare = people("ann").model_dump()
-    bare["stakeholders"][0]["constraints"] = [{"id": "no-stairs", "kind": "hard"}]
-    _, (body,) = score_preferences(find_nothing, Task.model_validate(bare))
-    assert fenced("no-stairs", "item") in user_message(body)
-
-
 # Each for itself
 
 
@@ -63,18 +56,6 @@ def test_stakeholders_are_judged_separately_and_not_shown_to_each_others_judges(
 
 
 names = st.lists(st.sampled_from(["ann", "bob", "cyd"]), min_size=1, max_size=3, unique=True)
-
-
-def test_other_stakeholders_change_no_request() -> None:
-    alone, _ = score_preferences(find_nothing, people("ann"), cache=False)
-    together, _ = score_preferences(find_nothing, people(), cache=False)
-    words = [{_of(call.id, trace) for call in trace.calls} for trace in (*alone, *together)]
-    assert words[0] == {frozenset({"step-free", "tea"})}
-    assert words[0] < words[1]
-
-
-def _of(call: str, trace: Trace) -> frozenset[str]:
-    return frozenset(one.subject for one in trace.verdicts if one.call == call)
 
 
 # Together with checks

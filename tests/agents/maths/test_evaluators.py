@@ -85,12 +85,6 @@ class TestCalculation:
         assert "84" in given.reason
 
 
-def test_format_names_the_missing_parts(jury: Jury) -> None:
-    assert verdict(jury, "format", "<think>17 + 25</think><answer>42</answer>").score == 1.0
-    partly = verdict(jury, "format", "<think>17 + 25</think> A: 42")
-    assert (partly.score, partly.reason) == (0.4, "missing: <answer>, </answer>, in order with nothing outside")
-
-
 def test_length_falls_to_one_half_and_scales_accuracy() -> None:
     config = {
         "evaluators": ["maths.accuracy", {"use": "maths.length", "params": {"limit": 100}}],

@@ -43,16 +43,6 @@ def test_ratios_invert_and_chain(a: str, b: str, c: str) -> None:
         assert unit_ratio(one, three) == forth * on
 
 
-@pytest.mark.parametrize(
-    ("text", "dimension", "power"),
-    [(" cm^2", "length", 2), (" cubic feet", "length", 3), (" L", "length", 3), (" hectares", "length", 2)],
-)
-def test_areas_and_volumes_are_powers_of_a_length(text: str, dimension: str, power: int) -> None:
-    unit = read_unit(text)
-    assert unit is not None
-    assert unit.top[0][:2] == (dimension, power)
-
-
 @all_rows(
     "text", [" cm cm", " cm^4", " eggs^2", " square", " per", " halved", " dozen dozen dozen", " kcm", " 5 cm", " cm 5"]
 )
