@@ -68,12 +68,8 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} uses the config's model, which no other process can reach: leave `isolate` out; its requests "
             "have the limits of `calls`"
         )
-    module = (
-        ""
-        if use.target is not None or use.use in REGISTERED
-        else _split_path(installed_plugins("evaluator").get(use.use, use.use))[0]
-    )
-    module = _split_path(BUILTIN_EVALUATORS[use.use])[0] if use.use in BUILTIN_EVALUATORS else module
+    paths = {**installed_plugins("evaluator"), **dict.fromkeys(REGISTERED, ""), **BUILTIN_EVALUATORS}
+    module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))
     spec = getattr(sys.modules.get(module), "__spec__", None)
     if spec is None or spec.name != module:
         raise ConfigError(

@@ -96,7 +96,6 @@ def test_an_unnamed_function_needs_a_name() -> None:
         ({"zzz": 1}, "zzz: a function has no such setting; known: version, layer, "),
         ({"samples": "two"}, "evaluator 'short', samples: is the text 'two'; write a whole number"),
         ({"name": 3}, "name: is an int; write text"),
-        ({"name": "a\x1b[31m"}, r"name: 'a\x1b[31m' has characters that are not printable"),
         ({"version": 3}, "version: is an int; write text"),
         ({"needs": ["words", 5]}, "needs[1]: is an int; write the name of a material"),
     ],
@@ -258,19 +257,6 @@ def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
     versions = [source_version(define_function(text)) for text in (source, source, source.replace("0.5", "0.6"))]
     assert versions[0] == versions[1] != versions[2]
     assert adapt(define_function(source), "f").version == versions[0]
-
-
-def test_without_source_the_version_changes_with_the_compiled_code() -> None:
-    space: dict[str, Any] = {}
-    exec("def f(task, response): return 0.5", space)
-    versions = [source_version(space["f"])]
-    for score in (0.5, 0.6):
-        exec(f"def f(task, response): return max({score}, response.text in {{'a', 'b', 'c'}})", space)
-        versions.append(source_version(space["f"]))
-        exec(f"class F:\n    def answer(self, inputs): return [{score} for _ in '1']", space)
-        versions.append(source_version(space["F"]))
-    assert len(set(versions)) == 5
-    assert source_version(print) == "1"
 
 
 # Models

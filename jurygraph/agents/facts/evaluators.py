@@ -10,7 +10,7 @@ from jurygraph.agents.facts.loader import load_facts, require_known
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
 from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.facts.values import to_text
-from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
@@ -85,7 +85,7 @@ _MAX_WRONG = 20
 """The largest number of claims that a verdict shows with their evidence; the material has all of them."""
 
 
-class Confirmed(Evaluator):
+class Confirmed(CodeEvaluator):
     """Score the share of the claims of a kind that are confirmed, each counted once even if repeated.
 
     A response that claims nothing of the kind, or has no data, is not judged; data without any claim at all scores 0.
@@ -98,12 +98,9 @@ class Confirmed(Evaluator):
         """The kinds of claims to score; all by default."""
 
     name = "facts.confirmed"
-    version = "1"
     layer = "fact"
-    runs_inline = True
     reads_data = True
     needs = (CLAIMS,)
-    bounds_its_time = True
 
     settings: Params
 

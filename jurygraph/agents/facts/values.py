@@ -175,10 +175,7 @@ def are_equal(first: Any, second: Any) -> bool:
 
 
 def is_one_of(value: Any, others: Iterable[Any]) -> bool:
-    for other in others:  # noqa: SIM110 - `any` takes twice as long, and this is most of what checks do
-        if are_equal(value, other):
-            return True
-    return False
+    return any(are_equal(value, other) for other in others)
 
 
 def _is_same(first: Any, second: Any) -> bool:

@@ -275,36 +275,23 @@ def _sort_key(edge: RejectedEdge) -> tuple[str, ...]:
     return edge.parent, edge.child, edge.kind, edge.stage, edge.why, edge.reason, str(edge.confidence), edge.model
 
 
-@dataclass(frozen=True, slots=True)
-class GraphStatistics:
-    """Means over rubrics: criteria, candidate and retained edges, update size (criteria and retained edges), the share
-    of rubrics with an edge, and answers that the checks rejected. All are None without a rubric.
+def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
+    """Return means over rubrics: criteria, candidate and retained edges, update size (criteria and retained edges), the
+    share of rubrics with an edge, and answers that the checks rejected. All but their number are None without a rubric.
 
     `candidates` and `invalid` are over the rubrics that have these numbers.
     """
-
-    rubrics: int
-    criteria: float | None
-    candidates: float | None
-    edges: float | None
-    update_size: float | None
-    non_empty: float | None
-    invalid: float | None
-
-
-def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
     listed = list(rubrics)
     records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
-    sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
-    return GraphStatistics(
-        rubrics=len(listed),
-        criteria=_mean(criteria for criteria, _ in sizes),
-        candidates=_mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
-        edges=_mean(edges for _, edges in sizes),
-        update_size=_mean(criteria + edges for criteria, edges in sizes),
-        non_empty=_mean(edges > 0 for _, edges in sizes),
-        invalid=_mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
-    )
+    return {
+        "rubrics": len(listed),
+        "criteria": _mean(len(rubric.criteria) for rubric in listed),
+        "candidates": _mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
+        "edges": _mean(len(rubric.edges) for rubric in listed),
+        "update_size": _mean(len(rubric.criteria) + len(rubric.edges) for rubric in listed),
+        "non_empty": _mean(len(rubric.edges) > 0 for rubric in listed),
+        "invalid": _mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
+    }
 
 
 def _candidates(rubric: Rubric) -> int | None:
