@@ -4,7 +4,6 @@ import asyncio
 import inspect
 import linecache
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any, TypedDict
 
 import pytest
@@ -12,7 +11,7 @@ from langchain_core.runnables import RunnableLambda
 from langgraph.graph import END, START, StateGraph
 
 import jurygraph as jg
-from jurygraph import Condition, ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
+from jurygraph import ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, read_answer, source_version
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
@@ -55,37 +54,6 @@ def test_a_bare_decorator_registers_the_function_by_its_name() -> None:
     assert REGISTERED["brief"] is brief
     assert (brief.name, brief.layer, brief.scope, brief.audience) == ("brief", "check", "response", "task")
     assert answer(brief, SHORT) == 0.25
-
-
-def test_settings_of_the_decorator_are_part_of_the_question() -> None:
-    when = Condition(question="short", threshold=1.0)
-
-    @jg.evaluator(
-        name="my.pair",
-        version="9",
-        layer="residual",
-        scope="pair",
-        branch="judges",
-        needs=("steps",),
-        when=when,
-        pairs="unordered",
-        samples=3,
-    )
-    def compare(task: TaskView, first: Response, second: Response, steps: Any) -> float:
-        return 0.5
-
-    (question,) = compare.questions(VIEW)
-    assert (question.id, question.subject, question.version, question.layer) == ("my.pair", "pair", "9", "residual")
-    assert (question.scope, question.pairs, question.branch) == ("pair", "unordered", "judges")
-    assert (question.needs, question.when, question.samples) == (("steps",), when, 3)
-
-
-def test_an_unnamed_function_needs_a_name() -> None:
-    with pytest.raises(ConfigError, match="has no name of its own"):
-        jg.evaluator(partial(short))
-    assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
-    with pytest.raises(jg.InputError, match="evaluator: is an int; give a function, a Runnable or a compiled graph"):
-        jg.evaluator(5)
 
 
 @all_rows(

@@ -165,49 +165,6 @@ def test_an_evaluator_that_no_other_process_can_run_is_refused(name: str, messag
         jg.Jury.from_config({"evaluators": [{"use": name, "isolate": "process"}]})
 
 
-MAIN = """
-import jurygraph as jg
-
-def half(task, response):
-    return 0.5
-
-try:
-    jg.Jury.from_config({"evaluators": [{"use": "__main__.half", "isolate": "process"}]})
-except jg.ConfigError as error:
-    print(error)
-"""
-
-
-@pytest.mark.landing
-def test_a_function_of_a_script_is_refused() -> None:
-    ended = subprocess.run([sys.executable, "-c", MAIN], capture_output=True, text=True, timeout=PATIENCE)
-    assert "'__main__.half' cannot be imported by another process" in ended.stdout
-
-
-class OpensLong(jg.Evaluator):
-    """Its `open` writes the id of its process to a file, and hangs."""
-
-    def __init__(self, file: str) -> None:
-        self.file = Path(file)
-
-    def open(self) -> None:
-        with self.file.open("a") as opened:
-            opened.write(f"{os.getpid()}\n")
-        time.sleep(10 * PATIENCE)
-
-    def answer(self, inputs: jg.EvaluatorInput) -> float:
-        return 1.0
-
-
-@pytest.mark.exhaustive
-def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path) -> None:
-    use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "name": "long"}
-    failures = [verdict.failure for verdict in score("a", "b", "c", isolate="process", timeout=1, **use)]
-    problem = "the worker of 'long' died or hung while it started"
-    assert [(one.cause, one.message) for one in failures if one] == [("infrastructure", problem)] * 3
-    assert len((tmp_path / "opened").read_text().split()) == 1
-
-
 def wait_for_end(process: str) -> None:
     status, end = Path(f"/proc/{process}/stat"), time.monotonic() + PATIENCE
     while status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z":

@@ -9,14 +9,13 @@ from typing import Any
 
 import pytest
 
-from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, TaskView
+from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task
 from jurygraph.agents import registry
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
 from jurygraph.schema import DeriverUse, EvaluatorUse
 from tests.rows import all_rows
 
-VIEW = TaskView(id="t", query="q")
 TASK = Task(id="t", query="q")
 RESPONSES = [Response(id="s", text="ab"), Response(id="l", text="abcdef")]
 
@@ -123,12 +122,6 @@ def scores(use: Any) -> list[float | None]:
 )
 def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any, expected: list[float]) -> None:
     assert scores(use) == expected
-
-
-def test_a_custom_name_is_used_in_question_ids() -> None:
-    made = evaluator("mine.mod.Tone", name="brevity")
-    (question,) = made.questions(VIEW)
-    assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
 
 
 VERSION = re.compile(r"\d( |$)")
@@ -251,17 +244,6 @@ def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, sour
 def test_params_that_do_not_fit_are_refused(use: str, params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         evaluator(use, params=params)
-
-
-@pytest.mark.parametrize(
-    ("use", "params"),
-    [("mine.mod.Tone", {"limit": 4}), ("mine.mod.plain", {"limit": 4}), ("maths.length", {"limit": 500})],
-)
-def test_other_params_are_another_question(use: str, params: dict[str, Any]) -> None:
-    """Else a verdict under one limit would be taken for a verdict under another."""
-    (plain,), (changed,) = evaluator(use).questions(VIEW), evaluator(use, params=params).questions(VIEW)
-    assert changed.params == params
-    assert changed.digest != plain.digest
 
 
 def test_a_deriver_is_set_up_like_an_evaluator() -> None:

@@ -1,6 +1,5 @@
 """The three roles: what they are given, what a question says of itself, and what a combiner's cells mean."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -35,12 +34,6 @@ def test_roles_are_abstract(role: type) -> None:
         role()
 
 
-def test_an_evaluator_receives_only_a_view_responses_and_material() -> None:
-    assert {field.name for field in dataclasses.fields(EvaluatorInput)} == {
-        *("question", "task", "responses", "material", "sample", "client", "call_log", "steps")
-    }
-
-
 @pytest.mark.parametrize(
     ("view", "name", "subject"), [(WHOLE, "my_package.tone", "tone"), (ANN, "my_package.tone@ann", "ann")]
 )
@@ -54,14 +47,6 @@ def test_an_evaluator_has_one_question_per_member(view: TaskView, name: str, sub
         "checks",
         "submitted",
     )
-
-
-@pytest.mark.parametrize(
-    ("view", "name"), [(WHOLE, "my_package.tone/warmth"), (ANN, "my_package.tone/warmth@ann")], ids=["task", "member"]
-)
-def test_an_aspect_has_a_question_and_a_subject_of_its_own(view: TaskView, name: str) -> None:
-    question = Tone().question(view, "warmth", samples=3)
-    assert (question.id, question.subject, question.samples) == (name, "warmth", 3)
 
 
 def test_every_audience_belongs_to_a_branch() -> None:

@@ -65,11 +65,6 @@ def test_omitted_data_of_a_response_is_unshown(item: ListedItem) -> None:
     assert truth_of(item, x={"equals": 1}) == "unshown"
 
 
-def test_values_of_a_claim_without_a_row_are_unknown() -> None:
-    assert truth_of(invented_item(x=1), x={"equals": 1}) == "unshown"
-    assert truth_of(invented_item(x=1), x={"equals": 2}) == "unshown"
-
-
 def test_record_values_of_a_claim_are_known_without_a_row() -> None:
     assert truth_of(invented_item(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
     assert truth_of(invented_item(own="day", day=2), day={"equals": 1}) == "no"
@@ -86,10 +81,6 @@ def test_one_failed_test_decides_despite_unknown_values() -> None:
     assert truth_of(row_item(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
     assert truth_of(row_item(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
     assert truth_of(invented_item(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
-
-
-def test_missing_values_of_the_response_take_precedence_over_those_of_tables() -> None:
-    assert truth_of(row_item(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
 
 
 @pytest.mark.parametrize(

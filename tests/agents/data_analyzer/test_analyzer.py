@@ -12,7 +12,7 @@ from benchmarks.simulation.autocorrelated import autoregression
 from jurygraph.agents.data_analyzer import MAX_ARL, Alert, Analyzer, AnalyzerSettings, TrainingStep
 from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_PAIRS
 from jurygraph.errors import InputError
-from tests.agents.data_analyzer.streams import flat_step, normal_steps
+from tests.agents.data_analyzer.streams import normal_steps
 
 
 def collect_alerts(analyzer: Analyzer, steps: Any) -> list[Alert]:
@@ -62,19 +62,6 @@ def test_a_shift_is_reported_once_with_place_size_and_direction(shift: float, di
     assert alert.size == pytest.approx(shift, abs=1.0)
     assert alert.after - alert.before == pytest.approx(shift / 8, abs=0.15)
     assert alert.sentence.startswith(f"step {alert.step}: the mean reward ")
-
-
-def test_one_bad_step_is_a_jump() -> None:
-    steps = [*normal_steps(2, 60), TrainingStep(np.random.default_rng(0).normal(1.5, 1.0, 64))]
-    alerts = [one for one in collect_alerts(Analyzer(), steps) if one.series == "reward"]
-    assert [(one.kind, one.step, one.since, one.direction) for one in alerts] == [("jump", 61, 61, "up")]
-    assert alerts[0].size > 8
-
-
-def test_an_alert_comes_at_once_if_a_tenth_of_the_rows_break_a_form() -> None:
-    alerts = collect_alerts(Analyzer(), [flat_step()] * 100 + [flat_step(26)])
-    assert {"component.format", "extremes"} & {one.series for one in alerts} == {"component.format"}
-    assert all(one.step == 101 for one in alerts)
 
 
 def test_failed_rewards_are_excluded_from_means_and_reported_if_many() -> None:

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer import measures
 from jurygraph.agents.data_optimizer.measures import MeasuredGroup
 
 WORDS = ("tea", "sea", "stone", "on", "the", "a")
@@ -84,16 +83,3 @@ def test_every_part_lies_in_its_range_and_the_order_changes_nothing(texts: list[
     for part, turned in zip(diversity_parts(texts), diversity_parts([texts[place] for place in order]), strict=True):
         assert all(0.0 <= score <= 1.0 for score in part)
         assert [part[place] for place in order] == turned
-
-
-@pytest.mark.parametrize("nothing", ["", " \n", "!!! ...", "---"])
-def test_an_empty_text_is_not_new(nothing: str) -> None:
-    for part in diversity_parts([nothing, "tea on the stone"], "the tea is on the stone"):
-        assert part[0] == 0.0
-        assert part[1] > 0.0
-
-
-def test_only_the_beginnings_of_a_large_group_are_read() -> None:
-    each = measures.MAX_WORDS // 4
-    long = ["tea " * each + f"sea {n}" for n in range(4)]
-    assert diversity_parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4

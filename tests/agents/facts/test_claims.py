@@ -24,10 +24,6 @@ def texts(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> 
     return [claim.text for claim in read(data, at, **fields)]
 
 
-def test_two_paths_to_one_place_give_one_claim() -> None:
-    assert texts([{"meal": "a"}, {"meal": "b"}], ("$..meal", "$[0].meal", "$[*]['meal', 'meal']")) == ["a", "b"]
-
-
 def test_a_text_may_hold_several_claims() -> None:
     claims = read([{"meal": "a; b;;c ;"}], split=";")
     assert [claim.text for claim in claims] == ["a", "b", "c"]
@@ -96,10 +92,6 @@ def test_claims_are_ordered_by_the_order_field_of_their_records() -> None:
     days: list[Any] = [10, "b", None, 9, "2", "a", 2.5]
     records = [{"meal": str(day), "days": day} for day in days] + [{"meal": "left out"}]
     assert texts(records, order="days") == ["2", "2.5", "9", "10", "a", "b", "None", "left out"]
-
-
-def test_claims_without_an_order_field_keep_the_order_of_the_data() -> None:
-    assert texts([{"meal": "b;a", "x": "c"}, {"meal": "d"}], "$[*][*]", split=";") == ["b", "a", "c", "d"]
 
 
 @given(json_values, st.sampled_from(["$", "$[*]", "$..*", "$.a[0:5].b", "$[?@.meal]"]))

@@ -138,13 +138,6 @@ def test_every_stakeholder_may_be_requested() -> None:
     assert [(one.stakeholder, one.score, one.layer) for one in given] == [("a", 0.5, "fact"), ("b", 0.5, "fact")]
 
 
-def test_a_kind_that_the_task_does_not_have_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"task 'trip': facts\.claims: there is no kind 'meal'; did you mean meals"):
-        planned_questions({"use": "facts.confirmed", "params": {"kinds": ["meal"]}})
-    with pytest.raises(PlanError, match="there is no kind 'hotel'; there are meals, snacks"):
-        planned_questions({"use": "facts.confirmed", "params": {"kinds": ["hotel"]}})
-
-
 # Tools
 
 

@@ -7,11 +7,10 @@ import pytest
 
 from jurygraph import Jury, PlanError, Task, Trace
 from jurygraph.agents.judging.criteria import DEFAULT_ITEMS
-from tests.agents.judging.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
+from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.agents.judging.scripted_judge import (
     fenced,
     find_everything,
-    find_nothing,
     parts_reply,
     reply_in_turn,
     score_by_script,
@@ -58,19 +57,6 @@ def test_custom_items_replace_the_default_ones() -> None:
     assert "part_3: It is not long." in user_message(body)
     assert "part_4" not in user_message(body)
     assert trace.verdicts[0].native == 3.0
-
-
-def test_each_stakeholder_is_judged_in_a_call_of_its_own_with_the_profile() -> None:
-    (trace,), bodies = score_checklist(find_nothing, people(), **both())
-    own = [body for body in bodies if "checklist_1" in items_of(body)]
-    assert len(own) == len(WISHES)
-    for body in own:
-        (name,) = [name for name in WISHES if PROFILES[name] in user_message(body)]
-        assert fenced(PROFILES[name], "profile") in user_message(body)
-        assert not any(
-            word in user_message(body) for each in WISHES for word in texts_about(each) if word != PROFILES[name]
-        )
-    assert sorted(str(one.stakeholder) for one in trace.verdicts if one.layer == "residual") == sorted(WISHES)
 
 
 # How much it holds

@@ -119,14 +119,6 @@ def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() 
     assert verdict.reason == "so it is [lost: 'wir treffen uns um 8 Uhr' (not in the response)]"
 
 
-def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> None:
-    verdict = verdict_with_quotes(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
-    assert verdict.reason == (
-        "so it is [lost: 'bring cake' (not in the response) and "
-        "'Bring', 'ring bitte Kuchen' (too short, or cut within a word or number)]"
-    )
-
-
 def test_a_penalty_without_a_quotation_counts_in_full() -> None:
     """No judge is talked out of one by what makes it misquote."""
     criteria = [{"id": "kind", "text": "kind", "weight": 1.0}, {"id": "rude", "text": "rude", "weight": -1.0}]

@@ -39,12 +39,6 @@ def test_a_false_calculation_is_found_with_its_step(right: str, false: str, at: 
     assert find_first(SOLUTION.replace(right, false)) == at
 
 
-def test_the_computed_value_is_reported() -> None:
-    slip = first_false_calculation(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
-    assert slip is not None
-    assert slip.reason == "'9 * 2.5 = 22', but it is 22.5"
-
-
 # What is not
 
 
@@ -120,12 +114,6 @@ def test_the_reward_is_the_share_of_the_steps_before_the_first_false_one() -> No
     assert (one.score, one.met, one.native) == (2 / 3, False, 3)
     assert one.reason == "step 3 of 3 is wrong: '18 - 1 = 16', but it is 17"
     assert [evidence.quote for evidence in one.evidence] == ["18 - 1 = 16"]
-
-
-def test_without_a_false_calculation_the_reward_is_1() -> None:
-    for text in (SOLUTION, "She has nine eggs.\nShe makes eighteen dollars.\nA: 18"):
-        one = verdict(text)
-        assert (one.score, one.met, one.native, one.evidence) == (1.0, True, None, ())
 
 
 @pytest.mark.parametrize("text", ["", "A: 18", "<think></think>18"])

@@ -193,12 +193,6 @@ def test_a_quotation_from_its_step_is_evidence_with_offsets(quote: str) -> None:
     assert (verdict.score, len(bodies)) == (2 / 3, 1)
 
 
-def test_a_passage_in_several_steps_is_located_in_its_own_step() -> None:
-    text = "Nine eggs are left.\nNine eggs are left.\nA: 9"
-    found = verdicts(steps((2, fault("coherence", "eggs are left")), number=2), text=text)
-    assert [evidence.start for evidence in found["coherence"].evidence] == [text.rindex("eggs")]
-
-
 def test_an_earlier_verified_fault_decides_alone() -> None:
     stands, misquoted = (1, fault("facts", "3 of 16 eggs")), (3, fault("facts", "26 euros"))
     assert verdicts(steps(stands, misquoted))["facts"].score == 0.0

@@ -25,10 +25,6 @@ def test_each_line_before_the_answers_line_is_a_step() -> None:
     ]
 
 
-def test_lines_of_signs_alone_are_no_steps() -> None:
-    assert texts("9 eggs\n---\n***\n18 dollars\nA: 18") == ["9 eggs", "18 dollars"]
-
-
 @pytest.mark.parametrize("answer", ["#### 18", r"\boxed{18}", "**Answer:** 18", "<answer>18</answer>"])
 def test_the_line_of_the_answer_is_no_step(answer: str) -> None:
     assert texts(f"9 eggs\n{answer}") == ["9 eggs"]
@@ -47,10 +43,6 @@ def test_each_numbered_marker_begins_a_step_and_lines_behind_it_belong_to_it(mar
     one, two = mark.format(1), mark.format(2)
     text = f"{one} Count the eggs\n- 16 - 7 = 9\n\n{two} Sell them\nfor 18\nA: 18"
     assert texts(text) == [f"{one} Count the eggs\n- 16 - 7 = 9", f"{two} Sell them\nfor 18"]
-
-
-def test_text_before_the_first_marker_belongs_to_the_first_step() -> None:
-    assert texts("Let us see.\n1. 9 eggs\n2. 18 dollars\nA: 18") == ["Let us see.\n1. 9 eggs", "2. 18 dollars"]
 
 
 def test_words_that_number_something_else_swallow_no_lines() -> None:
