@@ -257,13 +257,12 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
         raise ConfigError(_unknown_message(role, path, known))
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError(_unknown_message(role, path, known)) from error
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or fix the module") from error
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{module_name}.".startswith(f"{missing}."):
+            raise ConfigError(_unknown_message(role, path, known)) from error
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; fix the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
