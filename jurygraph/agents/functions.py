@@ -15,7 +15,7 @@ from typing import Any, get_args, overload
 
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.messages import did_you_mean, name_type, quote, require_type
+from jurygraph.messages import did_you_mean, name_type, require_type
 from jurygraph.schema import (
     Audience,
     Branch,
@@ -27,7 +27,7 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.frozen_model import FrozenModel, digest_of
+from jurygraph.schema.frozen_model import FrozenModel
 from jurygraph.schema.plan import Pairs
 
 _ARGUMENTS = {"response": ("task", "response"), "pair": ("task", "first", "second"), "group": ("task", "responses")}
@@ -89,7 +89,6 @@ class AdaptedEvaluator(Evaluator):
         return [self.question(view, **self._question_fields)]
 
     def set_params(self, params: Mapping[str, Any]) -> None:
-        """Set the config's parameters for this evaluator. Raises ConfigError if they do not fit."""
         self._check_params(params, are_complete=True)
         self.params = dict(params)
 
@@ -107,7 +106,6 @@ class FunctionEvaluator(AdaptedEvaluator):
     bounds_its_time = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Call the function itself, as if it were not decorated."""
         return self.target(*args, **kwargs)
 
     def answer(self, inputs: EvaluatorInput) -> Any:
@@ -185,23 +183,14 @@ def is_runnable(value: Any) -> bool:
 def source_version(defined: Callable[..., Any]) -> str:
     """Return a version that changes with the source of the module that defines a function or class.
 
-    It so changes with the constants and helpers of that module too. Falls back to the object's own source, without
-    source (in an interpreter) to its compiled code, and to "1" without either.
+    It so changes with the constants and helpers of that module too. Falls back to the object's own source, and to "1"
+    without any.
     """
     candidates: tuple[Any, ...] = (sys.modules.get(getattr(defined, "__module__", "")), defined)
     for candidate in candidates:
         with contextlib.suppress(OSError, TypeError):
             return hashlib.sha256(inspect.getsource(candidate).encode()).hexdigest()[:12]
-    members = vars(defined).values() if inspect.isclass(defined) else (defined,)
-    compiled = [_plain_code(member.__code__) for member in members if hasattr(member, "__code__")]
-    return digest_of(compiled)[:12] if compiled else "1"
-
-
-def _plain_code(value: Any) -> Any:
-    """Return plain data of compiled code or a constant in it, the same in every process of one version of Python."""
-    if inspect.iscode(value):
-        return [value.co_code.hex(), list(value.co_names), [_plain_code(constant) for constant in value.co_consts]]
-    return sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
+    return "1"
 
 
 def has_own_version(kind: type, role: type) -> bool:
@@ -254,8 +243,6 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
         if not callable(target) and not is_runnable(target):
             raise InputError(f"evaluator: is {name_type(target)}; give a function, a Runnable or a compiled graph")
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
-    if not chosen_name.isprintable():
-        raise ConfigError(f"name: {quote(chosen_name)} has characters that are not printable; leave them out")
     adapted = adapt(target, chosen_name, **settings)
     earlier = REGISTERED.get(chosen_name, adapted)
     is_only = earlier is not None and _origin(earlier) == _origin(adapted)

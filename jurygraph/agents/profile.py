@@ -56,8 +56,6 @@ class ConstraintSpec(FrozenModel):
 
 
 class ConstraintsReply(FrozenModel):
-    """All that a model states of a profile."""
-
     constraints: tuple[ConstraintSpec, ...] = Field(max_length=_MAX_LISTED)
 
 
@@ -71,8 +69,6 @@ class TensionReply(FrozenModel):
 
 
 class TensionsReply(FrozenModel):
-    """All tensions that a model states."""
-
     tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
@@ -121,7 +117,6 @@ async def _read_by_model(
 async def _read_constraints(
     task: Task, person: Stakeholder, client: "JudgeClient"
 ) -> tuple[str, list[ReadConstraint], list[str]]:
-    """Return the reader's name, the accepted constraints of one profile, and the problems of the others."""
     text = SearchableText(person.profile)
     prompt = load_prompt("profile")
     request = client.request(prompt, ConstraintsReply, {"query": chat_text(task.query), "profile": person.profile})

@@ -68,12 +68,8 @@ def _isolate(evaluator: Evaluator, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} uses the config's model, which no other process can reach: leave `isolate` out; its requests "
             "have the limits of `calls`"
         )
-    module = (
-        ""
-        if use.target is not None or use.use in REGISTERED
-        else _split_path(installed_plugins("evaluator").get(use.use, use.use))[0]
-    )
-    module = _split_path(BUILTIN_EVALUATORS[use.use])[0] if use.use in BUILTIN_EVALUATORS else module
+    paths = {**installed_plugins("evaluator"), **dict.fromkeys(REGISTERED, ""), **BUILTIN_EVALUATORS}
+    module, _ = _split_path("" if use.target is not None else paths.get(use.use, use.use))
     spec = getattr(sys.modules.get(module), "__spec__", None)
     if spec is None or spec.name != module:
         raise ConfigError(
@@ -154,7 +150,6 @@ def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[s
 
 
 def _combiner_objects(config: Config) -> dict[str, Any]:
-    """Return the objects that the config has for combiners, by name. Raises ConfigError if two share a name."""
     targets: dict[str, Any] = {}
     for key, component in config.components.items():
         name = component.combiner
@@ -189,7 +184,6 @@ def _describe_setting(value: Any) -> Any:
 
 
 def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
-    """Return a new instance of a class, or a copy of an existing one, since its name is set per config entry."""
     if not inspect.isclass(target):
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
@@ -253,25 +247,22 @@ def installed_plugins(role: str) -> Mapping[str, str]:
 
 
 def _split_path(path: str) -> tuple[str, str]:
-    """Return the module and the attribute of `package.module:name` or `package.module.name`."""
     module, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
     return module, attribute
 
 
 def _import(role: str, path: str, known: Iterable[str]) -> Any:
-    """Import the object at `package.module:name` or `package.module.name`."""
     module_name, attribute = _split_path(path)
     if not module_name or not attribute or module_name.startswith("."):
         raise ConfigError(_unknown_message(role, path, known))
     try:
         module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError(_unknown_message(role, path, known)) from error
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or fix the module") from error
     except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
+        missing = error.name if isinstance(error, ModuleNotFoundError) else None
+        if missing and f"{module_name}.".startswith(f"{missing}."):
+            raise ConfigError(_unknown_message(role, path, known)) from error
         cause = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; fix the module") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; install what it needs, or fix it") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

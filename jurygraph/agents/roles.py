@@ -234,6 +234,14 @@ class Evaluator(Configurable, ABC):
         """Release resources. Called when the jury is closed; may be called more than once."""
 
 
+class CodeEvaluator(Evaluator):
+    """Base class of evaluators by code alone that take microseconds: they answer in the event loop itself."""
+
+    version = "1"
+    runs_inline = True
+    bounds_its_time = True
+
+
 class BatchEvaluator(Evaluator):
     """Base class of evaluators that answer all their inputs in one batch: implement `answer_all`."""
 

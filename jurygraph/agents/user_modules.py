@@ -95,7 +95,6 @@ def allow_modules_in_folder(*configs: Config, folder: Path) -> bool:
 
 
 def folder_of_modules() -> str | None:
-    """Return the folder whose modules a config may name; None without one."""
     return _folder.path or None
 
 

@@ -69,7 +69,7 @@ class WorkerPool:
         self._processes: ProcessPool | None = None
         self._opened_by = 0
         self._has_replied = False
-        self._underway: dict[tuple[str, ...], Future[Any]] = {}
+        self._underway: set[Future[Any]] = set()
 
     def open(self) -> None:
         """Start the processes without waiting for them, unless they run."""
@@ -77,13 +77,12 @@ class WorkerPool:
             self._open()
 
     async def call(self, *arguments: str) -> Any:
-        """Return what the work makes of the arguments. Equal calls that are under way share one result.
+        """Return what the work makes of the arguments.
 
         Raises TimeLimitExceeded, WorkFailed, WorkerDied or WorkerNotStarted.
         """
         try:
-            future = asyncio.wrap_future(self._submit(arguments))
-            outcome, *details = await asyncio.shield(future)  # others may wait for it, too
+            outcome, *details = await asyncio.wrap_future(self._submit(arguments))
         except TimeoutError:
             problem = f"{self.name!r} ran past its time limit of {self.time_limit:g} s and was killed"
             raise TimeLimitExceeded(problem) from None
@@ -103,7 +102,7 @@ class WorkerPool:
         with self._lock:
             processes = self._processes
             self._processes = None
-            for future in list(self._underway.values()):
+            for future in list(self._underway):
                 future.cancel()
             if processes is not None and self._opened_by == os.getpid():
                 _end(processes)
@@ -117,7 +116,7 @@ class WorkerPool:
                 raise WorkerNotStarted(f"the worker of {self.name!r} died or hung while it started")
             _end(self._processes)  # a thread of it waits for more
         self._opened_by = os.getpid()
-        self._underway = {}
+        self._underway = set()
         processes = ProcessPool(self._workers, 0, _start_worker, self._initargs, _Context())
         try:
             processes.active  # noqa: B018 - to look starts it
@@ -130,12 +129,9 @@ class WorkerPool:
     def _submit(self, arguments: tuple[str, ...]) -> Future[Any]:
         with self._lock:
             processes = self._open()
-            future = self._underway.get(arguments)
-            if future is None:
-                future = processes.schedule(_do_work, args=arguments, timeout=self.time_limit)
-                underway = self._underway
-                underway[arguments] = future
-                future.add_done_callback(lambda _: underway.pop(arguments, None))
+            future = processes.schedule(_do_work, args=arguments, timeout=self.time_limit)
+            self._underway.add(future)
+            future.add_done_callback(self._underway.discard)
             return future
 
 
@@ -217,7 +213,6 @@ def end_process_after(seconds: float) -> Iterator[None]:
 
 
 def _message(error: BaseException) -> str:
-    """Return the message of an exception, and the innermost line of code that raised it."""
     frame = extract_tb(error.__traceback__)[-1]
     place = f"({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})"
     try:

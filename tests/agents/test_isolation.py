@@ -2,7 +2,6 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -164,70 +163,6 @@ class NeedsModel(jg.Evaluator):
 def test_an_evaluator_that_no_other_process_can_run_is_refused(name: str, message: str) -> None:
     with pytest.raises(jg.ConfigError, match=rf"evaluators\[0\]: '{name}'.*{message}"):
         jg.Jury.from_config({"evaluators": [{"use": name, "isolate": "process"}]})
-
-
-MAIN = """
-import jurygraph as jg
-
-def half(task, response):
-    return 0.5
-
-try:
-    jg.Jury.from_config({"evaluators": [{"use": "__main__.half", "isolate": "process"}]})
-except jg.ConfigError as error:
-    print(error)
-"""
-
-
-@pytest.mark.landing
-def test_a_function_of_a_script_is_refused() -> None:
-    ended = subprocess.run([sys.executable, "-c", MAIN], capture_output=True, text=True, timeout=PATIENCE)
-    assert "'__main__.half' cannot be imported by another process" in ended.stdout
-
-
-def test_isolation_is_no_part_of_the_plan() -> None:
-    digests = set()
-    for more in ({}, {"isolate": "process"}):
-        with jg.Jury.from_config({"evaluators": [{"use": f"{HERE}.longer_text", **more}]}) as jury:
-            digests.add(jury.prepare(TASK).digest)
-    assert len(digests) == 1
-
-
-class OpensLong(jg.Evaluator):
-    """Its `open` writes the id of its process to a file, and hangs."""
-
-    def __init__(self, file: str) -> None:
-        self.file = Path(file)
-
-    def open(self) -> None:
-        with self.file.open("a") as opened:
-            opened.write(f"{os.getpid()}\n")
-        time.sleep(10 * PATIENCE)
-
-    def answer(self, inputs: jg.EvaluatorInput) -> float:
-        return 1.0
-
-
-@pytest.mark.exhaustive
-def test_open_has_the_time_limit_and_is_not_repeated_after_a_hang(tmp_path: Path) -> None:
-    use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "name": "long"}
-    failures = [verdict.failure for verdict in score("a", "b", "c", isolate="process", timeout=1, **use)]
-    problem = "the worker of 'long' died or hung while it started"
-    assert [(one.cause, one.message) for one in failures if one] == [("infrastructure", problem)] * 3
-    assert len((tmp_path / "opened").read_text().split()) == 1
-
-
-@pytest.mark.exhaustive
-def test_a_worker_that_opens_ends_soon_after_its_parent(tmp_path: Path) -> None:
-    use = {"use": f"{HERE}.OpensLong", "params": {"file": str(tmp_path / "opened")}, "isolate": "process", "timeout": 2}
-    script = f"from {HERE} import *; score('a', **{use!r})"
-    with subprocess.Popen([sys.executable, "-c", script], cwd=Path(__file__).parents[2]) as parent:
-        end = time.monotonic() + PATIENCE
-        while not ((tmp_path / "opened").exists() and (tmp_path / "opened").read_text().endswith("\n")):
-            assert time.monotonic() < end
-            time.sleep(0.05)
-        parent.send_signal(signal.SIGKILL)
-    wait_for_end((tmp_path / "opened").read_text().strip())
 
 
 def wait_for_end(process: str) -> None:

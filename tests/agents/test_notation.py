@@ -1,18 +1,12 @@
 """The notations of tasks: what is read, what is refused in which words, and that nothing makes them slow."""
 
 import json
-import string
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from pydantic import BaseModel, ValidationError
 
 from jurygraph.agents import notation
 from jurygraph.errors import ConfigError
-from tests.examples import at_most
 from tests.rows import all_rows
 
 BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
@@ -92,50 +86,9 @@ def test_an_invalid_pattern_in_a_path_matches_nothing(pattern: Any) -> None:
     ]
 
 
-def test_a_path_reaches_the_greatest_depth_of_data() -> None:
-    deep: Any = []
-    for _ in range(250):
-        deep = [deep]
-    assert len(find_values("$..*", deep)) == 250
-
-
-@settings(max_examples=at_most(200))
-@given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
-def test_any_text_is_a_valid_path_or_refused(text: str) -> None:
-    message = refusal(lambda: find_values(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
-    assert message is None or message.startswith("is not a valid JSONPath (")
-
-
-@settings(max_examples=at_most(200))
-@given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
-def test_any_text_is_a_valid_pattern_or_refused(text: str) -> None:
-    message = refusal(lambda: notation.compile_pattern(text).search("ab1"))
-    assert message is None or message.startswith("is not a valid RE2 pattern (")
-
-
-def refusal(read: Callable[[], Any]) -> str | None:
-    """Return the message of a refusal."""
-    try:
-        read()
-    except ValueError as error:
-        return str(error)
-    return None
-
-
 def test_code_is_named_by_package_module_and_name() -> None:
     paths = {"dotted": "json.dumps", "colon": "json:dumps"}
     assert notation.import_named("functions", paths, "__call__", "a function") == dict.fromkeys(paths, json.dumps)
     for path in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
         with pytest.raises(ConfigError, match=rf"functions\.f: '{path}' cannot be imported"):
             notation.import_named("functions", {"f": path}, "__call__", "a function")
-
-
-def test_notations_are_types_of_fields() -> None:
-    class Model(BaseModel):
-        pattern: notation.Pattern
-        paths: list[notation.JsonPath]
-
-    assert Model(pattern="a+", paths=["$.a"]).pattern == "a+"
-    with pytest.raises(ValidationError, match="is not a valid RE2 pattern") as raised:
-        Model(pattern="(", paths=["$.a", "days["])
-    assert [error["loc"] for error in raised.value.errors()] == [("pattern",), ("paths", 1)]

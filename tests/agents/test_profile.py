@@ -1,7 +1,7 @@
 """DecompR's offline parser: profiles in text become constraints and tensions, each resting on words that are there."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -10,12 +10,11 @@ from hypothesis import strategies as st
 
 import jurygraph as jg
 from jurygraph.agents.profile import (
-    DEGREE_VALUES,
     ConstraintSpec,
     ConstraintsReply,
     parse_constraints,
 )
-from jurygraph.errors import BudgetExceeded, ModelError, PlanError
+from jurygraph.errors import ModelError, PlanError
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema.profile import Profiles
 from tests.agents.parser import (
@@ -32,12 +31,9 @@ from tests.agents.parser import (
     parser_script,
     settings,
     tension,
-    tensions_reply,
     trip,
 )
 from tests.models.server import Answer, reply_with, run_server, status
-
-Read = Callable[..., Profiles]
 
 
 def read_profiles(script: Script, *profiles: str, calls: int | None = None, **fields: Any) -> Profiles:
@@ -62,47 +58,17 @@ def texts(profiles: Profiles) -> list[str]:
 class TestRead:
     def test_each_profile_becomes_constraints_with_kind_restrictiveness_and_quotation(self) -> None:
         found = read_profiles(parser_script(), ANN, BEN, calls=3)
-        assert found.model_dump(mode="json") == {
-            "stakeholders": [
-                {
-                    "id": "ann",
-                    "constraints": [
-                        {
-                            "id": "c1",
-                            "text": "No nuts are served.",
-                            "kind": "hard",
-                            "restrictiveness": 1.5,
-                            "check": None,
-                            "quote": "I am allergic to nuts",
-                        },
-                        {
-                            "id": "c2",
-                            "text": "It is near the sea.",
-                            "kind": "soft",
-                            "restrictiveness": 1.0,
-                            "check": None,
-                            "quote": "I would love to be near the sea",
-                        },
-                    ],
-                },
-                {
-                    "id": "ben",
-                    "constraints": [
-                        {
-                            "id": "c1",
-                            "text": "A night costs 90 euros at most.",
-                            "kind": "hard",
-                            "restrictiveness": 1.0,
-                            "check": None,
-                            "quote": "cannot pay more than 90 euros a night",
-                        }
-                    ],
-                },
-            ],
-            "by": {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"},
-            "tensions": [],
-            "tensions_by": "tiny, prompt tensions 1",
-        }
+        assert [
+            (person.id, one.id, one.text, one.kind, one.restrictiveness, one.quote)
+            for person in found.stakeholders
+            for one in person.constraints
+        ] == [
+            ("ann", "c1", "No nuts are served.", "hard", 1.5, "I am allergic to nuts"),
+            ("ann", "c2", "It is near the sea.", "soft", 1.0, "I would love to be near the sea"),
+            ("ben", "c1", "A night costs 90 euros at most.", "hard", 1.0, "cannot pay more than 90 euros a night"),
+        ]
+        assert found.by == {"ann": "tiny, prompt profile 2", "ben": "tiny, prompt profile 2"}
+        assert (found.tensions, found.tensions_by) == ((), "tiny, prompt tensions 1")
 
     def test_each_profile_is_read_in_a_call_of_its_own(self) -> None:
         with run_server(parser_script()) as server, jg.Jury.from_config(settings(server.url)) as jury:
@@ -114,24 +80,6 @@ class TestRead:
             assert sum(profile in first_question(body) for profile in (ANN, BEN)) == 1
             assert "Adler" not in first_question(body)
             assert body["temperature"] == 0.0
-
-    def test_quotations_in_any_alphabet_are_found_and_kept_as_written(self) -> None:
-        listed = [constraint("Lärm  uber 40"), constraint("ein\nruhiges Zimmer - Lärm über 40 dB")]
-        found = read_profiles(answers_in_turn(constraints_reply(*listed), constraints_reply(*listed)), ZOE)
-        assert [one.quote for one in found.stakeholders[0].constraints] == ["ein ruhiges Zimmer – Lärm über 40 dB"]
-        assert texts(read_profiles(parser_script(), ZOE)) == ["The room is quiet.", "静かな部屋である。"]
-
-    def test_a_chat_is_read_as_a_task_too(self) -> None:
-        query = [{"role": "user", "content": "Hello."}, {"role": "assistant", "content": "Where to?"}]
-        with run_server(parser_script()) as server, jg.Jury.from_config(settings(server.url)) as jury:
-            jury.prepare(trip(BEN, query=query))
-            assert fenced_text(server.requests[0].body, "task") == "user: Hello.\n\nassistant: Where to?"
-
-    @pytest.mark.parametrize(("word", "alpha"), DEGREE_VALUES.items())
-    def test_words_for_restrictiveness_become_numbers(self, word: str, alpha: float) -> None:
-        found = read_profiles(parser_script({BEN: [constraint("more than 90 euros", restrictiveness=word)]}), BEN)
-        assert found.stakeholders[0].constraints[0].restrictiveness == alpha
-        assert DEGREE_VALUES["low"] < DEGREE_VALUES["usual"] == 1.0 < DEGREE_VALUES["high"]
 
     def test_the_order_of_the_file_changes_nothing(self) -> None:
         people = [{"id": "ann", "profile": ANN}, {"id": "ben", "profile": BEN}]
@@ -194,25 +142,6 @@ class TestWhatIsWrong:
         assert (texts(found), found.dropped) == (["A night costs 90 euros at most."], ())
         assert len(plan.calls) == server.count == 2
 
-    @pytest.mark.parametrize(
-        ("kind", "field"), [({"kind": "must"}, "kind"), ({"restrictiveness": "1.5"}, "restrictiveness")], ids=str
-    )
-    def test_an_unknown_degree_is_repaired_or_fails(self, kind: dict[str, str], field: str) -> None:
-        wrong = constraints_reply({**NEEDS[BEN][0], **kind})
-        assert texts(read_profiles(answers_in_turn(wrong, constraints_reply(*NEEDS[BEN])), BEN, calls=2))
-        expected = (
-            rf"task 'trip': the profile of stakeholder 'ann' could not be read: field constraints\[0\].{field}: is"
-        )
-        with pytest.raises(ModelError, match=expected):
-            read_profiles(answers_in_turn(wrong, wrong), BEN)
-
-    def test_all_constraints_of_a_long_profile_count(self) -> None:
-        listed = [constraint("more than 90 euros", f"It is {n}.") for n in range(70)]
-        found = read_profiles(answers_in_turn(constraints_reply(*listed)), BEN)
-        assert texts(found) == [f"It is {n}." for n in range(70)]
-        assert [one.id for one in found.stakeholders[0].constraints] == [f"c{n}" for n in range(1, 71)]
-        assert found.dropped == ()
-
     def test_an_empty_list_is_repaired_once_and_then_a_plan_error(self) -> None:
         expected = (
             r"^task 'trip': no constraint was found in the profile of stakeholder 'ann'; list its constraints in the "
@@ -221,10 +150,6 @@ class TestWhatIsWrong:
         with pytest.raises(PlanError, match=expected):
             read_profiles(answers_in_turn(constraints_reply(), constraints_reply()), BEN)
         assert texts(read_profiles(answers_in_turn(constraints_reply(), constraints_reply(*NEEDS[BEN])), BEN, calls=2))
-
-    def test_the_error_reports_if_every_constraint_was_invented(self) -> None:
-        with pytest.raises(PlanError, match=r"stakeholder 'ann' \(“They are home by Sunday.” rests on .*\); list"):
-            read_profiles(answers_in_turn(constraints_reply(INVENTED), constraints_reply(INVENTED)), BEN)
 
     @pytest.mark.parametrize(
         ("answer", "why"),
@@ -242,17 +167,6 @@ class TestWhatIsWrong:
         ) as error:
             read_profiles(lambda body, number: answer, BEN)
         assert why in str(error.value)
-
-    def test_the_first_unreadable_profile_by_id_is_named(self) -> None:
-        def script(body: dict[str, Any], number: int) -> Answer:
-            return reply_with("no") if fenced_text(body, "profile") != BEN else constraints_reply(*NEEDS[BEN])
-
-        with pytest.raises(ModelError, match="stakeholder 'ann'"):
-            read_profiles(script, ANN, BEN, ZOE)
-
-    def test_a_reached_limit_is_reported(self) -> None:
-        with pytest.raises(BudgetExceeded, match="the limit of 0 calls is reached"):
-            read_profiles(parser_script(), BEN, limits={"max_calls": 0})
 
 
 INJECTION = (
@@ -312,12 +226,6 @@ class TestTensions:
         assert [one.between for one in found.tensions] == [("ben", "zoe")]
         assert found.dropped == (f"tensions: {why}",)
 
-    def test_tensions_are_not_read_if_the_task_has_some_or_one_stakeholder(self) -> None:
-        listed = [{"between": ["ann", "ben"], "strength": 0.25}]
-        found = read_profiles(parser_script(tensions=[tension(1, 2)]), ANN, BEN, tensions=listed, calls=2)
-        assert (found.tensions, found.tensions_by) == ((), None)
-        assert read_profiles(parser_script(), ANN, calls=1).tensions_by is None
-
     def test_tensions_of_checks_are_kept(self) -> None:
         def sights(name: str, **bound: int) -> dict[str, Any]:
             return {"id": name, "constraints": [{"id": "c", "kind": "hard", "check": {"count": "sights", **bound}}]}
@@ -332,20 +240,3 @@ class TestTensions:
         message: Any = spec.params["difficulty"]
         assert message["ann"]["tensions"]["ben"]["strength"] == 1.0
         assert message["ann"]["tensions"]["zoe"] == {"strength": 0.5, "why": ["both cannot be had"]}
-
-    def test_there_may_be_no_tensions(self) -> None:
-        found = read_profiles(
-            answers_in_turn(constraints_reply(*NEEDS[ANN]), constraints_reply(*NEEDS[BEN]), tensions_reply()), ANN, BEN
-        )
-        assert (found.tensions, found.tensions_by) == ((), "tiny, prompt tensions 1")
-
-    def test_a_missing_reply_about_tensions_is_an_error(self) -> None:
-        def script(body: dict[str, Any], number: int) -> Answer:
-            return (
-                reply_with("none")
-                if asks_about_tensions(body)
-                else constraints_reply(*NEEDS[fenced_text(body, "profile")])
-            )
-
-        with pytest.raises(ModelError, match="task 'trip': the tensions between its stakeholders could not be read"):
-            read_profiles(script, ANN, BEN)

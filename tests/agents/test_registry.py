@@ -9,17 +9,13 @@ from typing import Any
 
 import pytest
 
-import jurygraph as jg
-from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, TaskView
+from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task
 from jurygraph.agents import registry
 from jurygraph.agents.functions import REGISTERED
-from jurygraph.agents.maths.evaluators import Length
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
-from jurygraph.decision.combiners import Gear
 from jurygraph.schema import DeriverUse, EvaluatorUse
 from tests.rows import all_rows
 
-VIEW = TaskView(id="t", query="q")
 TASK = Task(id="t", query="q")
 RESPONSES = [Response(id="s", text="ab"), Response(id="l", text="abcdef")]
 
@@ -128,22 +124,6 @@ def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any,
     assert scores(use) == expected
 
 
-def test_a_decorated_function_is_found_by_its_name() -> None:
-    importlib.import_module("mine.mod")
-    assert scores("found_by_name") == [0.5, 0.5]
-
-
-@pytest.mark.parametrize("use", ["mine.mod.plain", "mine.mod:plain"])
-def test_the_name_is_the_dotted_path(use: str) -> None:
-    assert evaluator(use).name == "mine.mod.plain"
-
-
-def test_a_custom_name_is_used_in_question_ids() -> None:
-    made = evaluator("mine.mod.Tone", name="brevity")
-    (question,) = made.questions(VIEW)
-    assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
-
-
 VERSION = re.compile(r"\d( |$)")
 """A version that its author writes down, and not one of the source."""
 
@@ -165,14 +145,6 @@ def test_every_builtin_combiner_can_be_loaded(name: str) -> None:
     assert VERSION.match(made.version)
 
 
-def test_builtin_evaluators_precede_registered_ones() -> None:
-    @jg.evaluator(name="maths.length")
-    def mine(task: TaskView, response: Response) -> float:
-        return 0.0
-
-    assert isinstance(evaluator("maths.length"), Length)
-
-
 # Entry points
 
 
@@ -190,27 +162,6 @@ def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> N
     assert scores("brevity") == [1.0, 0.0]
     assert scores("dotted.name") == [1.0, 0.0]
     assert evaluator("brevity").name == "brevity"
-
-
-def test_an_installed_deriver_and_combiner_are_found_by_their_entry_points(tmp_path: Path) -> None:
-    install(tmp_path, "jurygraph.derivers", {"words": "mine.mod:Words"})
-    assert deriver("words").gives == "words"
-    (tmp_path / "mine-1.0.dist-info" / "entry_points.txt").write_text("[jurygraph.combiners]\nown = mine.mod:Own\n")
-    importlib.invalidate_caches()
-    assert load_combiner("own").name == "own"
-
-
-def test_registered_evaluators_precede_installed_ones(tmp_path: Path) -> None:
-    install(tmp_path, "jurygraph.evaluators", {"found_by_name": "mine.mod:plain"})
-    importlib.import_module("mine.mod")
-    assert scores("found_by_name") == [0.5, 0.5]
-
-
-@pytest.mark.parametrize("target", ["mine.gone:plain", "mine.mod:gone"])
-def test_a_broken_entry_point_is_named(tmp_path: Path, target: str) -> None:
-    install(tmp_path, "jurygraph.evaluators", {"brevity": target})
-    with pytest.raises(ConfigError, match=target):
-        evaluator("brevity")
 
 
 # Unknown names
@@ -244,19 +195,6 @@ def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, me
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("maen", r"unknown combiner 'maen'; did you mean 'mean'\?"),
-        ("mine.mod.Tone", "'mine.mod.Tone' is not a combiner"),
-        ("maths.accuracy", "unknown combiner 'maths.accuracy'; name one as package.module.combiner"),
-    ],
-)
-def test_an_unknown_combiner_is_refused_with_the_nearest_known_one(name: str, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        load_combiner(name)
-
-
-@pytest.mark.parametrize(
     ("use", "message"),
     [
         ("words", "unknown deriver 'words'; name one as package.module.deriver"),
@@ -286,21 +224,6 @@ def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, sour
         evaluator("mine.broken.tone")
 
 
-def test_a_module_that_raises_on_import_is_reported(tmp_path: Path) -> None:
-    (tmp_path / "mine" / "raising.py").write_text("raise RuntimeError('no licence')\n")
-    importlib.invalidate_caches()
-    with pytest.raises(ConfigError, match=r"'mine.raising.tone' cannot be imported: RuntimeError: no licence"):
-        evaluator("mine.raising.tone")
-
-
-def test_a_class_that_raises_on_construction_is_reported(tmp_path: Path) -> None:
-    source = "import jurygraph as jg\nclass Bad(jg.Evaluator):\n    def __init__(self): raise OSError('no disk')\n"
-    (tmp_path / "mine" / "bad.py").write_text(source + "    def answer(self, ask): return 1.0\n")
-    importlib.invalidate_caches()
-    with pytest.raises(ConfigError, match=r"'mine.bad.Bad' cannot be made: OSError: no disk"):
-        evaluator("mine.bad.Bad")
-
-
 # Params and instances
 
 
@@ -323,31 +246,6 @@ def test_params_that_do_not_fit_are_refused(use: str, params: dict[str, Any], me
         evaluator(use, params=params)
 
 
-@pytest.mark.parametrize(
-    ("use", "params"),
-    [("mine.mod.Tone", {"limit": 4}), ("mine.mod.plain", {"limit": 4}), ("maths.length", {"limit": 500})],
-)
-def test_other_params_are_another_question(use: str, params: dict[str, Any]) -> None:
-    """Else a verdict under one limit would be taken for a verdict under another."""
-    (plain,), (changed,) = evaluator(use).questions(VIEW), evaluator(use, params=params).questions(VIEW)
-    assert changed.params == params
-    assert changed.digest != plain.digest
-
-
-@pytest.mark.parametrize("use", ["mine.mod.plain", "mine.mod.decorated", "mine.mod.ready", "mine.mod.Tone"])
-def test_two_uses_of_one_evaluator_do_not_disturb_each_other(use: str) -> None:
-    one, other = evaluator(use, name="one"), evaluator(use, name="other")
-    assert (one.name, other.name) == ("one", "other")
-
-
-def test_two_uses_of_one_function_have_params_of_their_own() -> None:
-    narrow = {"use": "mine.mod.plain", "name": "narrow", "params": {"limit": 1}}
-    wide = {"use": "mine.mod.plain", "name": "wide", "params": {"limit": 9}}
-    with Jury.from_config({"evaluators": [narrow, wide], "reward": {"narrow": 1.0, "wide": 1.0}}) as jury:
-        components = [trace.reward.components for trace in jury.score(TASK, RESPONSES)]
-    assert components == [{"narrow": 0.0, "wide": 1.0}] * 2
-
-
 def test_a_deriver_is_set_up_like_an_evaluator() -> None:
     made = deriver("mine.mod.Words", name="tokens", params={"of": "data"})
     assert (made.name, made.gives, made.of, made.params) == ("tokens", "words", "data", {"of": "data"})  # type: ignore[attr-defined]
@@ -355,20 +253,3 @@ def test_a_deriver_is_set_up_like_an_evaluator() -> None:
         deriver("mine.mod.Words", params={"off": "data"})
     with pytest.raises(ConfigError, match=r"deriver 'mine\.mod\.words' is already set up"):
         deriver("mine.mod.words", params={"of": "data"})
-
-
-def test_two_uses_of_one_deriver_do_not_disturb_each_other() -> None:
-    one, other = deriver("mine.mod.words", name="one"), deriver("mine.mod.words", name="other")
-    assert (one.name, other.name) == ("one", "other")
-
-
-def test_a_combiner_is_found_by_its_dotted_path() -> None:
-    assert load_combiner("mine.mod.Own").name == "own"
-    assert isinstance(load_combiner("jurygraph.decision.combiners.Gear"), Gear)
-
-
-def test_a_version_follows_the_source_of_a_plain_function(tmp_path: Path) -> None:
-    before = evaluator("mine.mod.plain").version
-    (tmp_path / "mine" / "next.py").write_text("def plain(task, response):\n    return 0.0\n")
-    importlib.invalidate_caches()
-    assert evaluator("mine.next.plain").version != before

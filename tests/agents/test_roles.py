@@ -1,19 +1,15 @@
 """The three roles: what they are given, what a question says of itself, and what a combiner's cells mean."""
 
-import dataclasses
 from typing import Any
 
 import numpy as np
 import pytest
 
-import jurygraph as jg
 from jurygraph import (
     Combiner,
     Deriver,
-    DeriverInput,
     Evaluator,
     EvaluatorInput,
-    PlanError,
     ScoreMatrix,
     Stakeholder,
     TaskView,
@@ -38,16 +34,6 @@ def test_roles_are_abstract(role: type) -> None:
         role()
 
 
-def test_an_evaluator_receives_only_a_view_responses_and_material() -> None:
-    assert {field.name for field in dataclasses.fields(EvaluatorInput)} == {
-        *("question", "task", "responses", "material", "sample", "client", "call_log", "steps")
-    }
-
-
-def test_a_deriver_receives_only_a_view_a_response_material_and_the_model() -> None:
-    assert {field.name for field in dataclasses.fields(DeriverInput)} == {"task", "response", "material", "client"}
-
-
 @pytest.mark.parametrize(
     ("view", "name", "subject"), [(WHOLE, "my_package.tone", "tone"), (ANN, "my_package.tone@ann", "ann")]
 )
@@ -61,34 +47,6 @@ def test_an_evaluator_has_one_question_per_member(view: TaskView, name: str, sub
         "checks",
         "submitted",
     )
-
-
-@pytest.mark.parametrize(
-    ("view", "name"), [(WHOLE, "my_package.tone/warmth"), (ANN, "my_package.tone/warmth@ann")], ids=["task", "member"]
-)
-def test_an_aspect_has_a_question_and_a_subject_of_its_own(view: TaskView, name: str) -> None:
-    question = Tone().question(view, "warmth", samples=3)
-    assert (question.id, question.subject, question.samples) == (name, "warmth", 3)
-
-
-def test_a_question_records_the_settings_of_its_evaluator() -> None:
-    class Special(Tone):
-        version, audience, layer, scope, needs = "7", "stakeholder", "fact", "pair", ("steps",)
-
-    question = Special().question(ANN)
-    recorded = (question.version, question.branch, question.layer, question.scope, question.needs)
-    assert recorded == ("7", "stakeholders", "fact", "pair", ("steps",))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [{"version": "2"}, {"layer": "fact"}, {"scope": "group"}, {"needs": ("steps",)}, {"params": {"limit": 3}}],
-    ids=lambda change: next(iter(change)),
-)
-def test_another_version_or_setting_is_another_question(change: dict[str, Any]) -> None:
-    changed = Tone()
-    vars(changed).update(change)
-    assert changed.question(WHOLE).digest != Tone().question(WHOLE).digest
 
 
 def test_every_audience_belongs_to_a_branch() -> None:
@@ -116,32 +74,3 @@ def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> Scor
         applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.broadcast_to(np.array(weight, dtype=float), numbers.shape[1:]),
     )
-
-
-def test_the_mean_of_cells_goes_by_the_size_of_their_weights() -> None:
-    mean, some = cells([[0.0, 1.0], [1.0, 0.5]], weight=[3.0, -1.0]).mean()
-    assert mean.tolist() == [0.25, 0.875]
-    assert some.tolist() == [True, True]
-
-
-def test_the_mean_of_cells_leaves_out_what_does_not_apply() -> None:
-    mean, some = cells([[0.2, 0.8], [0.2, 0.8], [0.2, 0.8]], live=[[True, True], [False, True], [False, False]]).mean()
-    assert mean.tolist() == [0.5, 0.8, 0.0]
-    assert some.tolist() == [True, True, False]
-
-
-def test_a_combiner_takes_no_parameters_by_default() -> None:
-    class Own(Combiner):
-        name = "own"
-
-        def combine(self, cells: Any, params: Any) -> Any:
-            raise NotImplementedError
-
-    assert Own().freeze({}, {}) == {}
-    with pytest.raises(PlanError, match=r"combiner 'own': params\.power: unknown; leave it out"):
-        Own().freeze({}, {"power": 2})
-
-
-def test_the_first_response_is_the_judged_one() -> None:
-    first, second = jg.Response(id="a", text="x"), jg.Response(id="b", text="y")
-    assert EvaluatorInput(Tone().question(WHOLE), WHOLE, (first, second), ({}, {})).response is first

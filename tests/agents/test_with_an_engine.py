@@ -1,4 +1,4 @@
-"""Extracting, and reading profiles, with a real engine whose model says noise: nothing crashes or is believed."""
+"""Whatever asks a model, with a real engine whose model says noise: nothing crashes or is believed."""
 
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from jurygraph.agents.graph_annotator.validation import CriterionPair, kinds_bet
 from jurygraph.aggregation import gear
 from jurygraph.errors import ModelError, PlanError
 from jurygraph.schema import Rubric
+from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.models.tiny_gguf import write_tiny
 
 pytestmark = pytest.mark.heavy
@@ -61,6 +62,34 @@ def test_noise_invents_no_constraint_of_a_profile(tiny: Path, seed: int) -> None
         jury.prepare(task)
 
 
+CRITERIA = [
+    {"id": "a-clear", "text": "It is clear.", "weight": 1.0},
+    {"id": "b-kind", "text": "How kind?", "weight": 1.0, "scale": [1, 5], "anchors": {"1": "not", "5": "very"}},
+    {"id": "c-whole", "text": "All is said.", "weight": 1.0, "parts": [{"text": "when"}, {"text": "where"}]},
+]
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_noise_is_credited_only_with_a_verified_quotation(tiny: Path, seed: int) -> None:
+    config = {
+        "model": f"gguf:{tiny}",
+        "evaluators": ["criteria", "preferences", {"use": "checklist", "params": {"audience": "task"}}],
+        "weights": {"method": "uniform"},
+        "reward": {"rubric": 1.0, "stakeholders": 1.0, "checklist": 1.0},
+        "failure": {"min_coverage": 0.0001},
+        "calls": calls(seed, 400),
+    }
+    with Jury.from_config(config) as jury:
+        (trace,) = jury.score(people("ann", rubric={"criteria": CRITERIA}), [Response(id="r", text=RESPONSE_TEXT)])
+    assert len(trace.verdicts) == 6
+    for verdict in trace.verdicts:
+        assert verdict.failure is None or verdict.failure.cause == "response"
+        is_positive = verdict.met if verdict.scale is None else (verdict.score or 0.0) > 0.0
+        assert bool(is_positive) <= any(evidence.verified for evidence in verdict.evidence)
+        for evidence in verdict.evidence:
+            assert (RESPONSE_TEXT[evidence.start : evidence.end] == evidence.quote) == evidence.verified
+
+
 RUBRICS = [
     {"facts": 2.0, "story": 3.0, "rude": -1.0},
     {"claim": 1.0, "proof": 1.0},
@@ -97,10 +126,6 @@ def is_a_graph_of(rubric: Rubric, weights: dict[str, float]) -> bool:
     gear.compile(len(weights), *gear.edges(list(weights), [(e.parent, e.child, e.kind) for e in rubric.edges])[:2])
     assert len(rubric.edges) + len(record.unanswered) <= record.candidates
     return True
-
-
-def test_noise_gives_a_rubric_a_valid_graph(tiny: Path) -> None:
-    assert is_a_graph_of(graph_of(tiny, RUBRICS[1], 6), RUBRICS[1])
 
 
 def test_noise_gives_five_rubrics_valid_graphs_and_some_edges(tiny: Path) -> None:

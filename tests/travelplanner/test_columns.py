@@ -28,10 +28,6 @@ def test_columns_and_query_that_agree_make_one_request() -> None:
     assert (request.people, request.budget, request.is_assumed) == (2, 900, False)
 
 
-def test_columns_suffice_without_words_in_the_query() -> None:
-    assert read_request("Plan it.", Columns.model_validate(WHOLE)).request == read_request(QUERY, Columns()).request
-
-
 def test_lists_and_numbers_may_be_text_as_python_writes_them() -> None:
     texts = {name: str(value) for name, value in WHOLE.items()}
     assert read_request("Plan it.", Columns.model_validate(texts)) == read_request("Plan it.", Columns(**WHOLE))  # type: ignore[arg-type]

@@ -6,14 +6,14 @@ from types import MappingProxyType
 from pydantic import JsonValue
 
 from jurygraph.agents.facts.values import to_text
-from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.schema import Question, Stakeholder, TaskView, Verdict
 
 COLLECTED = "collected"
 _TABLE = "preferences"
 
 
-class Collected(Evaluator):
+class Collected(CodeEvaluator):
     """Look up each constraint of a stakeholder in the table of preferences that the response recorded.
 
     An agent that talks with its users writes down what they want. GroupTravelBench compares that table with the users'
@@ -27,13 +27,10 @@ class Collected(Evaluator):
     """
 
     name = "checks.collected"
-    version = "1"
     audience = "stakeholder"
     layer = "check"
     reads_data = True
-    runs_inline = True
     shares = MappingProxyType({COLLECTED: 0.0})
-    bounds_its_time = True
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)

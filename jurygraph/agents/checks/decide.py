@@ -48,15 +48,12 @@ class Unknowns:
         return truth_without(lacking, item)
 
     def describe(self, why: Open) -> list[str]:
-        """Return what is unknown for this reason, in words."""
         return [item.describe_unknown(column) for item, column in self._unknown if item.reason_unknown(column) == why]
 
     def undecided_result(self, reason: str) -> CheckResult:
-        """Return an undecided result, because of values that the tables do not have."""
         return CheckResult(None, 0.0, f"{reason}; the tables do not tell {_join_first(self.describe('untold'))}")
 
     def unproven_result(self, reason: str, share: float = 0.0) -> CheckResult:
-        """Return a failed result, because of values that the response cannot show."""
         message = f"{reason}; it cannot be shown, for {_join_first(self.describe('unshown'))}"
         return CheckResult(False, share, message, [*{id(item): item for item, _ in self._unknown}.values()])
 
@@ -177,7 +174,6 @@ def _price(term: TermSpec, item: ListedItem) -> tuple[Amount | None, Sequence[st
 
 
 def _amount(column: str, item: ListedItem) -> Amount | None:
-    """Return the amount in a column; None if there is none, or if it is negative."""
     result = parse_amount(item.value(column))
     return result if result is not None and result.number >= 0 else None
 
@@ -249,7 +245,6 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
 
 
 def _describe_range(span: _Interval, digits: int | None = None) -> str:
-    """Return a range in words, its ends rounded to so many digits."""
     low, high = span
     least, most = (to_text(end if digits is None else round(end, digits)) for end in span)
     if low == high:
@@ -296,7 +291,6 @@ def _among(values: Sequence[_Value], wanted: Sequence[Scalar]) -> list[_Value]:
 
 
 def _includes(values: Sequence[_Value], wanted: Scalar, truth: Truth) -> bool:
-    """Return true if one of the values that have this truth is the wanted one."""
     return any(entry.truth == truth and are_equal(entry.value, wanted) for entry in values)
 
 
@@ -351,7 +345,6 @@ def _decide_distinct(label: str, values: Sequence[_Value], unknown: Unknowns) ->
 
 
 def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknowns) -> CheckResult:
-    """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
         return unknown.unproven_result(reason)
     return unknown.undecided_result(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)

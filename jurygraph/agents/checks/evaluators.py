@@ -14,7 +14,7 @@ from jurygraph.agents.checks.decide import CheckResult, decide_check
 from jurygraph.agents.checks.items import ListedItem
 from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
-from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
+from jurygraph.agents.facts.evaluators import CLAIMS, claim_evidence, claim_findings
 from jurygraph.agents.facts.loader import Facts, load_facts, require_known
 from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.facts.values import to_text
@@ -86,7 +86,6 @@ class Constraints(Evaluator):
         return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
 
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
-        """Raise PlanError for a function that the config does not list, or that cannot be called with the params."""
         if name not in self._functions:
             hint = did_you_mean(name, self._functions) or "list it in the params of checks.constraints"
             raise PlanError(f"{where}, field check.function: there is no {quote(name)}; {hint}")
@@ -101,7 +100,7 @@ class Constraints(Evaluator):
         constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         if constraint.check is None:
             return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
-        check = _check_of(IdentityKey(constraint))
+        check = _parse_check(f"constraint {constraint.id!r}", json.dumps(constraint.check, sort_keys=True))
         if check.function is not None:
             return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
         label = constraint.text or constraint.id
@@ -115,13 +114,6 @@ class Constraints(Evaluator):
         at = [] if decided.holds else decided.items[:10]
         evidence = tuple(part for item in at for part in _evidence(item))
         return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
-
-
-@lru_cache(maxsize=4096)
-def _check_of(constraint: IdentityKey[Constraint]) -> Check:
-    """Return the check of a constraint that has one. Cached, since the responses of a group share the constraint."""
-    text = json.dumps(constraint.value.check, sort_keys=True)
-    return _parse_check(f"constraint {constraint.value.id!r}", text)
 
 
 @lru_cache(maxsize=4096)
@@ -151,36 +143,29 @@ def _check_sources(where: str, facts: Facts, check: Check) -> None:
 
 
 def _is_empty(data: JsonValue) -> bool:
-    """Return true if the data contains no value."""
     if isinstance(data, dict | list):
         return all(map(_is_empty, data.values() if isinstance(data, dict) else data))
     return data is None or data == ""
 
 
 def _claimed_items(check: Check, inputs: EvaluatorInput) -> Mapping[str, Sequence[ListedItem]]:
-    """Return the looked-up claims of each kind that a check names."""
     if not check.claimed_kinds:
         return {}
     findings = claim_findings(inputs)
-    facts = IdentityKey(load_facts(inputs.task))
-    return {kind: _looked_up_items(IdentityKey(findings[kind]), facts) for kind in check.claimed_kinds}
+    lists = {name: table.spec.lists for name, table in load_facts(inputs.task).tables.items()}
+    return {kind: [_listed_item(finding, lists) for finding in findings[kind]] for kind in check.claimed_kinds}
+
+
+def _listed_item(finding: Finding, lists: Mapping[str, Mapping[str, str]]) -> ListedItem:
+    its_lists = lists.get(finding["table"] or "", {})
+    return ListedItem(finding["text"], finding["values"], finding, its_lists, finding["own"])
 
 
 def _matches(path: str, data: JsonValue) -> Sequence[ListedItem]:
-    """Return the matches of a JSONPath, in the order of their paths."""
     nodes = notation.compile_jsonpath(path).find(data)
     return [
         ListedItem(node.path(), node.value if isinstance(node.value, dict) else {"value": node.value})
         for node in sorted(nodes, key=lambda node: notation.location_sort_key(node.location))
-    ]
-
-
-@lru_cache(maxsize=1024)
-def _looked_up_items(findings: IdentityKey[Sequence[Finding]], facts: IdentityKey[Facts]) -> Sequence[ListedItem]:
-    lists = {name: table.spec.lists for name, table in facts.value.tables.items()}
-    return [
-        ListedItem(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
-        for finding in findings.value
     ]
 
 
@@ -197,19 +182,15 @@ def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
     claimed = _claimed_items(check, inputs)
-    if check.paths:
-        return decide_check(check, {**claimed, **{path: _matches(path, inputs.response.data) for path in check.paths}})
-    decided = _decide_claims(IdentityKey(check), *map(IdentityKey, claimed.values()))
-    if decided.holds and not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind):
+    listed = {path: _matches(path, inputs.response.data) for path in check.paths}
+    decided = decide_check(check, {**claimed, **listed})
+    if decided.holds and not listed and not _has_a_row(claim_findings(inputs)):
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided
 
 
-@lru_cache(maxsize=1024)
-def _decide_claims(check: IdentityKey[Check], *items: IdentityKey[Sequence[ListedItem]]) -> CheckResult:
-    """Decide a check of claims, by the items of each kind. Cached, since the responses of a group share claims."""
-    kinds = zip(check.value.claimed_kinds, items, strict=True)
-    return decide_check(check.value, {kind: its_items.value for kind, its_items in kinds})
+def _has_a_row(findings: Mapping[str, Sequence[Finding]]) -> bool:
+    return any(finding["row"] for kind in findings.values() for finding in kind)
 
 
 def _evidence(item: ListedItem) -> Sequence[Evidence]:

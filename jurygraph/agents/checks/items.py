@@ -34,11 +34,9 @@ class ListedItem(NamedTuple):
 
     @property
     def has_row(self) -> bool:
-        """Return true if a row was found for the item."""
         return self.finding is not None and self.finding["row"] is not None
 
     def value(self, column: str) -> Any:
-        """Return the known value of the column, or None."""
         value = self.values.get(column)
         if is_missing(value):
             return None
@@ -46,11 +44,9 @@ class ListedItem(NamedTuple):
         return value if is_known else None
 
     def reason_unknown(self, column: str) -> Open:
-        """Return why the column has no usable value."""
         return "untold" if self.has_row and column not in self.response_columns else "unshown"
 
     def describe_unknown(self, column: str) -> str:
-        """Return in words what is unknown."""
         if self.reason_unknown(column) == "untold":
             return f"{column} of {quote(self.text)}"
         if self.finding is None or self.has_row:

@@ -165,7 +165,6 @@ class Check(FrozenModel):
 
     @property
     def measure(self) -> str:
-        """Return the name of the measure."""
         return next(name for name in MEASURES if getattr(self, name) is not None)
 
     @property
@@ -181,7 +180,6 @@ class Check(FrozenModel):
 
     @cached_property
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        """Return every source of items, with the columns that are read."""
         if self.sum is not None:
             return tuple((term.of, _columns(term.where, term.column, term.times, term.places)) for term in self.sum)
         source = self.count or self.share or self.values
@@ -189,12 +187,10 @@ class Check(FrozenModel):
 
     @cached_property
     def claimed_kinds(self) -> tuple[str, ...]:
-        """Return the kinds of claims among the sources of items."""
         return tuple(dict.fromkeys(source for source, _ in self.items if not source.startswith("$")))
 
     @cached_property
     def paths(self) -> tuple[str, ...]:
-        """Return the JSONPaths among the sources of items."""
         return tuple(dict.fromkeys(source for source, _ in self.items if source.startswith("$")))
 
 

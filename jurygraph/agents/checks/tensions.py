@@ -40,7 +40,6 @@ def _read_checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
 
 
 def _tensions(pairs: Iterable[tuple[tuple[str, Check], tuple[str, Check]]]) -> list[ConstraintTension]:
-    """Return the tensions between pairs of checks with their constraints' ids."""
     found = ((first, second, _find_tension(check, other)) for (first, check), (second, other) in pairs)
     return [ConstraintTension(first, second, *tension) for first, second, tension in found if tension]
 
@@ -118,7 +117,6 @@ def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
 
 
 def _conflicting_column(first: Tests, second: Tests) -> str | None:
-    """Return a column for which no value passes both tests; None if there is none."""
     shared = sorted(first.keys() & second.keys())
     return next((c for c in shared if _is_barred(first[c], second[c]) or _is_barred(second[c], first[c])), None)
 
@@ -148,5 +146,4 @@ def _is_less(value: Any, other: Any) -> bool:
 
 
 def _constants(value: Any) -> list[Any]:
-    """Return the value if it is a constant, not the value of another column."""
     return [] if value is None or isinstance(value, Column) else [value]

@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from jurygraph.agents.data_analyzer import detectors
-from jurygraph.agents.data_analyzer.autocorrelation import RESIDUAL_STEPS, Residuals
+from jurygraph.agents.data_analyzer.autocorrelation import PairMoments
 from jurygraph.agents.data_analyzer.detectors import Baseline, Detectors, Limits, Recent, TestResults
 from jurygraph.agents.data_analyzer.diagnosis import Alert, Diagnosis
 from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
@@ -46,33 +46,28 @@ class SeriesSummary(FrozenModel):
 
 
 class AnalyzerSummary:
-    """Running statistics of S series."""
-
     def __init__(self, series: int) -> None:
-        self._n = np.zeros(series)
-        self._mean = np.zeros((2, series))
-        self._products = np.zeros((2, 2, series))
-        """Means of value and step number, [2, S], and the sums of products of their deviations, [2, 2, S]."""
-        self._least, self._most, self._last = (np.full(series, start) for start in (np.inf, -np.inf, np.nan))
+        self._moments = PairMoments.empty((series,))
+        """Of value and step number."""
+        self._least = np.full(series, np.inf)
+        self._most = np.full(series, -np.inf)
+        self._last = np.full(series, np.nan)
 
     def add(self, step: int, values: Floats) -> None:
         """Add the values [S] of a step; NaN are skipped."""
         has_value = ~np.isnan(values)
-        self._n = self._n + has_value
-        point = np.stack([values, np.full_like(values, step)])
-        deviation = np.where(has_value, point - self._mean, 0.0)
-        self._mean = self._mean + deviation / np.maximum(self._n, 1.0)
-        self._products = self._products + deviation[:, None] * np.where(has_value, point - self._mean, 0.0)
-        self._least, self._most = np.fmin(self._least, values), np.fmax(self._most, values)
+        self._moments = self._moments.plus(values, np.full_like(values, step), has_value)
+        self._least = np.fmin(self._least, values)
+        self._most = np.fmax(self._most, values)
         self._last = np.where(has_value, values, self._last)
 
     def rows(self, names: Sequence[str], autocorrelations: Floats) -> tuple[SeriesSummary, ...]:
         """Return the table, one row per series; `autocorrelations` [S] are NaN where unknown."""
-        (squares, _), (product, times) = self._products
-        sd = np.sqrt(squares / np.maximum(self._n - 1.0, 1.0))
+        counts, (means, _), ((squares, _), (product, times)) = self._moments
+        sd = np.sqrt(squares / np.maximum(counts - 1.0, 1.0))
         trend = product / np.where(times > 0.0, times, 1.0)
         keys = ("mean", "sd", "least", "most", "last", "trend")
-        columns = zip(self._mean[0], sd, self._least, self._most, self._last, trend, strict=True)
+        columns = zip(means, sd, self._least, self._most, self._last, trend, strict=True)
         return tuple(
             SeriesSummary(
                 series=name,
@@ -80,7 +75,7 @@ class AnalyzerSummary:
                 autocorrelation=None if np.isnan(rho) else float(rho),
                 **{key: float(value) if n else None for key, value in zip(keys, values, strict=True)},
             )
-            for name, n, rho, values in zip(names, self._n, autocorrelations, columns, strict=True)
+            for name, n, rho, values in zip(names, counts, autocorrelations, columns, strict=True)
         )
 
 
@@ -88,19 +83,8 @@ MIN_STEPS = detectors.LEARNING_SCORES + 1  # the first step at which anything is
 
 MIN_JUDGED_PAIRS = 50
 """Number of steps from which a series can be called autocorrelated."""
-MIN_JUDGED_MEANS = 30
-"""Number of means of residuals from which a pre-whitened series can be called autocorrelated."""
 MAX_HARMLESS = 0.1
 """The autocorrelation above which a series is called so, by the lower bound of 3 standard errors, 1 / √n each."""
-
-_DEPENDENCE = (
-    "the step before (autocorrelation {:.2f})",
-    "use --prewhiten (from Python: Settings.prewhiten)",
-)
-_RESIDUAL_DEPENDENCE = (
-    f"more than the step before (autocorrelation {{:.2f}} of the residuals' means of {RESIDUAL_STEPS} steps)",
-    "shuffle prompts, or take more of them for a step",
-)
 
 MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
@@ -133,7 +117,7 @@ class Analyzer:
         self.values: Floats = np.empty(0)
         """The values of the last step, in the order of the series."""
         self.warnings: tuple[str, ...] = ()
-        """One sentence for each series found autocorrelated, with `prewhiten` its residuals: `arl` does not hold."""
+        """One sentence for each series found autocorrelated, without `prewhiten`: `arl` does not hold for it."""
         self._frame: Frame | None = None
         self._calibration: Calibration | None = None
 
@@ -154,15 +138,14 @@ class Analyzer:
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
-        if self.settings.prewhiten:
-            self._residuals.learn(raised.u)
         # The diagnosis compares levels, and the normal scores of forecasts are about changes.
         self._recent.add(measure, np.full_like(raised.u, np.nan) if self.settings.prewhiten else raised.u, before)
         alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]
         alerts += self._diagnosis.hacks(self.steps, alerts)
         self._detectors.restart(raised.has_alarm)
         self._recent.restart(raised.has_alarm)
-        self._warn_of_autocorrelation()
+        if not self.settings.prewhiten:
+            self._warn_of_autocorrelation()
         if self._calibration is not None:
             self._frame = self._calibration.add(step)
             self._calibration = self._calibration if self._frame is None else None  # its rows are no longer needed
@@ -185,7 +168,6 @@ class Analyzer:
         self.series = self._series_of(step)
         self._places = {series.name: place for place, series in enumerate(self.series)}
         self._detectors = Detectors((len(self.series),), self.limits, self.settings.prewhiten)
-        self._residuals = Residuals((len(self.series),))
         self._is_warned = np.zeros(len(self.series), dtype=np.bool_)
         self._summary = AnalyzerSummary(len(self.series))
         self._recent = Recent(len(self.series))
@@ -225,18 +207,16 @@ class Analyzer:
             self._recent.restart(leaving, forget_scale=True)
 
     def _warn_of_autocorrelation(self) -> None:
-        """Warn of each series once, as soon as what is tested is clearly autocorrelated."""
-        is_white = self.settings.prewhiten
-        lag_one = self._residuals.of_means if is_white else self._detectors.lag_one
+        """Warn of each series once, as soon as it is clearly autocorrelated."""
+        lag_one = self._detectors.lag_one
         pairs = lag_one.pairs
         rho = lag_one.estimate()
-        has_enough = pairs >= (MIN_JUDGED_MEANS if is_white else MIN_JUDGED_PAIRS)
-        is_clear = has_enough & (rho - 3.0 / np.sqrt(np.maximum(pairs, 1.0)) > MAX_HARMLESS)
-        depends, advice = _RESIDUAL_DEPENDENCE if is_white else _DEPENDENCE
+        is_clear = (pairs >= MIN_JUDGED_PAIRS) & (rho - 3.0 / np.sqrt(np.maximum(pairs, 1.0)) > MAX_HARMLESS)
         for place in np.flatnonzero(is_clear & ~self._is_warned):
             self.warnings += (
-                f"step {self.steps}: {self.series[place].description} depends on {depends.format(rho[place])}, so "
-                f"false alarms are more frequent than one in {self.settings.arl:g} steps; {advice}",
+                f"step {self.steps}: {self.series[place].description} depends on the step before (autocorrelation "
+                f"{rho[place]:.2f}), so false alarms are more frequent than one in {self.settings.arl:g} steps; use "
+                "--prewhiten (from Python: AnalyzerSettings.prewhiten)",
             )
         self._is_warned |= is_clear
 

@@ -110,7 +110,6 @@ class Baseline(NamedTuple):
         return self.at_least(np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0)), floor)
 
     def at_least(self, sd: Floats, floor: ArrayLike) -> Floats:
-        """Return an sd, at least the change that one row can cause, now (`floor`) or on average."""
         return np.asarray(np.maximum(np.maximum(sd, self.floor), floor))
 
     def learn(self, measure: Measure, has_score: Bools) -> "Baseline":
@@ -171,7 +170,6 @@ class Detectors:
         return np.asarray(np.sign(t) * np.minimum(-tail, _MAX_SCORE))
 
     def _update_cusums(self, step: int, u: Floats, tested: Bools) -> None:
-        """Advance the CUSUMs by one step."""
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
         pairs = zip(now, self.baseline_at_zero, strict=True)

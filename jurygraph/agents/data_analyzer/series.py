@@ -133,7 +133,6 @@ class Calibration:
 
 
 def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
-    """Compute the frame from the rewards and D_pair of rows."""
     pairwise = _join_numbers(pairs)
     values = _join_numbers(rewards)
     above = pairwise[pairwise > np.percentile(pairwise, PERCENTILE) + MIN_RELATIVE_SD] if pairwise.size else pairwise
@@ -165,13 +164,13 @@ class Series(NamedTuple):
 
     @property
     def is_component(self) -> bool:
-        """Return true for the mean of a component of the reward."""
         return self.name.startswith(COMPONENT)
 
 
 def series_of(step: TrainingStep, opposed: Collection[str], penalties: Collection[str]) -> tuple[Series, ...]:
     """Return the series of a stream, given its first step."""
-    lengths, repetition, groups = (column is not None for column in (step.lengths, step.repetition, step.groups))
+    lengths = step.lengths is not None
+    groups = step.groups is not None
     components = (
         Series(f"{COMPONENT}{name}", _scale(column), "up" if name in penalties else "down", f"the component {name}")
         for name, column in step.components.items()
@@ -180,7 +179,6 @@ def series_of(step: TrainingStep, opposed: Collection[str], penalties: Collectio
         (True, Series("reward", "plain", "down", "the mean reward")),
         *((True, series) for series in components),
         (lengths, Series("length", "logarithm", "up", "the mean length")),
-        (repetition, Series("repetition", "share", "up", "repetition")),
         (True, Series("failed", "share", "up", "the share of failed rewards")),
         (lengths, Series("length_reward", "correlation", "up", "the correlation of length and reward within prompts")),
         (bool(opposed), Series("conflict", "share", "up", "the share of responses whose components disagree")),
@@ -248,4 +246,4 @@ def _column(series: Series, step: TrainingStep, opposed: Collection[str], frame:
             pairwise = disagreement([step.components[component] for component in opposed])
             limit = np.nan if frame is None else frame.conflict - MIN_RELATIVE_SD
             return np.where(np.isnan(pairwise - limit), np.nan, pairwise >= limit)
-    return {"reward": step.rewards, "length": step.lengths, "repetition": step.repetition}[series.name]
+    return {"reward": step.rewards, "length": step.lengths}[series.name]

@@ -28,13 +28,12 @@ class TrainingStep:
         components: [n] each, by name; NaN if there is no value.
         lengths: [n], at least 0, in any unit.
         groups: [n] ids; the responses to one prompt are a group.
-        repetition: [n], in [0, 1].
 
     Omitted columns are not watched. Simulations pass arrays of many steps at once, [..., n], of the same groups.
 
     Raises:
-        InputError: no row, columns of another shape, an infinite value or one beyond 1e100, a length below 0,
-            repetition outside [0, 1], or groups that are not all strings or all numbers.
+        InputError: no row, columns of another shape, a value that is infinite or beyond 1e100, a length below 0, or
+            groups that are not all strings or all numbers.
     """
 
     def __init__(
@@ -43,22 +42,19 @@ class TrainingStep:
         components: Mapping[str, ArrayLike] | None = None,
         lengths: ArrayLike | None = None,
         groups: Sequence[Any] | NDArray[Any] | None = None,
-        repetition: ArrayLike | None = None,
     ) -> None:
         self.rewards = _column("rewards", rewards)
         shape = self.rewards.shape
         named = sorted((components or {}).items())
         self.components = {name: _column(f"component {name!r}", column, shape) for name, column in named}
         self.lengths = None if lengths is None else _column("lengths", lengths, shape)
-        self.repetition = None if repetition is None else _column("repetition", repetition, shape)
         self.groups = None if groups is None else _group_rows(np.asarray(groups), self.rows)
         """The rows by their groups; None without groups."""
-        _require_in_range("lengths", self.lengths, 0.0, np.inf)
-        _require_in_range("repetition", self.repetition, 0.0, 1.0)
+        if self.lengths is not None and (self.lengths < 0.0).any():
+            raise InputError("a step: lengths has a value below 0")
 
     @property
     def rows(self) -> int:
-        """Return n, the number of responses."""
         return int(self.rewards.shape[-1])
 
 
@@ -82,13 +78,7 @@ def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) 
         raise InputError(f"a step: {name} have no row; give one value for each response")
     if shape is not None and column.shape != shape:
         raise InputError(f"a step: {name} has shape {column.shape}, and rewards {shape}; give one value for each row")
-    if np.isinf(column).any():
-        raise InputError(f"a step: {name} has an infinite value; give NaN where there is no number")
     if (np.abs(column) > MAX_VALUE).any():
-        raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit")
+        advice = "give numbers of another unit, and NaN where there is none"
+        raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; {advice}")
     return column
-
-
-def _require_in_range(name: str, column: Floats | None, low: float, high: float) -> None:
-    if column is not None and ((column < low) | (column > high)).any():
-        raise InputError(f"a step: {name} has a value outside [{low:g}, {high:g}]")

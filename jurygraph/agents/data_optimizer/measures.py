@@ -44,12 +44,10 @@ def _cut(sequence: S, size: int) -> list[S]:
 
 
 def has_content(word: str) -> bool:
-    """Return true if the word contains a letter or a digit."""
     return any(map(str.isalnum, word))
 
 
 def is_silent(text: str) -> bool:
-    """Return true if no word of a text contains a letter or a digit."""
     return not has_content(_fold(text))
 
 

@@ -83,7 +83,6 @@ class Contrast(Combiner):
 
 
 def _require_same_question(name: str, original: Question, contrast: Question) -> None:
-    """Raise PlanError unless two inputs are the same question, about the response and about its contrasts."""
     if original.material != SUBMITTED or contrast.material == SUBMITTED:
         raise PlanError(
             f"input {name!r} has to ask of the responses (no `material`), and {name}{OF}... of their contrasts"

@@ -43,7 +43,6 @@ class Edit:
     reason: str
 
     def apply(self, text: str) -> str:
-        """Return the text after the edit."""
         for start, end, after in reversed(self.changes):
             text = text[:start] + after + text[end:]
         return text
@@ -61,7 +60,6 @@ class Edit:
 
 
 def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
-    """Return the edit that replaces one passage."""
     return Edit(kind, (TextChange(start, end, after),), says)
 
 

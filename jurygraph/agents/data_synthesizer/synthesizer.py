@@ -158,7 +158,6 @@ def _edit(text: str, proposal: Any) -> Edit:
 
 
 def _proposal_flaw(text: str, proposal: Any) -> str | None:
-    """Return why a proposal is invalid, or None."""
     times = text.count(proposal.passage)
     if times != 1:
         return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"

@@ -93,7 +93,6 @@ class Extract(Deriver):
         return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=reply.call.id)
 
     def _ground_reply(self, text: IndexedText | None, reply: FrozenModel) -> Grounded:
-        """Return the parts of a reply that occur in the response; the whole reply if it is not checked."""
         values = reply.model_dump(by_alias=True)
         if text is not None:
             return ground(text, self._kinds, values)

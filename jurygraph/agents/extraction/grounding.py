@@ -223,5 +223,4 @@ def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
 
 
 def _evidence_at(place: Passage, *at: str | int) -> Evidence:
-    """Return the evidence of the value at a path in the data."""
     return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.jsonpath_of(at))

@@ -1,10 +1,8 @@
 """The deriver that looks up claims, and the evaluator that scores the share confirmed."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-import orjson
 from pydantic import Field
 
 from jurygraph.agents import notation
@@ -12,13 +10,12 @@ from jurygraph.agents.facts.loader import load_facts, require_known
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
 from jurygraph.agents.facts.tables import ToolTable
 from jurygraph.agents.facts.values import to_text
-from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.agents.roles import CodeEvaluator, Deriver, DeriverInput, EvaluatorInput
 from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
 from jurygraph.schema.params import ParamsModel, PlainParams
 
-T = TypeVar("T")
 CLAIMS = "claims"
 
 
@@ -69,26 +66,10 @@ class Claims(Deriver):
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
 
 
-class IdentityKey(Generic[T]):
-    """Wrapper that compares a value by identity, so that results computed from it are cached for the whole audience."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, it: T) -> None:
-        self.value = it
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, IdentityKey) and other.value is self.value
-
-
 def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
-    """Return the looked-up claims by kind: one object for the responses that have the same claims of a kind.
+    """Return the looked-up claims by kind.
 
-    What is computed from them is cached by that object. Raises InputError if a table file is not the one that the
-    question was planned with.
+    Raises InputError if a table file is not the one that the question was planned with.
     """
     planned: Any = inputs.question.params.get("files", {})
     material: Any = inputs.material[0][CLAIMS]
@@ -96,26 +77,7 @@ def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
             raise InputError(f"facts.tables.{table}.file: changed since the plan was made; prepare the task again")
-    return _shared_findings(IdentityKey(material))
-
-
-@lru_cache(maxsize=256)
-def _shared_findings(material: IdentityKey[Material]) -> Mapping[str, Sequence[Finding]]:
-    data: Any = material.value.data
-    return {kind: _share(findings) for kind, findings in data.items()}
-
-
-def _share(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return a copy that is one object for equal findings, where that is possible."""
-    try:
-        return _read_findings(orjson.dumps(findings))
-    except TypeError:  # what orjson cannot write, such as integers of more than 64 bits
-        return findings
-
-
-@lru_cache(maxsize=256)
-def _read_findings(written: bytes) -> Sequence[Finding]:
-    findings: Sequence[Finding] = orjson.loads(written)
+    findings: Mapping[str, Sequence[Finding]] = material.data
     return findings
 
 
@@ -123,7 +85,7 @@ _MAX_WRONG = 20
 """The largest number of claims that a verdict shows with their evidence; the material has all of them."""
 
 
-class Confirmed(Evaluator):
+class Confirmed(CodeEvaluator):
     """Score the share of the claims of a kind that are confirmed, each counted once even if repeated.
 
     A response that claims nothing of the kind, or has no data, is not judged; data without any claim at all scores 0.
@@ -136,12 +98,9 @@ class Confirmed(Evaluator):
         """The kinds of claims to score; all by default."""
 
     name = "facts.confirmed"
-    version = "1"
     layer = "fact"
-    runs_inline = True
     reads_data = True
     needs = (CLAIMS,)
-    bounds_its_time = True
 
     settings: Params
 
@@ -160,12 +119,11 @@ class Confirmed(Evaluator):
         claimed = claim_findings(inputs)
         if not claimed[kind] and (inputs.response.data is None or any(claimed.values())):
             return Verdict.abstain(f"the response's data claims no {kind}")
-        return _verdict_on_kind(IdentityKey(claimed[kind]), kind)
+        return _verdict_on_kind(claimed[kind], kind)
 
 
-@lru_cache(maxsize=1024)
-def _verdict_on_kind(claimed: IdentityKey[Sequence[Finding]], kind: str) -> Verdict:
-    findings = list({claim_key(finding): finding for finding in reversed(claimed.value)}.values())[::-1]
+def _verdict_on_kind(claimed: Sequence[Finding], kind: str) -> Verdict:
+    findings = list({claim_key(finding): finding for finding in reversed(claimed)}.values())[::-1]
     if not findings:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
     unconfirmed = [finding for finding in findings if finding["found"] != "confirmed"]
@@ -186,13 +144,6 @@ def _verdict_on_kind(claimed: IdentityKey[Sequence[Finding]], kind: str) -> Verd
 
 def claim_evidence(finding: Finding) -> Sequence[Evidence]:
     """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
-    return _claim_evidence(IdentityKey(finding))
-
-
-@lru_cache(maxsize=1024)
-def _claim_evidence(key: IdentityKey[Finding]) -> tuple[Evidence, ...]:
-    """Return the evidence of a claim. Cached, since every verdict that depends on a claim has it."""
-    finding = key.value
     claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
     if finding["row"] is None:
         return (claim,)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.agents.facts.spec import ClaimPattern, ClaimsSpec, FactsSpec, TableSpec
-from jurygraph.agents.facts.tables import FactTable, FileTable, InlineTable, ToolTable
+from jurygraph.agents.facts.tables import FactTable, RowTable, ToolTable
 from jurygraph.errors import InputError, PlanError, name_part
 from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import TaskView, digest_of
 
-Cached = TypeVar("Cached", "Facts", FileTable)
+Cached = TypeVar("Cached", "Facts", RowTable)
 
 _MAX_CACHED = 256
 _LOCK = threading.Lock()
@@ -32,7 +32,6 @@ class Facts(NamedTuple):
 
     @property
     def is_fresh(self) -> bool:
-        """Return true if the files of the tables are unchanged since they were read."""
         return all(table.is_fresh for table in self.tables.values())
 
 
@@ -63,7 +62,7 @@ def load_facts(view: TaskView) -> Facts:
 _FACTS_CACHE: dict[str, Facts] = {}
 """By the digests of views and of facts, since every response and every member of an audience needs the same ones."""
 
-_FILE_CACHE: dict[tuple[str, str, str], FileTable] = {}
+_FILE_CACHE: dict[tuple[str, str, str], RowTable] = {}
 """By name, digest and path: a file is indexed once, as long as it is unchanged."""
 
 
@@ -108,18 +107,17 @@ def _open_table(name: str, spec: TableSpec) -> FactTable:
     elif spec.file is not None:
         key = name, spec.digest, str(Path(spec.file).absolute())
         try:
-            table = _open_cached(_FILE_CACHE, key, lambda: FileTable(name, spec))
+            table = _open_cached(_FILE_CACHE, key, lambda: RowTable(name, spec))
         except InputError as error:
             raise PlanError(f"facts.tables.{name}.file: {error}") from error
     else:
-        table = InlineTable(name, spec)
+        table = RowTable(name, spec)
     for field, columns in (("key", spec.key), ("lists", spec.lists), ("order", [spec.order] if spec.order else [])):
         require_known(f"facts.tables.{name}.{field}", columns, table.columns)
     return table
 
 
 def _check_form(where: str, kind: ClaimsSpec, form: ClaimPattern, table: FactTable) -> None:
-    """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
     name, *_ = table.spec.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}
     claimed_columns = {*groups, *kind.beside, *form.states}

@@ -108,7 +108,6 @@ class Finding(TypedDict):
 
 
 def describe_finding(finding: Finding) -> str:
-    """Return the result of a claim in words."""
     where = f" in {finding['table']}" if finding["table"] else ""
     text = repr(shorten(finding["text"], _MAX_CHARACTERS))
     rows = ", ".join(map(str, finding["alternatives"]))

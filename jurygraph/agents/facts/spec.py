@@ -1,7 +1,7 @@
 """The models of a task's `facts`: tables, and how claims about them are read from a response's data."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -9,9 +9,6 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.agents import notation
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.frozen_model import Flag, Id, Unit
-
-_MAX_CACHED_CHARACTERS = 500
-_MAX_CACHED = 4096
 
 
 class TableSpec(FrozenModel):
@@ -67,12 +64,10 @@ class ClaimPattern(FrozenModel):
 
     @cached_property
     def compiled(self) -> Any:
-        """Return the compiled pattern, or None without a pattern."""
         return None if self.pattern is None else notation.compile_pattern(self.pattern)
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """Return the named groups of the pattern."""
         return () if self.compiled is None else tuple(self.compiled.groupindex)
 
 
@@ -102,32 +97,20 @@ class ClaimsSpec(FrozenModel):
 
     @cached_property
     def paths(self) -> list[Any]:
-        """Return the compiled JSONPaths."""
         return [notation.compile_jsonpath(path) for path in self.at]
 
     def form_of(self, text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
         """Return the form that a text matches, and its values by column."""
-        return self._cached_form_of(text) if len(text) <= _MAX_CACHED_CHARACTERS else _form_of(self.forms, text)
-
-    @cached_property
-    def _cached_form_of(self) -> Callable[[str], tuple[ClaimPattern | None, Mapping[str, str]]]:
-        """Return `_form_of` with a cache, since the responses of a group share most claims."""
-        return lru_cache(maxsize=_MAX_CACHED)(partial(_form_of, self.forms))
-
-
-def _form_of(forms: Sequence[ClaimPattern], text: str) -> tuple[ClaimPattern | None, Mapping[str, str]]:
-    for form in forms:
-        if form.compiled is None:
-            return form, {}
-        match = form.compiled.fullmatch(text)
-        if match is not None:
-            groups = ((group, value) for group, value in match.groupdict().items() if value is not None)
-            return form, {form.columns.get(group, group): value.strip() for group, value in groups}
-    return None, {}
+        for form in self.forms:
+            if form.compiled is None:
+                return form, {}
+            match = form.compiled.fullmatch(text)
+            if match is not None:
+                groups = ((group, value) for group, value in match.groupdict().items() if value is not None)
+                return form, {form.columns.get(group, group): value.strip() for group, value in groups}
+        return None, {}
 
 
 class FactsSpec(FrozenModel):
-    """The `facts` of a task."""
-
     tables: dict[Id, TableSpec]
     claims: dict[Id, ClaimsSpec] = Field(default_factory=dict)

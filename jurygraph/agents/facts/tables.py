@@ -5,6 +5,7 @@ import sqlite3
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +20,7 @@ from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 Key = tuple[str, ...]
 Values = Mapping[str, Any]
 _CHUNK_ROWS = 10_000
+_MAX_CACHED_KEYS = 1_000
 _PREFIX_LENGTH = 2
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -45,7 +47,6 @@ class FactTable(ABC):
 
     @property
     def is_fresh(self) -> bool:
-        """Return true if the source of the rows is unchanged since they were read."""
         return True
 
     @abstractmethod
@@ -88,83 +89,62 @@ class FactTable(ABC):
         return canonical_json(values)
 
 
-class InlineTable(FactTable):
-    """Rows in the task itself."""
+class RowTable(FactTable):
+    """Rows of the task or of a file, in an SQLite index: of a file in a temporary one, so that memory holds none.
 
-    def __init__(self, name: str, spec: TableSpec) -> None:
-        super().__init__(name, spec)
-        self._by_key: dict[Key, list[FactRow]] = {}
-        self._places: dict[str, set[Key]] = {}
-        self._names: dict[Key, set[str]] = {}
-        self.columns = frozenset(column for row in spec.rows or () for column in row) or None
-        for number, values in enumerate(spec.rows or (), start=1):
-            first, *rest = key = self.key_of(values)
-            self._by_key.setdefault(key, []).append(FactRow(number, values))
-            self._places.setdefault(first, set()).add(tuple(rest))
-            self._names.setdefault(tuple(rest), set()).add(first)
-        for key, rows in self._by_key.items():
-            self._by_key[key] = self.sort_rows(rows)
-        _require_unique(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
-
-    async def find(self, key: Key) -> Sequence[FactRow]:
-        return self._by_key.get(key, ())
-
-    def first_rows(self, most: int) -> Sequence[Values]:
-        return [row.values for key in sorted(self._by_key) for row in self._by_key[key]][:most]
-
-    def places(self, name: str) -> Collection[Key]:
-        return self._places.get(name, ())
-
-    def names_near(self, key: Key) -> Collection[str]:
-        names = self._names.get(key[1:], set())
-        if len(names) <= MAX_COMPARED:
-            return names
-        return [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
-
-
-class FileTable(FactTable):
-    """Rows of a file, in a temporary SQLite index that ends with the process: memory holds none of them.
-
-    Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
+    Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index, and
+    `PlanError` if a key that is declared unique has two rows.
     """
 
     def __init__(self, name: str, spec: TableSpec) -> None:
         super().__init__(name, spec)
-        self._path = Path(spec.file or "").absolute()
+        self._path = None if spec.file is None else Path(spec.file)
         self._state = _state(self._path)
-        self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._find = lru_cache(maxsize=_MAX_CACHED_KEYS)(self._find_uncached)  # the responses of a group share claims
+        self._index = sqlite3.connect(
+            ":memory:" if spec.file is None else "", isolation_level=None, check_same_thread=False
+        )
         weakref.finalize(self, self._index.close)
         with require_temporary_space():
-            self.columns = self._build_index(Path(spec.file or ""), spec.table)
-        if not self.columns:
-            raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
-        if not self.is_fresh:
-            raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
+            rows = spec.rows or () if self._path is None else (row for _, row in read_rows(self._path, spec.table))
+            self.columns = self._build_index(rows) or None
+        if self._path is not None:
+            self.digest = sha256_of(self._path)
+            if self.columns is None:
+                raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
+            if not self.is_fresh:
+                raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
         sql = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"
-        for name, place in self._query(sql) if spec.unique else ():
-            _require_unique(self, (name, *json.loads(place)))
+        for first, place in self._query(sql) if spec.unique else ():
+            key = zip(spec.key, (first, *json.loads(place)), strict=True)
+            twice = ", ".join(f"{column} {value!r}" for column, value in key)
+            raise PlanError(
+                f"facts.tables.{name}: has two rows of {twice}, and declares its key as unique; keep one of them, "
+                "or leave `unique` out: the others are then listed as alternatives"
+            )
 
-    def _build_index(self, path: Path, table: str | None) -> frozenset[str]:
-        """Index the rows and return their columns."""
+    def _build_index(self, rows: Iterable[Values]) -> frozenset[str]:
         columns: set[str] = set()
-        rows = enumerate((values for _, values in read_rows(path, table)), start=1)
+        numbered = enumerate(rows, start=1)
         self._index.execute("CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)")
         self._index.execute("BEGIN")
-        while chunk := list(islice(rows, _CHUNK_ROWS)):
+        while chunk := list(islice(numbered, _CHUNK_ROWS)):
             columns.update(column for _, values in chunk for column in values)
             indexed = [(*_index_key(self.key_of(values)), number, json.dumps(values)) for number, values in chunk]
             self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", indexed)
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
         self._index.execute("CREATE INDEX by_place ON rows (place, name)")
-        self.digest = sha256_of(path)
         return frozenset(columns)
 
     @property
     def is_fresh(self) -> bool:
-        return self._state is not None and self._state == _state(self._path)
+        return self._path is None or (self._state is not None and self._state == _state(self._path))
 
     async def find(self, key: Key) -> Sequence[FactRow]:
+        return self._find(key)
+
+    def _find_uncached(self, key: Key) -> Sequence[FactRow]:
         sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
         rows = [FactRow(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
         return rows if len(rows) < 2 else self.sort_rows(rows)
@@ -192,12 +172,13 @@ class FileTable(FactTable):
 
 
 def _index_key(key: Key) -> tuple[str, str]:
-    """Return a key as stored in the index of a file."""
     return key[0], json.dumps(key[1:])
 
 
-def _state(path: Path) -> tuple[int, ...] | None:
+def _state(path: Path | None) -> tuple[int, ...] | None:
     """Return a state that changes when a file is written or replaced; None if there is no file."""
+    if path is None:
+        return None
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -227,12 +208,3 @@ class ToolTable(FactTable):
             raise TypeError(f"facts table {self.name!r}: its tool gave {found}; give a mapping, or a list of such")
         numbered = (FactRow(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
         return self.sort_rows(row for row in numbered if self.key_of(row.values) == key)
-
-
-def _require_unique(table: FactTable, key: Key | None) -> None:
-    if table.spec.unique and key is not None:
-        twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.spec.key, key, strict=True))
-        raise PlanError(
-            f"facts.tables.{table.name}: has two rows of {twice}, and declares its key as unique; keep one of them, "
-            "or leave `unique` out: the others are then listed as alternatives"
-        )

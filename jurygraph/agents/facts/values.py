@@ -45,7 +45,6 @@ def normalise(value: Any) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _normalise_short(text: str) -> str:
-    """Normalise a short text. Cached, since the names of a task's tables recur often."""
     return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
 
 
@@ -176,11 +175,7 @@ def are_equal(first: Any, second: Any) -> bool:
 
 
 def is_one_of(value: Any, others: Iterable[Any]) -> bool:
-    """Return true if a value equals one of the others."""
-    for other in others:  # noqa: SIM110 - `any` takes twice as long, and this is most of what checks do
-        if are_equal(value, other):
-            return True
-    return False
+    return any(are_equal(value, other) for other in others)
 
 
 def _is_same(first: Any, second: Any) -> bool:
@@ -214,7 +209,6 @@ def compare(value: Any, other: Any) -> int | None:
 
 
 def split_list(value: Any, separator: str | None) -> Sequence[Any]:
-    """Return the parts of a value that holds a list."""
     if isinstance(value, list | tuple):
         return value
     return [part.strip() for part in to_text(value).split(separator)] if separator else [value]

@@ -42,8 +42,6 @@ Checked = TypeVar("Checked", CheckedRoles, CheckedEdges)
 
 
 class GraphAnnotator:
-    """Ask a model about the rubric of one task."""
-
     def __init__(self, task: Task, rubric: Rubric, domain: Domain, client: "JudgeClient") -> None:
         self._task = task
         self._domain = domain

@@ -64,12 +64,10 @@ def load_domain(name: str, where: str = "annotation.domain") -> Domain:
 
 
 def _split_examples(body: str) -> tuple[str, str]:
-    """Return the profile and its worked examples, "" without any."""
     profile, *examples = _EXAMPLES.split(body, maxsplit=1)
     return profile.strip(), "".join(examples).strip()
 
 
 def _body(text: str) -> str:
-    """Return the text without its front matter."""
     text = text.replace("\r\n", "\n")
     return text.split(_FRONT, 2)[2].strip() if text.startswith(_FRONT) and text.count(_FRONT) > 1 else text.strip()

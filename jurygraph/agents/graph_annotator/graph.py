@@ -87,7 +87,6 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
 
 
 def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
-    """Return the known roles, and the criteria that are as the annotator saw them."""
     before = {criterion.id: criterion for criterion in source.criteria}
     record = source.annotation
     roles: dict[str, Role] = {}
@@ -123,8 +122,6 @@ class Batch(NamedTuple):
 
 
 class EdgeSource(NamedTuple):
-    """The source of an edge: a model, and the digest of its prompt."""
-
     model: str
     prompt: str
 
@@ -180,7 +177,6 @@ def _edge(winners: Sequence[EdgeReply], samples: int, source: EdgeSource) -> Edg
 
 
 def _reject(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
-    """Return the record of an answer that gives no edge, with the reason."""
     content = answer.model_dump(include={"parent", "child", "reason"}) | source._asdict()
     content |= {"kind": answer.relation, "confidence": answer.confidence_share, "stage": stage, "why": why}
     return RejectedEdge.model_validate(content)
@@ -227,7 +223,6 @@ def _rank(edge: Edge) -> tuple[int, float, str, str]:
 
 
 def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) -> tuple[str, ...] | None:
-    """Return the shortest path along the edges, including both ends; None if there is none."""
     paths: dict[str, tuple[str, ...]] = {start: (start,)}
     frontier = [start]
     while frontier and end not in paths:
@@ -241,7 +236,6 @@ def _shortest_path(children: Mapping[str, Sequence[str]], start: str, end: str) 
 
 
 def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
-    """Return the edges that the projection removed."""
     for edge, cycle in projected.dropped:
         content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
         why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
@@ -281,37 +275,23 @@ def _sort_key(edge: RejectedEdge) -> tuple[str, ...]:
     return edge.parent, edge.child, edge.kind, edge.stage, edge.why, edge.reason, str(edge.confidence), edge.model
 
 
-@dataclass(frozen=True, slots=True)
-class GraphStatistics:
-    """Means over rubrics: criteria, candidate and retained edges, update size (criteria and retained edges), the share
-    of rubrics with an edge, and answers that the checks rejected. All are None without a rubric.
+def graph_statistics(rubrics: Iterable[Rubric]) -> dict[str, float | None]:
+    """Return means over rubrics: criteria, candidate and retained edges, update size (criteria and retained edges), the
+    share of rubrics with an edge, and answers that the checks rejected. All but their number are None without a rubric.
 
     `candidates` and `invalid` are over the rubrics that have these numbers.
     """
-
-    rubrics: int
-    criteria: float | None
-    candidates: float | None
-    edges: float | None
-    update_size: float | None
-    non_empty: float | None
-    invalid: float | None
-
-
-def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
-    """Return the statistics of rubrics."""
     listed = list(rubrics)
     records = [rubric.annotation for rubric in listed if rubric.annotation is not None]
-    sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
-    return GraphStatistics(
-        rubrics=len(listed),
-        criteria=_mean(criteria for criteria, _ in sizes),
-        candidates=_mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
-        edges=_mean(edges for _, edges in sizes),
-        update_size=_mean(criteria + edges for criteria, edges in sizes),
-        non_empty=_mean(edges > 0 for _, edges in sizes),
-        invalid=_mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
-    )
+    return {
+        "rubrics": len(listed),
+        "criteria": _mean(len(rubric.criteria) for rubric in listed),
+        "candidates": _mean(number for rubric in listed if (number := _candidates(rubric)) is not None),
+        "edges": _mean(len(rubric.edges) for rubric in listed),
+        "update_size": _mean(len(rubric.criteria) + len(rubric.edges) for rubric in listed),
+        "non_empty": _mean(len(rubric.edges) > 0 for rubric in listed),
+        "invalid": _mean(sum(edge.stage == "check" for edge in record.rejected) for record in records),
+    }
 
 
 def _candidates(rubric: Rubric) -> int | None:

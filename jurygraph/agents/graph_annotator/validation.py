@@ -46,7 +46,6 @@ class EdgeReply(FrozenModel):
 
     @property
     def confidence_share(self) -> float:
-        """Return the confidence, in [0, 1]."""
         return self.confidence / 100
 
 

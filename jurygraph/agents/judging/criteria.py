@@ -58,7 +58,6 @@ class Criteria(JudgeEvaluator):
 
         @property
         def own(self) -> tuple[Criterion, ...]:
-            """The criteria, each with its id."""
             named = self.criteria or {}
             if not isinstance(named, dict):
                 named = {f"c{number}": one for number, one in enumerate(named, 1)}

@@ -169,7 +169,6 @@ class PartialCredit(Form):
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the parts, as prompt and reply use them."""
         return [f"part_{place}" for place in range(1, len(self.weights) + 1)]
 
     def reply_model(self, compact: bool) -> type[FrozenModel]:

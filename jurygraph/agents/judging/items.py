@@ -75,7 +75,6 @@ async def judge_items(
 
 
 def _find(name: str, form: Form, result: "ParsedReply[Any]", compact: bool) -> Finding:
-    """Return the finding of a reply about one item, in its form."""
     answer = getattr(result.value, name)
     is_unknown = form.is_unknown(answer)
     measurement = None if is_unknown else form.measure(answer, result.reply, name)
@@ -107,7 +106,6 @@ class ShownItem(dict[str, Any]):
 
 
 def _show_item(name: str, item: Item) -> ShownItem:
-    """Return an item as the prompt shows it."""
     form = item.form
     parts = zip(form.names, item.parts, strict=True) if isinstance(form, PartialCredit) else ()
     text = "\n".join([item.text, *(f"{name}: {meaning}" for name, meaning in (*parts, *item.anchors))])

@@ -55,7 +55,6 @@ def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tupl
 
 
 def shorten_quotes(quotations: Sequence[str]) -> str:
-    """Return the first quotations, shortened, as messages show them."""
     return ", ".join(f"'{shorten(quotation, 80)}'" for quotation in quotations[:3])
 
 

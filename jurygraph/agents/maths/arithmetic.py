@@ -6,16 +6,17 @@ wrong; so is a wrong equation if the text around it may change its meaning ("hal
 input: each equals sign costs a bounded amount of work, and at most 1,000 are read.
 """
 
+import ast
+import operator
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
 from typing import Literal, NamedTuple, TypeAlias
 
-DEPTH_LIMIT = 30  # nested brackets and signs
 _TOKEN = re.compile(
     r"(?P<skipped>[ \t]+|\\?\$|[£€])"
     r"|(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
@@ -53,67 +54,43 @@ def _tokens(text: str, start: int, end: int) -> Iterator[_Token]:
             yield _Token(kind, written if kind == "other" else _NORMALISED.get(written, written), *match.span())
 
 
+_OPERATIONS: Mapping[type, Callable[[Fraction, Fraction], Fraction]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.mul,  # written for a percent sign: it binds closest
+}
+
+
 def _evaluate(expression: Sequence[_Token], percent: Fraction) -> Fraction:
-    """Return the exact value of an expression; a percent sign multiplies by `percent`.
+    """Return the exact value of an expression, read by Python's grammar; a percent sign multiplies by `percent`.
 
-    Raises _NotArithmetic if it is no expression or nested more than 30 deep, and ZeroDivisionError.
+    Raises _NotArithmetic if it is no expression, and ZeroDivisionError.
     """
-    parser = _Parser(expression, percent)
-    result = parser.sum(0)
-    if parser.position != len(expression):
-        raise _NotArithmetic
-    return Fraction(result)
+    values = {"percent": percent}
+    written = []
+    for place, token in enumerate(expression):
+        if token.kind == "number":
+            values[f"n{place}"] = Fraction(token.text.replace(",", ""))
+            written.append(f"n{place}")
+        else:
+            written.append("** percent" if token.text == "%" else token.text)
+    try:
+        return _value(ast.parse(" ".join(written), mode="eval").body, values)
+    except SyntaxError:
+        raise _NotArithmetic from None
 
 
-class _Parser:
-    """Parser that keeps whole numbers as `int` until something is divided, which is several times as fast."""
-
-    def __init__(self, expression: Sequence[_Token], percent: Fraction) -> None:
-        self.expression = expression
-        self.percent = percent
-        self.position = 0
-
-    def sum(self, depth: int) -> Fraction | int:
-        total = self.product(depth)
-        while sign := self.take("+", "-"):
-            term = self.product(depth)
-            total = total + term if sign == "+" else total - term
-        return total
-
-    def product(self, depth: int) -> Fraction | int:
-        total = self.factor(depth)
-        while sign := self.take("*", "/"):
-            term = self.factor(depth)
-            total = total * term if sign == "*" else Fraction(total) / term
-        return total
-
-    def factor(self, depth: int) -> Fraction | int:
-        if depth > DEPTH_LIMIT:
-            raise _NotArithmetic
-        if sign := self.take("+", "-"):
-            return self.factor(depth + 1) * (-1 if sign == "-" else 1)
-        result = self.atom(depth)
-        return result * self.percent if self.take("%") else result
-
-    def atom(self, depth: int) -> Fraction | int:
-        if self.take("("):
-            result = self.sum(depth + 1)
-            if not self.take(")"):
-                raise _NotArithmetic
-            return result
-        token = self.expression[self.position] if self.position < len(self.expression) else None
-        if token is None or token.kind != "number":
-            raise _NotArithmetic
-        self.position += 1
-        digits = token.text.replace(",", "")
-        return int(digits) if digits.isdecimal() else Fraction(digits)
-
-    def take(self, *texts: str) -> str:
-        """Consume the next token if its text is one of `texts` and return the text; else return an empty text."""
-        if self.position < len(self.expression) and self.expression[self.position].text in texts:
-            self.position += 1
-            return self.expression[self.position - 1].text
-        return ""
+def _value(node: ast.expr, values: Mapping[str, Fraction]) -> Fraction:
+    match node:
+        case ast.Name(id=name):
+            return values[name]
+        case ast.UnaryOp(op=sign, operand=inner):
+            return -_value(inner, values) if isinstance(sign, ast.USub) else _value(inner, values)
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATIONS[type(operation)](_value(left, values), _value(right, values))
+    raise _NotArithmetic  # such as a product without its sign: "2 (3)"
 
 
 How: TypeAlias = Literal["exact", "rounded", "whole", "wrong", "division by zero"]
@@ -161,7 +138,6 @@ class CalculationStep:
 
     @property
     def is_right(self) -> bool:
-        """Return true if the claim holds by the rules of `steps`."""
         return self.how not in ("wrong", "division by zero")
 
 

@@ -13,7 +13,7 @@ from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.comparison import AnswerTooLong, EquivalencePool, Status, compare_numbers
 from jurygraph.agents.maths.structure import TAGS, is_in_order, ordered_steps
 from jurygraph.agents.maths.units import required_unit
-from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.roles import CodeEvaluator, Evaluator, EvaluatorInput
 from jurygraph.agents.worker_pool import WorkerDied, WorkFailed
 from jurygraph.messages import quote
 from jurygraph.schema import Evidence, Verdict
@@ -91,13 +91,10 @@ def _build_verdict(status: Status, answer: Span, reference: str) -> Verdict:
     return Verdict(score=float(is_equal), met=is_equal, reason=reason, evidence=(evidence,))
 
 
-class Calculation(Evaluator):
+class Calculation(CodeEvaluator):
     """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
 
     name = "maths.calculation"
-    version = "1"
-    runs_inline = True
-    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = arithmetic.steps(inputs.response.text)
@@ -119,13 +116,10 @@ class Calculation(Evaluator):
         )
 
 
-class Format(Evaluator):
+class Format(CodeEvaluator):
     """R_fmt: share of five parts: `<think>`, `</think>`, `<answer>`, `</answer>`, and all in order, nothing outside."""
 
     name = "maths.format"
-    version = "1"
-    runs_inline = True
-    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         text = inputs.response.text
@@ -136,20 +130,17 @@ class Format(Evaluator):
         return Verdict(score=present / 5, met=not missing, native=present, scale=(0, 5), reason=reason)
 
 
-class Steps(Evaluator):
+class Steps(CodeEvaluator):
     """R_step: min(1, ordered steps / 3)."""
 
     name = "maths.steps"
-    version = "1"
-    runs_inline = True
-    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         count = ordered_steps(inputs.response.text)
         return Verdict(score=min(1.0, count / 3), native=count, reason=f"ordered steps: {count}")
 
 
-class Repetition(Evaluator):
+class Repetition(CodeEvaluator):
     """R_rep: 1 - distinct / total n-grams of lower-cased words; 0 for fewer than n words. Give it a negative weight."""
 
     class Params(ParamsModel):
@@ -157,9 +148,6 @@ class Repetition(Evaluator):
         """The number of words in an n-gram."""
 
     name = "maths.repetition"
-    version = "1"
-    runs_inline = True
-    bounds_its_time = True
     settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
@@ -170,7 +158,7 @@ class Repetition(Evaluator):
         return Verdict(score=share, reason=f"{share:.1%} of the {n}-grams stood there before")
 
 
-class Length(Evaluator):
+class Length(CodeEvaluator):
     """The factor of R_cs: 0.75 + 0.25 cos(π min(1, length / limit)), of the response's characters.
 
     Multiply it by accuracy with the combiner `product`: 1 for a short right answer, 0.5 at the limit, 0 if wrong.
@@ -181,9 +169,6 @@ class Length(Evaluator):
         """L, in characters."""
 
     name = "maths.length"
-    version = "1"
-    runs_inline = True
-    bounds_its_time = True
     settings: Params
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:

@@ -56,7 +56,6 @@ def reasoning_range(text: str) -> tuple[int, int]:
 
 
 def step_markers(text: str) -> list[Marker]:
-    """Return the markers of steps in a text, in order."""
     markers = []
     for match in _MARKER.finditer(text):
         ordinal = match["ordinal"]

@@ -21,7 +21,7 @@ from jurygraph.agents.judging.quotations import (
     mark_unsupported,
 )
 from jurygraph.agents.quality_assessor.steps import Segment, UnsoundStep, find_false_calculations, split_steps
-from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.agents.roles import CodeEvaluator, EvaluatorInput
 from jurygraph.messages import shorten
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
@@ -77,7 +77,6 @@ class StepsReply(FrozenModel):
 
 @lru_cache(maxsize=128)
 def steps_reply_model(number: int) -> type[StepsReply]:
-    """Return the reply model about so many steps."""
     fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
     return create_model("StepsReply", __base__=StepsReply, **fields)
 
@@ -214,7 +213,7 @@ def _facts(view: TaskView) -> str | None:
     return facts_json if len(facts_json) <= MAX_FACTS_LENGTH else None
 
 
-class Arithmetic(Evaluator):
+class Arithmetic(CodeEvaluator):
     """The step reward by the written arithmetic: the share of the steps before the first one with a false calculation.
 
     `native` is that step's number. Steps without a calculation cannot fail: without any calculation the score is 1, so
@@ -222,10 +221,7 @@ class Arithmetic(Evaluator):
     """
 
     name = "quality.arithmetic"
-    version = "1"
     branch: Branch = "specialists"
-    runs_inline = True
-    bounds_its_time = True
 
     def answer(self, inputs: EvaluatorInput) -> Verdict:
         steps = split_steps(inputs.response.text)

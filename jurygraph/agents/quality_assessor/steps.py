@@ -72,7 +72,6 @@ def _reasoning(text: str) -> tuple[int, int, bool]:
 
 
 def _step_starts(text: str, start: int, end: int, one_line: bool) -> Iterable[int]:
-    """Return the starts of the steps after the first."""
     numeric_markers = [marker for marker in step_markers(text[start:end]) if not marker.in_words]
     if longest_run(numeric_markers) > 1:
         return (start + marker.start for marker in numeric_markers[1:])
@@ -90,7 +89,6 @@ def _sentences(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Return the range without surrounding white space; None if it has no letter or digit."""
     if not _LETTER_OR_DIGIT.search(text, start, end):
         return None
     passage = text[start:end]

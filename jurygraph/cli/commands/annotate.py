@@ -26,7 +26,6 @@ from jurygraph.sources.reviewed_graphs import EdgesFile, annotate_line
 from jurygraph.sources.tasks import TaskLines
 
 if TYPE_CHECKING:
-    from jurygraph.agents.graph_annotator.graph import GraphStatistics
     from jurygraph.jury import Jury
 
 _MAX_EDGES = 12
@@ -87,7 +86,7 @@ def annotate(
         return
     statistics = graph_statistics(graph for _, graph in results.found)
     graphs = [_graph_json(task, graph) for task, graph in results.found]
-    content = {"tasks_file": file, "statistics": asdict(statistics), "graphs": graphs}
+    content = {"tasks_file": file, "statistics": statistics, "graphs": graphs}
     results.print_report(json, content, _graph_tables(statistics, results.found))
     missing = len(results.omitted) + _print_missing(results.found)
     if tasks != "-":
@@ -152,16 +151,17 @@ def _graph_json(task: Task, rubric: Rubric) -> dict[str, Any]:
     return {"task": task.id, "roles": roles, "edges": edges, **details}
 
 
-def _graph_tables(statistics: "GraphStatistics", graphs: Sequence[tuple[Task, Rubric]]) -> Iterator[str]:
+def _graph_tables(statistics: Mapping[str, float | None], graphs: Sequence[tuple[Task, Rubric]]) -> Iterator[str]:
     """Return tables of statistics and of the first edges of all graphs."""
+    share = statistics["non_empty"]
     counts: list[list[object]] = [
-        ["rubrics", statistics.rubrics],
-        ["criteria per rubric", statistics.criteria],
-        ["candidate edges per rubric", statistics.candidates],
-        ["retained edges per rubric", statistics.edges],
-        ["update size (criteria + edges)", statistics.update_size],
-        ["rubrics with an edge", "-" if statistics.non_empty is None else f"{statistics.non_empty:.2%}"],
-        ["invalid answers per rubric", statistics.invalid],
+        ["rubrics", statistics["rubrics"]],
+        ["criteria per rubric", statistics["criteria"]],
+        ["candidate edges per rubric", statistics["candidates"]],
+        ["retained edges per rubric", statistics["edges"]],
+        ["update size (criteria + edges)", statistics["update_size"]],
+        ["rubrics with an edge", "-" if share is None else f"{share:.2%}"],
+        ["invalid answers per rubric", statistics["invalid"]],
     ]
     yield from format_table(["graphs", ""], counts)
     rows = [

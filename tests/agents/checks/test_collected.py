@@ -78,10 +78,6 @@ def test_no_utility_depends_on_what_was_collected(weights: dict[str, Any]) -> No
     assert same == figures(without)
 
 
-def test_an_explanation_blames_nothing_on_a_preference_that_was_not_collected() -> None:
-    assert "collected" not in str(trace_of(None).explain())
-
-
 def test_a_component_that_names_the_evaluator_is_the_completeness_as_a_share() -> None:
     component = {"completeness": {"inputs": {"collected": {"verdicts_of": "checks.collected"}}}}
     fields = {"components": component, "reward": {"stakeholders": 1.0, "completeness": 0.25}}

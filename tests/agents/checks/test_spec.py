@@ -1,12 +1,11 @@
 """The vocabulary of checks: valid checks, and the messages for invalid ones."""
 
-from math import inf
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.checks.spec import Check, TermSpec
+from jurygraph.agents.checks.spec import Check
 from jurygraph.messages import describe_validation_error
 from tests.rows import all_rows
 
@@ -20,44 +19,6 @@ def refusal(fields: dict[str, Any]) -> str:
         Check.model_validate(fields)
     found = describe_validation_error(caught.value, Check, fields)
     return f"{found.field}: {found}"
-
-
-@all_rows(
-    ("fields", "measure"),
-    [
-        ({"count": "meals", "at_least": 3}, "count"),
-        ({"count": "$.days[*]", "where": {"x": {"at_most": 5}}, "between": [1, 2], "partial": True}, "count"),
-        (SHARE, "share"),
-        ({**SHARE, "among": {"day": {"equals": 1}}, "at_least": 0.5}, "share"),
-        ({"sum": [MEALS], "at_most": 100}, "sum"),
-        ({"sum": [{**MEALS, "people": 5, "places": "seats", "times": "nights"}], "per": 3, "equals": 1}, "sum"),
-        ({"values": "meals", "column": "Cuisines", "includes": ["Thai"]}, "values"),
-        ({"values": "meals", "column": "Name", "distinct": True}, "values"),
-        ({"text": "(?i)thank you"}, "text"),
-        ({"function": "haiku", "params": {"lines": 3}}, "function"),
-    ],
-)
-def test_a_check_has_one_measure(fields: dict[str, Any], measure: str) -> None:
-    assert Check.model_validate(fields).measure == measure
-
-
-CARS = {"of": "cars", "column": "cost", "times": "km", "people": 4, "places": "seats"}
-
-
-@pytest.mark.parametrize(
-    ("fields", "columns"),
-    [
-        ({"count": "meals", "at_least": 1}, {"meals": set()}),
-        ({**SHARE, "among": {"day": {"at_least": {"column": "first"}}}}, {"stays": {"room", "day", "first"}}),
-        ({"values": "meals", "column": "x", "where": {"y": {"is_not": 1}}, "distinct": True}, {"meals": {"x", "y"}}),
-        ({"sum": [MEALS, CARS], "at_most": 1}, {"meals": {"price"}, "cars": {"cost", "km", "seats"}}),
-        ({"text": "x"}, {}),
-    ],
-)
-def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
-    fields: dict[str, Any], columns: dict[str, set[str]]
-) -> None:
-    assert {source: set(found) for source, found in Check.model_validate(fields).items} == columns
 
 
 @all_rows(("fields", "words"), [
@@ -120,34 +81,3 @@ def test_a_check_knows_its_items_and_the_columns_that_it_looks_at(
     ])  # fmt: skip
 def test_a_meaningless_check_is_refused_with_a_message(fields: dict[str, Any], words: str) -> None:
     assert refusal(fields).startswith(words)
-
-
-@pytest.mark.parametrize(
-    ("fields", "bound"),
-    [
-        ({"count": "m", "at_least": 2}, (2, inf)),
-        ({"count": "m", "at_least": 0}, (0, inf)),
-        ({"count": "m", "at_most": 0}, (-inf, 0)),
-        ({"count": "m", "equals": 3}, (3, 3)),
-        ({"sum": [MEALS], "between": [1, 2.5]}, (1, 2.5)),
-        ({**SHARE, "at_most": 0.5}, (-inf, 0.5)),
-        (SHARE, (1, inf)),
-    ],
-)
-def test_a_bound_is_the_least_and_the_greatest(fields: dict[str, Any], bound: tuple[float, float]) -> None:
-    assert Check.model_validate(fields).bound == bound
-
-
-def test_only_checks_declared_partial_are_partial() -> None:
-    assert not Check.model_validate(SHARE).partial
-    assert Check.model_validate({**SHARE, "partial": True}).partial
-
-
-def test_a_price_a_head_has_one_place() -> None:
-    assert TermSpec(of="meals", column="price", people=5).places == 1.0
-
-
-def test_a_check_reads_the_columns_that_its_tests_name() -> None:
-    test = {"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3}
-    check = Check.model_validate({"count": "meals", "where": {"day": test}, "at_least": 1})
-    assert check.items == (("meals", {"day", "a", "b"}),)

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from benchmarks.simulation.autocorrelated import autoregression
-from benchmarks.simulation.streams import Hack, hacked_steps
-from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, AnalyzerSettings, TrainingStep
-from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_MEANS, MIN_JUDGED_PAIRS
+from jurygraph.agents.data_analyzer import MAX_ARL, Alert, Analyzer, AnalyzerSettings, TrainingStep
+from jurygraph.agents.data_analyzer.analyzer import MIN_JUDGED_PAIRS
 from jurygraph.errors import InputError
-from tests.agents.data_analyzer.streams import flat_step, normal_steps
+from tests.agents.data_analyzer.streams import normal_steps
 
 
 def collect_alerts(analyzer: Analyzer, steps: Any) -> list[Alert]:
@@ -29,13 +28,12 @@ def test_missing_series_are_not_watched() -> None:
     bare.observe(TrainingStep([0.1, 0.2]))
     assert series_names(bare) == ["reward", "failed", "population"]
     parts = {"accuracy": [0.0, 1.0], "format": [1.0, 1.0]}
-    full.observe(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"], [0.0, 0.1]))
+    full.observe(TrainingStep([0.1, 0.2], parts, [5, 6], ["a", "a"]))
     assert series_names(full) == [
         "reward",
         "component.accuracy",
         "component.format",
         "length",
-        "repetition",
         "failed",
         "length_reward",
         "conflict",
@@ -43,13 +41,6 @@ def test_missing_series_are_not_watched() -> None:
         "extremes",
         "population",
     ]
-
-
-def test_more_series_ask_for_higher_limits() -> None:
-    bare, full = Analyzer(), Analyzer()
-    bare.observe(TrainingStep([0.1, 0.2]))
-    full.observe(TrainingStep([0.1, 0.2], {"format": [0.0, 1.0]}))
-    assert full.limits.drift > bare.limits.drift
 
 
 def test_a_stream_without_change_raises_no_alert() -> None:
@@ -73,49 +64,12 @@ def test_a_shift_is_reported_once_with_place_size_and_direction(shift: float, di
     assert alert.sentence.startswith(f"step {alert.step}: the mean reward ")
 
 
-def test_one_bad_step_is_a_jump() -> None:
-    steps = [*normal_steps(2, 60), TrainingStep(np.random.default_rng(0).normal(1.5, 1.0, 64))]
-    alerts = [one for one in collect_alerts(Analyzer(), steps) if one.series == "reward"]
-    assert [(one.kind, one.step, one.since, one.direction) for one in alerts] == [("jump", 61, 61, "up")]
-    assert alerts[0].size > 8
-
-
-def test_a_single_broken_row_of_256_raises_no_alarm() -> None:
-    analyzer = Analyzer()
-    steps = [flat_step()] * 100 + [flat_step(1), flat_step(), flat_step(2)] + [flat_step()] * 50
-    assert collect_alerts(analyzer, steps) == []
-
-
-def test_an_alert_comes_at_once_if_a_tenth_of_the_rows_break_a_form() -> None:
-    alerts = collect_alerts(Analyzer(), [flat_step()] * 100 + [flat_step(26)])
-    assert {"component.format", "extremes"} & {one.series for one in alerts} == {"component.format"}
-    assert all(one.step == 101 for one in alerts)
-
-
-def test_rewards_that_differ_only_by_rounding_raise_no_alert() -> None:
-    sums = [0.1 + 0.2, 0.3]
-    assert collect_alerts(Analyzer(), [TrainingStep(np.full(8, sums[number % 3 == 0])) for number in range(200)]) == []
-
-
 def test_failed_rewards_are_excluded_from_means_and_reported_if_many() -> None:
     rng = np.random.default_rng(3)
     rewards = rng.random((140, 64))
     rewards[100:, :16] = np.nan
     alerts = collect_alerts(Analyzer(), map(TrainingStep, rewards))
     assert {(one.series, one.direction, one.adverse) for one in alerts} == {("failed", "up", True)}
-
-
-def test_a_step_in_which_all_rewards_failed_raises_one_alert() -> None:
-    alerts = collect_alerts(Analyzer(), [*normal_steps(4, 50), TrainingStep(np.full(64, np.nan)), *normal_steps(5, 20)])
-    assert [one.series for one in alerts] == ["failed"]
-
-
-def test_groups_without_signal_are_reported() -> None:
-    rng = np.random.default_rng(6)
-    groups = np.repeat(np.arange(16), 4)
-    steps = [TrainingStep(rng.random(64), groups=groups) for _ in range(60)]
-    steps += [TrainingStep(np.where(groups < 8, 0.5, rng.random(64)), groups=groups) for _ in range(5)]
-    assert ("saturation", True) in {(one.series, one.adverse) for one in collect_alerts(Analyzer(), steps)}
 
 
 def test_a_penalty_that_rises_is_bad_and_another_component_is_not() -> None:
@@ -135,11 +89,6 @@ def test_a_spread_of_rewards_with_a_constant_mean_shifts_the_population() -> Non
     assert [one.series for one in collect_alerts(Analyzer(), steps)] == ["population"]
 
 
-def test_nothing_is_tested_before_the_minimum_number_of_steps() -> None:
-    wild = [TrainingStep(np.full(8, float(10**number))) for number in range(MIN_STEPS - 1)]
-    assert collect_alerts(Analyzer(), wild) == []
-
-
 @pytest.mark.parametrize(
     ("second", "message"),
     [
@@ -155,15 +104,6 @@ def test_a_step_with_other_series_is_refused(second: TrainingStep, message: str)
         analyzer.observe(second)
 
 
-def test_a_component_outside_the_unit_interval_is_tested_on_the_plain_scale() -> None:
-    rng = np.random.default_rng(9)
-    steps = [
-        TrainingStep(rng.random(64), {"net": rng.normal(-2.0 if number < 60 else -1.0, 1.0, 64)})
-        for number in range(70)
-    ]
-    assert "component.net" in {one.series for one in collect_alerts(Analyzer(), steps)}
-
-
 def test_a_component_that_leaves_the_unit_interval_changes_to_the_plain_scale() -> None:
     rng, analyzer = np.random.default_rng(11), Analyzer()
     columns = [np.full(64, np.nan)] * 3 + [rng.random(64) for _ in range(40)]
@@ -173,23 +113,10 @@ def test_a_component_that_leaves_the_unit_interval_changes_to_the_plain_scale() 
     assert {one.name: one.scale for one in analyzer.series}["component.net"] == "plain"
 
 
-def test_a_huge_jump_reports_the_level_before_it() -> None:
-    steps = [*(TrainingStep(step.rewards + 7.0) for step in normal_steps(2, 60)), TrainingStep(np.full(64, 1e99))]
-    (alert,) = (one for one in collect_alerts(Analyzer(), steps) if one.series == "reward")
-    assert alert.before == pytest.approx(7.0, abs=0.1)
-    assert alert.after == pytest.approx(1e99)
-    assert len(alert.sentence) < 120
-
-
 @pytest.mark.parametrize("arl", [float("inf"), 1e300, float("nan"), 1.0])
 def test_an_average_run_length_out_of_bounds_is_refused(arl: float) -> None:
     with pytest.raises(InputError, match="arl"):
         AnalyzerSettings(arl=arl)
-
-
-def test_equal_streams_give_equal_alerts() -> None:
-    one, other = (collect_alerts(Analyzer(), normal_steps(1, 150, 2.0, after=100)) for _ in range(2))
-    assert one == other != []
 
 
 def autocorrelated_steps(seed: int, count: int, rho: float, shift: float = 0.0, after: int = 0) -> list[TrainingStep]:
@@ -206,7 +133,7 @@ class TestAutocorrelatedRewards:
         (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
         assert re.fullmatch(
             r"step \d+: the mean reward depends on the step before \(autocorrelation 0\.\d\d\), so false alarms are "
-            r"more frequent than one in 500 steps; use --prewhiten \(from Python: Settings\.prewhiten\)",
+            r"more frequent than one in 500 steps; use --prewhiten \(from Python: AnalyzerSettings\.prewhiten\)",
             warning,
         )
         assert int(warning.split()[1].rstrip(":")) > MIN_JUDGED_PAIRS
@@ -228,22 +155,6 @@ class TestAutocorrelatedRewards:
         assert collect_alerts(white, steps) == []
         assert white.warnings == ()
 
-    @pytest.mark.landing
-    def test_a_slow_movement_below_the_noise_is_warned_of_with_prewhitening(self) -> None:
-        """At a lag-1 autocorrelation of .3, with a long memory: 28 false alarms in 1,000 steps, where .1 is nominal."""
-        rng, levels = np.random.default_rng(7), autoregression(0.95, 1, 7)
-        means = (0.56 * float(next(levels)[0]) + 0.83 * rng.normal() for _ in range(600))
-        analyzer = Analyzer(AnalyzerSettings(arl=500, prewhiten=True))
-        collect_alerts(analyzer, [TrainingStep(rng.normal(mean, 0.01, 64)) for mean in means])
-        (warning,) = [warning for warning in analyzer.warnings if "the mean reward" in warning]
-        assert re.fullmatch(
-            r"step \d+: the mean reward depends on more than the step before \(autocorrelation 0\.\d\d of the "
-            r"residuals' means of 5 steps\), so false alarms are more frequent than one in 500 steps; shuffle prompts, "
-            r"or take more of them for a step",
-            warning,
-        )
-        assert int(warning.split()[1].rstrip(":")) >= 10 + 5 * MIN_JUDGED_MEANS
-
     def test_a_shift_is_reported_with_its_levels_in_the_unit_of_the_rewards(self) -> None:
         steps = autocorrelated_steps(3, 400, 0.6, shift=3.0, after=300)
         (alert,) = [
@@ -257,29 +168,6 @@ class TestAutocorrelatedRewards:
         assert alert.before == pytest.approx(0.0, abs=0.1)
         assert alert.after == pytest.approx(0.6, abs=0.2)
         assert alert.size == pytest.approx(3.0, abs=1.0)
-
-    def test_a_jump_is_reported_from_its_forecast(self) -> None:
-        steps = [*autocorrelated_steps(4, 200, 0.9), TrainingStep(np.full(64, 5.0))]
-        analyzer = Analyzer(AnalyzerSettings(prewhiten=True))
-        alerts = [one for one in collect_alerts(analyzer, steps) if one.series == "reward" and one.kind == "jump"]
-        assert [one.step for one in alerts] == [201]
-        assert alerts[0].before == pytest.approx(0.9 * steps[199].rewards.mean(), abs=0.1)
-        assert alerts[0].after == pytest.approx(5.0)
-
-    @pytest.mark.landing
-    def test_after_an_alarm_the_new_level_is_reported_once(self) -> None:
-        steps = autocorrelated_steps(5, 600, 0.5, shift=4.0, after=200)
-        alerts = [
-            one for one in collect_alerts(Analyzer(AnalyzerSettings(prewhiten=True)), steps) if one.series == "reward"
-        ]
-        assert len(alerts) == 1
-
-    def test_a_planted_hack_is_called_one_with_prewhitening_as_well(self) -> None:
-        hack = Hack()
-        analyzer = Analyzer(AnalyzerSettings(prewhiten=True))
-        alerts = collect_alerts(analyzer, hacked_steps(1, hack.first_step + 20, hack))
-        assert [one.kind for one in alerts].count("hack") == 1
-        assert all(one.step >= hack.first_step for one in alerts)
 
 
 def memory_size(value: Any, seen: set[int]) -> int:
@@ -297,7 +185,7 @@ def memory_size(value: Any, seen: set[int]) -> int:
 
 def full_step(rng: np.random.Generator) -> TrainingStep:
     parts = {"accuracy": rng.random(16) < 0.5, "format": rng.random(16), "steps": rng.random(16)}
-    return TrainingStep(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4), rng.random(16))
+    return TrainingStep(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4))
 
 
 def memory_after(steps: tuple[int, ...]) -> list[int]:
@@ -313,9 +201,3 @@ def memory_after(steps: tuple[int, ...]) -> list[int]:
 def test_memory_is_constant_over_300_steps() -> None:
     hundred, more = memory_after((100, 300))
     assert hundred == more > 5000
-
-
-@pytest.mark.exhaustive
-def test_memory_is_constant_over_10000_steps() -> None:
-    hundred, many = memory_after((100, 10_000))
-    assert hundred == many

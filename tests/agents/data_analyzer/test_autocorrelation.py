@@ -59,24 +59,6 @@ def test_a_change_of_level_is_no_autocorrelation() -> None:
     assert float(feed(LagOne((1,)), scores).estimate()[0]) < 0.25
 
 
-def test_restarts_keep_what_was_learned_on_any_scale() -> None:
-    scores = np.stack([row for row, _ in zip(autoregression(0.5, 1, 3), range(300), strict=False)])
-    lag_one, parts = LagOne((1,)), np.split(scores, 10)
-    for number, part in enumerate(parts):
-        feed(lag_one, part * 10.0**number + 100.0 * number)
-        lag_one.restart(np.array([True]))
-    each = [2 * product[0, 1] / np.trace(product) for part in parts for product in moments_of_blocks(part[:, 0])[1]]
-    assert lag_one.pairs.tolist() == [290]
-    assert float(lag_one.estimate()[0]) == pytest.approx((29 * sum(each) + 10) / (290 - 30))
-
-
-@given(st.integers(0, 9), st.floats(-100, 100), st.floats(0.1, 50))
-def test_neither_unit_nor_origin_matters(seed: int, origin: float, unit: float) -> None:
-    scores = np.random.default_rng(seed).normal(size=(40, 1))
-    one, other = (feed(LagOne((1,)), column).estimate() for column in (scores, origin + unit * scores))
-    assert_allclose(one, other, rtol=1e-6, atol=1e-7)
-
-
 @pytest.mark.parametrize("scores", [[0.1 + 0.2, 0.3] * 20, [1.0] * 40, [1.0, 2.0] * 4])
 def test_rounding_errors_and_few_scores_give_no_estimate(scores: list[float]) -> None:
     assert np.isnan(feed(LagOne((1,)), np.array(scores)[:, None]).estimate()).all()

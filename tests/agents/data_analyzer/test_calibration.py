@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import TrainingStep
-from jurygraph.agents.data_analyzer.series import MAX_ROWS, Calibration, frame
-
-
-def test_the_frame_is_complete_after_the_last_calibration_step() -> None:
-    calibration = Calibration(3, ("a", "b"))
-    steps = [TrainingStep([0.1, 0.2], {"a": [0.0, 1.0], "b": [0.0, 0.5]})] * 3
-    assert [calibration.add(step) is None for step in steps] == [True, True, False]
+from jurygraph.agents.data_analyzer.series import frame
 
 
 def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
@@ -20,12 +13,6 @@ def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
 
 def test_if_the_percentile_is_the_maximum_its_ties_conflict() -> None:
     assert frame([], [np.array([0.0, 0.0, 0.5, 0.5, 0.5])]).conflict == 0.5
-
-
-def test_bins_have_equal_shares_if_rewards_vary() -> None:
-    found = frame([np.linspace(0, 1, 1000)], [])
-    assert len(found.expected) == 10
-    assert found.expected == pytest.approx(np.full(10, 0.1), abs=0.01)
 
 
 def test_frequent_rewards_end_a_bin_and_no_bin_is_empty() -> None:
@@ -38,10 +25,3 @@ def test_frequent_rewards_end_a_bin_and_no_bin_is_empty() -> None:
 def test_a_single_reward_or_none_gives_no_bins(rewards: np.ndarray) -> None:
     found = frame([rewards], [])
     assert (np.isnan(found.conflict), found.edges.size) == (True, 0)
-
-
-def test_calibration_keeps_a_bounded_number_of_rows() -> None:
-    calibration = Calibration(4, ())
-    for _ in range(3):
-        calibration.add(TrainingStep(np.zeros(MAX_ROWS)))
-    assert sum(one.size for one in calibration._rewards) == 3 * MAX_ROWS // 4

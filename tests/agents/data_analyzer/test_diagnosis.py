@@ -58,25 +58,11 @@ def test_longer_responses_rewarded_for_their_length_are_a_hack() -> None:
     assert (hack.series, hack.evidence) == ("length", ("length rises", "length_reward rises"))
 
 
-def test_changes_far_apart_are_not_related() -> None:
-    tracker = diagnosis()
-    tracker.hacks(5, [alert(5, "length", "up")])
-    assert (
-        tracker.hacks(6 + MAX_STEPS_BETWEEN_RELATED, [alert(6 + MAX_STEPS_BETWEEN_RELATED, "length_reward", "up")])
-        == []
-    )
-
-
 def test_a_continuing_hack_is_reported_once_and_a_recurring_one_again() -> None:
     tracker = diagnosis()
     steps = [9, 10, 9 + MAX_STEPS_BETWEEN_RELATED, 300]
     assert [len(tracker.hacks(step, [alert(step, "component.accuracy", "down")])) for step in steps] == [1, 0, 0, 1]
     assert tracker.hacks(301, []) == []
-
-
-def test_improvement_is_no_hack() -> None:
-    better = [alert(9, "reward", "up"), alert(9, "component.accuracy", "up"), alert(9, "component.format", "up")]
-    assert diagnosis(reward=2.0, accuracy=2.0).hacks(9, better) == []
 
 
 @pytest.mark.parametrize("name", ["reward", "component.format"])
@@ -85,12 +71,6 @@ def test_a_rise_after_which_the_reward_falls_with_accuracy_is_no_hack(name: str)
     tracker.hacks(5, [alert(5, name, "up")])
     assert tracker.hacks(9, [alert(9, "component.accuracy", "down")]) == []
     assert tracker.hacks(10, [alert(10, "reward", "down")]) == []
-
-
-def test_a_reversed_rise_is_no_evidence_of_hacking() -> None:
-    tracker = diagnosis(reward=-0.7)
-    tracker.hacks(5, [alert(5, "component.format", "up"), alert(6, "component.format", "down")])
-    assert tracker.hacks(9, [alert(9, "component.accuracy", "down")]) == []
 
 
 def test_accuracy_that_recovers_did_not_fall() -> None:
@@ -121,13 +101,6 @@ def test_a_reward_that_rises_with_accuracy_is_not_evidence_of_hacking() -> None:
     tracker.hacks(9, [alert(9, "reward", "down", size=-0.9), alert(9, "component.accuracy", "down")])
     recent.update({"reward": 2.0, "component.accuracy": 1.8})
     assert tracker.hacks(15, [alert(15, "reward", "up", size=2.0)]) == []
-
-
-def test_a_reward_that_fell_long_ago_in_steps_but_with_this_fall_does_not_hold() -> None:
-    tracker = diagnosis(reward=0.0)
-    tracker.hacks(10, [alert(10, "reward", "down")])
-    tracker.hacks(15, [alert(15, "component.accuracy", "down", since=9)])
-    assert [tracker.hacks(step, []) for step in range(16, 70)] == [[]] * 54
 
 
 def test_both_signatures_together_are_reported_as_one_hack() -> None:

@@ -21,13 +21,6 @@ def test_every_drift_test_has_its_share_of_the_rate_of_false_alarms(arl: float, 
     assert each == pytest.approx([arl * series * TESTS] * 2, rel=1e-6)
 
 
-@given(st.floats(100, 1e6), st.integers(1, 50))
-def test_more_series_and_longer_runs_ask_for_higher_limits(arl: float, series: int) -> None:
-    here = np.array([*limits(arl, series).drift, limits(arl, series).jump])
-    for other in (limits(arl * 2, series), limits(arl, series + 1)):
-        assert (np.array([*other.drift, other.jump]) > here).all()
-
-
 @pytest.mark.landing
 @pytest.mark.parametrize("k", REFERENCES)
 def test_simulated_cusums_run_as_long_as_their_limit_says(k: float) -> None:

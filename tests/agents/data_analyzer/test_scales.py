@@ -51,16 +51,6 @@ def test_a_correlation_can_be_read_back(r: float) -> None:
     ) == pytest.approx(r)
 
 
-def test_a_perfect_correlation_is_a_number() -> None:
-    assert np.isfinite(scales.correlation(np.array([1.0, -1.0]), np.asarray(9.0)).score).all()
-
-
-@given(st.floats(0.0, 50.0))
-def test_a_stability_index_can_be_read_back(index: float) -> None:
-    one = scales.fifth_root(np.asarray(index), 10, np.asarray(256.0))
-    assert scales.invert_scale("fifth_root", float(one.score)) == pytest.approx(index)
-
-
 def test_the_floor_of_a_stability_index_is_about_its_sd_where_rows_are_independent() -> None:
     rng = np.random.default_rng(0)
     index = rng.chisquare(9, 20_000) / 256

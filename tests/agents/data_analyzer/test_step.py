@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Analyzer, TrainingStep
-from jurygraph.agents.data_analyzer.step import MAX_VALUE
+from jurygraph.agents.data_analyzer import TrainingStep
 from jurygraph.errors import InputError
 from tests.rows import all_rows
 
@@ -17,10 +16,9 @@ from tests.rows import all_rows
         ({"rewards": []}, "rewards have no row"),
         ({"rewards": 1.0}, "rewards have no row"),
         ({"rewards": ["a"]}, "rewards are not all numbers"),
-        ({"rewards": [1.0, np.inf]}, "rewards has an infinite value"),
+        ({"rewards": [1.0, np.inf]}, "rewards has a value beyond"),
         ({"rewards": [1.0, 2.0], "components": {"format": [1.0]}}, "component 'format' has shape"),
-        ({"rewards": [1.0, 2.0], "lengths": [1.0, -2.0]}, "lengths has a value outside"),
-        ({"rewards": [1.0, 2.0], "repetition": [1.0, 1.1]}, "repetition has a value outside"),
+        ({"rewards": [1.0, 2.0], "lengths": [1.0, -2.0]}, "lengths has a value below 0"),
         ({"rewards": [1.0, -1e101]}, r"rewards has a value beyond ±1e\+100"),
         ({"rewards": [1.0], "lengths": [1e300]}, "lengths has a value beyond"),
         ({"rewards": [1.0], "components": {"format": [1e101]}}, "component 'format' has a value beyond"),
@@ -40,19 +38,3 @@ def test_rows_are_grouped_in_any_order() -> None:
     assert order.tolist() == [1, 4, 0, 2, 3]
     assert starts.tolist() == [0, 2, 4]
     assert sizes.tolist() == [2, 2, 1]
-
-
-def test_without_ids_there_are_no_groups() -> None:
-    assert TrainingStep([1.0]).groups is None
-
-
-def test_the_largest_accepted_numbers_do_not_overflow() -> None:
-    analyzer, rng = Analyzer(), np.random.default_rng(0)
-    for _ in range(30):
-        signs = rng.choice([-1.0, 1.0], 64)
-        analyzer.observe(
-            TrainingStep(
-                MAX_VALUE * signs, {"a": MAX_VALUE * signs}, np.full(64, MAX_VALUE), np.repeat(np.arange(8), 8)
-            )
-        )
-    assert all(row.sd is None or np.isfinite(row.sd) for row in analyzer.summary())

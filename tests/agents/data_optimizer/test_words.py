@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer.measures import MAX_WORD_LENGTH, grams, has_content, words
+from jurygraph.agents.data_optimizer.measures import MAX_WORD_LENGTH, words
 from jurygraph.safety.text_folding import remove_invisible
 from tests.rows import all_rows
 
@@ -47,23 +47,8 @@ def test_a_word_of_15_signs_is_one() -> None:
     assert words("responsibilities") == ["respo", "nsibi", "litie", "s"]
 
 
-@pytest.mark.parametrize("mark", ["\u200b", "\u200d", "\u00ad", "\ufeff", "\ufe0f", "\U000e0001"])
-def test_invisible_characters_are_ignored(mark: str) -> None:
-    assert words(f"t{mark}ea {mark} sea{mark}") == ["tea", "sea"]
-
-
 @given(st.text())
 def test_every_visible_sign_is_in_a_word(text: str) -> None:
     seen = re.sub("[_\u115f\u1160\u2800\u3164\uffa0]", " ", text)
     assert "".join(words(text)) == "".join(remove_invisible(seen).casefold().split())
     assert all(1 <= len(word) <= MAX_WORD_LENGTH for word in words(text))
-
-
-@pytest.mark.parametrize(("word", "says_so"), [("a", True), ("7", True), ("今", True), ("+", False), ("_", False)])
-def test_a_word_has_content_if_it_has_a_letter_or_digit(word: str, says_so: bool) -> None:
-    assert has_content(word) is says_so
-
-
-def test_grams_are_adjacent_sequences() -> None:
-    assert grams("abcd", 2) == [("a", "b"), ("b", "c"), ("c", "d")]
-    assert grams("ab", 3) == []

@@ -47,10 +47,6 @@ def test_the_value_is_the_share_of_contrasts_that_score_less() -> None:
     assert found.diagnostics["pairs"].tolist() == [4.0]
 
 
-def test_a_tie_is_no_right_ranking() -> None:
-    assert combine(a=matrix(0.5), a_of_versions=matrix([[0.5]])).value.tolist() == [0.0]
-
-
 def test_several_evaluators_count_by_their_weights() -> None:
     one, other = (
         {"a": matrix(1.0), "a_of_versions": matrix([[0.0]])},
@@ -59,11 +55,6 @@ def test_several_evaluators_count_by_their_weights() -> None:
     assert combine(**one, **other).value.tolist() == [1.0]
     heavy = {"b": matrix(0.0, input_weight=3.0), "b_of_versions": matrix([[0.5]])}
     assert combine(**one, **heavy).value.tolist() == [0.0]
-
-
-def test_an_unjudged_response_has_no_such_component() -> None:
-    found = combine(a=matrix([[1.0], [1.0]]), a_of_versions=matrix([[0.0], [0.0]], live=[[True], [False]]))
-    assert found.present.tolist() == [True, False]
 
 
 @given(
@@ -84,13 +75,6 @@ def test_unjudged_contrasts_count_by_fill_value_and_never_as_ranked(
         assert found.diagnostics["pairs"].tolist() == [len(others) - open_.sum()]
 
 
-@given(values=st.lists(st.floats(0, 1), min_size=2, max_size=6), data=st.data())
-def test_the_order_of_the_contrasts_changes_nothing(values: list[float], data: st.DataObject) -> None:
-    shuffled = data.draw(st.permutations(values))
-    one, other = (combine(a=matrix(0.5), a_of_versions=matrix([each])) for each in (values, shuffled))
-    assert one.value.tolist() == other.value.tolist()
-
-
 @pytest.mark.parametrize(
     "names", [("a",), ("a-of-x",), ("a", "b-of-x"), ("a", "a-of-x", "a-of-y"), ("a", "a-of-x", "b")]
 )
@@ -98,12 +82,6 @@ def test_inputs_must_come_in_pairs(names: tuple[str, ...]) -> None:
     inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     with pytest.raises(PlanError, match="in twos"):
         Contrast().freeze(inputs, {})
-
-
-def test_an_input_is_one_question() -> None:
-    several = ComponentInput(questions=("one", "two"), weights=(1.0, 1.0))
-    with pytest.raises(PlanError, match="holds 2 questions; name one of them by its id"):
-        Contrast().freeze({"a": several, "a-of-x": several}, {})
 
 
 # In the machine
@@ -157,27 +135,6 @@ def test_without_contrasts_a_penalty_counts_in_full() -> None:
     assert (trace.reward.value, trace.reward.parts["rubric"]) == (-1.0, {"good": 0.0, "bad": 1.0})
     (excused,) = score_responses(config | {"rubric": {"if_skipped": "left-out"}}, about, response("r", versions=[]))
     assert (excused.reward.value, excused.reward.components) == (None, {"rubric": None})
-
-
-def test_an_evaluator_of_groups_cannot_judge_contrasts() -> None:
-    config = {
-        "evaluators": [{**evaluator_use("judge", scope="group"), "material": "versions"}],
-        "derivers": ["tests.graphs.scripted:Versions"],
-    }
-    with pytest.raises(PlanError, match="is about variants, so its scope is response, not group"):
-        score_responses(config, task(), response("r", versions=[]))
-
-
-def test_an_evaluator_that_depends_on_material_of_the_response_is_refused_for_contrasts() -> None:
-    use = {
-        "use": "tests.graphs.scripted:DataReader",
-        "name": "reads",
-        "params": {"needs": ["measure"]},
-        "material": "versions",
-    }
-    config = {"evaluators": [use], "derivers": ["tests.graphs.scripted:Versions", "tests.graphs.scripted:Measure"]}
-    with pytest.raises(PlanError, match="depends on material 'measure', which is derived from the response itself"):
-        score_responses(config, task(), response("r", versions=[], measure=1.0))
 
 
 # What is no credit

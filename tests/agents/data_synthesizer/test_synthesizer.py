@@ -4,13 +4,12 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 import jurygraph as jg
-from jurygraph import InputError, Response, Task
+from jurygraph import Response, Task
 from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthesizer
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
@@ -35,15 +34,6 @@ def kinds(material: Material) -> list[str]:
 
 def test_a_right_solution_gives_a_contrast_of_each_kind() -> None:
     assert kinds(derive(RIGHT)) == ["number", "step", "answer", "negation", "unit"]
-
-
-def test_each_contrast_records_the_changed_passage() -> None:
-    for variant in derive(RIGHT).variants:
-        edit: Any = variant.edit
-        assert edit["before"] == RIGHT[edit["start"] : edit["end"]]
-        assert variant.response.text == RIGHT[: edit["start"]] + edit["after"] + RIGHT[edit["end"] :]
-        assert variant.response.text != RIGHT
-        assert edit["says"]
 
 
 def test_a_wrong_solution_gets_no_contrast_and_gains_nothing() -> None:
@@ -109,26 +99,11 @@ def test_a_name_without_a_statement_is_left_unchanged(text: str) -> None:
     assert derive(text, TRIP).variants == ()
 
 
-def test_a_name_with_an_overlapping_value_is_no_replacement() -> None:
-    rows = [{"name": "Coco Bambu", "dish": "pizza"}, {"name": "Nutri Punch", "dish": "pizza, pasta"}]
-    trip = TRIP.model_copy(update={"facts": {"tables": {"meals": {"key": ["name"], "rows": rows}}, "claims": {}}})
-    assert derive("Coco Bambu has pizza.", trip).variants == ()
-
-
 def test_a_variant_never_has_the_id_of_its_parent() -> None:
     view = TaskView(id="t", audience="task", query="q")
     ask = DeriverInput(view, Response(id="~number-1", text="1+1=2"), {})
     (variant,) = asyncio.run(Synthesizer().derive(ask)).variants
     assert variant.response.id == "~~number-1"
-
-
-def test_names_may_come_from_a_file(tmp_path: Path) -> None:
-    rows = "name,city,cost\nCoco Bambu,Rockford,72\nNutri Punch,Rockford,29\n"
-    (tmp_path / "meals.csv").write_text(rows, encoding="utf-8")
-    table = {"key": ["name", "city"], "file": str(tmp_path / "meals.csv")}
-    trip = TRIP.model_copy(update={"facts": {"tables": {"meals": table}, "claims": {}}})
-    (variant,) = derive("Dinner at Coco Bambu, for $72.", trip).variants
-    assert variant.response.text == "Dinner at Nutri Punch, for $72."
 
 
 # By a model
@@ -210,14 +185,3 @@ def test_a_passage_that_does_not_occur_once_is_omitted_after_one_repair(model: S
     assert asked == 2
     assert trace.material[0].variants == ()
     assert trace.material[0].note == "2 proposed that changes no passage"
-
-
-def test_a_wrong_solution_needs_no_model_call(model: ScriptedModel) -> None:
-    trace, asked = model.score(PROPOSED, text="A: 8")
-    assert asked == 0
-    assert trace.reward.value == 0.0
-
-
-def test_a_task_without_facts_that_can_be_read_is_an_error_of_the_task() -> None:
-    with pytest.raises((InputError, jg.PlanError)):
-        derive("Dinner at Coco Bambu for 72", TRIP.model_copy(update={"facts": {"tables": 5}}))

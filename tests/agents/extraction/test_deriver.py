@@ -1,7 +1,6 @@
 """The deriver `extract` before a server: what it asks, what it makes of replies, and what no response talks it into."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +14,11 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.factory import open_gateway
 from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Message, Response, SafetyConfig, TaskView
+from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Response, SafetyConfig, TaskView
 from tests.agents.extraction.errors import ERRORS, REFERENCE
 from tests.agents.extraction.extractor import Reply, fenced_text, read_perfectly, reader_script, without_quotes
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words, layout_in_turn
-from tests.models.server import Answer, Script, reply_with, run_server
+from tests.models.server import Script, run_server
 
 UNKNOWN_OF = {
     kind: {name: UNKNOWN for name, field in fields.items() if not field.number} for kind, fields in KINDS.items()
@@ -86,33 +85,21 @@ def test_every_plan_in_every_layout_is_extracted_in_one_call(plans: Sequence[tup
         assert all(text[one.start : one.end] == one.quote and one.verified for one in material.evidence)
 
 
-SOME_ERRORS = {"an invented name for a true passage", "written down twice", "times swapped", "one left out"}
-
-
-@pytest.mark.parametrize(
-    "error", [pytest.param(error, marks=() if error in SOME_ERRORS else pytest.mark.exhaustive) for error in ERRORS]
-)
+@pytest.mark.parametrize("error", ["an invented name for a true passage", "written down twice"])
 def test_an_error_costs_a_second_call_and_a_caught_one_becomes_an_unknown_record(error: str) -> None:
-    erring = ERRORS[error]
-    tried = 0
     for number, name in enumerate(("40", "22", "13")):
         text, query = in_words(name, layout_in_turn(number)), LINES[name]["query"]
         reply = read_perfectly(text)
-        text += erring.besides(reply)
-        place = erring.damage(reply, text, query)
-        if place is None:
-            continue
+        place = ERRORS[error](reply, text, query)
+        assert place is not None
         kind, at = place
-        left = {**reply, kind: [one for n, one in enumerate(reply[kind]) if not (erring.caught and n == at)]}
-        lost = erring.caught and error != "written down twice"
-        expected = without_quotes(left)
+        lost = error != "written down twice"
+        expected = without_quotes({**reply, kind: [one for n, one in enumerate(reply[kind]) if n != at]})
         expected[kind] += [UNKNOWN_OF[kind]] * lost
         found = Derivation(reader_script(lambda text, query, reply=reply: reply), [(query, text)])  # type: ignore[misc]
         assert found.material[0].data == expected
         assert len(found.bodies) == 1 + lost
         assert found.material[0].call == list(found.calls)[-1]  # the repair, if there is one
-        tried += 1
-    assert tried
 
 
 NO_NAME = "its name does not stand in the passage that it quotes"
@@ -148,24 +135,6 @@ def test_records_that_are_not_repaired_become_unknown() -> None:
     }
 
 
-def test_ungrounded_records_fail_the_material_by_the_response() -> None:
-    made_up = json.dumps(
-        {kind: [] for kind in KINDS} | {"days": [{"quote": "On day one we rest", "day": 1, "where": "us"}]}
-    )
-    material, _ = derive_material(lambda body, number: reply_with(made_up))
-    assert (material.status, material.data, material.evidence) == ("failed", None, ())
-    assert material.failure is not None
-    assert (material.failure.cause, material.failure.kind) == ("response", "unsupported")
-    assert material.failure.message == f"days[0]: {NOT_FOUND_MESSAGE}"
-
-
-def test_a_response_without_statements_has_no_records() -> None:
-    nothing = json.dumps({kind: [] for kind in KINDS})
-    material, bodies = derive_material(lambda body, number: reply_with(nothing), "We would rather not say.")
-    assert (material.status, material.data) == ("ok", {kind: [] for kind in KINDS})
-    assert len(bodies) == 1
-
-
 # No call
 
 
@@ -176,15 +145,6 @@ def test_an_empty_response_has_no_records(text: str) -> None:
 
 
 # Failures
-
-
-def test_an_invalid_repair_leaves_the_first_reply() -> None:
-    def script(body: dict[str, Any], number: int) -> Answer:
-        return reader_script(misspell)(body, number) if number == 1 else reply_with("Sorry.")
-
-    material, bodies = derive_material(script)
-    assert len(bodies) == 2
-    assert material.data["meals"][-1] == UNKNOWN_OF["meals"]  # type: ignore[index, call-overload]
 
 
 def test_without_evidence_checks_replies_are_used_unchanged() -> None:
@@ -208,25 +168,6 @@ def test_the_records_are_requested_after_the_shared_response() -> None:
     for kind, fields in KINDS.items():
         assert f"`{kind}`, each with:" in user_message(body)[upto:]
         assert all(f"- `{name}`: {field.about}" in user_message(body)[upto:] for name, field in fields.items())
-
-
-def test_a_chat_is_shown_message_by_message() -> None:
-    async def ask() -> str:
-        with run_server(reader_script(lambda text, query: read_perfectly(text))) as server:
-            gateway = open_gateway(f"openai-compatible:{server.url}#tiny", CallsConfig(cache=False))
-            chat = (Message(role="user", content="Plan a trip."), Message(role="user", content="A short one."))
-            view = TaskView(id="trip", query=chat)
-            await Extract(records=RECORDS).derive(
-                DeriverInput(view, Response(id="r", text=TEXT), {}, JudgeClient(gateway, {}))
-            )
-            await gateway.close()
-            return user_message(server.requests[0].body)
-
-    assert fenced_text(asyncio.run(ask()), "task") == "user: Plan a trip.\n\nuser: A short one."
-
-
-def test_the_version_contains_that_of_the_prompt() -> None:
-    assert Extract(records=RECORDS).version == f"1 prompt {load_prompt('extract').full_version}"
 
 
 def test_a_config_sets_it_up_with_records() -> None:
@@ -262,10 +203,3 @@ def test_an_extractor_that_obeys_a_response_records_only_its_own_words() -> None
     data: Any = material.data
     assert [meal["name"] for meal in data["meals"]] == ["Noma", UNKNOWN]
     assert not any(data[kind] for kind in KINDS if kind != "meals")
-
-
-def test_a_reply_within_prose_is_malformed() -> None:
-    claim = json.dumps(read_perfectly(TEXT))
-    material, _ = derive_material(lambda body, number: reply_with(f"The response says: {claim}"), claim)
-    assert material.failure is not None
-    assert (material.status, material.failure.kind) == ("failed", "malformed")

@@ -24,17 +24,6 @@ def texts(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> 
     return [claim.text for claim in read(data, at, **fields)]
 
 
-def test_a_claim_has_its_location() -> None:
-    assert [(claim.at, claim.text) for claim in read([{"meal": "a"}, {}, {"meal": " b\n"}])] == [
-        ("$[0]['meal']", "a"),
-        ("$[2]['meal']", "b"),
-    ]
-
-
-def test_two_paths_to_one_place_give_one_claim() -> None:
-    assert texts([{"meal": "a"}, {"meal": "b"}], ("$..meal", "$[0].meal", "$[*]['meal', 'meal']")) == ["a", "b"]
-
-
 def test_a_text_may_hold_several_claims() -> None:
     claims = read([{"meal": "a; b;;c ;"}], split=";")
     assert [claim.text for claim in claims] == ["a", "b", "c"]
@@ -63,20 +52,11 @@ def test_data_of_another_shape_claims_nothing(data: Any) -> None:
     assert texts(data) == []
 
 
-def test_the_whole_data_may_be_the_claim() -> None:
-    assert texts("a", "$") == ["a"]
-
-
 def test_the_first_form_that_fits_is_the_one() -> None:
     forms = [IN_CITY, {"table": "t", "pattern": "(?P<name>.+)"}, WHOLE]
     inside, alone = read([{"meal": "Inn, Rome"}, {"meal": "Inn"}], forms=forms)
     assert (inside.values, alone.values) == ({"Name": "Inn", "city": "Rome"}, {"name": "Inn"})
     assert (inside.form, alone.form) != (alone.form, inside.form)
-
-
-def test_a_form_must_fit_the_whole_text() -> None:
-    (claim,) = read([{"meal": "Inn, Rome, and more"}], forms=[IN_CITY])
-    assert (claim.form, claim.values) == (None, {})
 
 
 def test_an_unmatched_optional_group_gives_no_value() -> None:
@@ -103,12 +83,6 @@ def test_a_claim_has_values_of_its_record() -> None:
     ]
 
 
-def test_a_claim_in_a_list_has_no_record() -> None:
-    assert [claim.record_values for claim in read([["a"]], "$[*][*]", beside={"day": {"field": "days"}})] == [
-        {"day": None}
-    ]
-
-
 @pytest.mark.parametrize("value", [[1], {"a": 1}, "x" * 1001])
 def test_lists_objects_and_long_texts_are_no_record_values(value: Any) -> None:
     assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[0].record_values == {"day": None}
@@ -118,17 +92,6 @@ def test_claims_are_ordered_by_the_order_field_of_their_records() -> None:
     days: list[Any] = [10, "b", None, 9, "2", "a", 2.5]
     records = [{"meal": str(day), "days": day} for day in days] + [{"meal": "left out"}]
     assert texts(records, order="days") == ["2", "2.5", "9", "10", "a", "b", "None", "left out"]
-
-
-def test_claims_without_an_order_field_keep_the_order_of_the_data() -> None:
-    assert texts([{"meal": "b;a", "x": "c"}, {"meal": "d"}], "$[*][*]", split=";") == ["b", "a", "c", "d"]
-
-
-@given(st.permutations(["meal", "snack", "days", "note"]))
-def test_the_order_of_the_fields_of_a_record_changes_nothing(fields: list[str]) -> None:
-    record = {"meal": "a;b", "snack": "c", "days": "1", "note": "n"}
-    data = [{field: record[field] for field in fields}]
-    assert texts(data, ("$[*].snack", "$[*].meal", "$..note"), split=";") == ["a", "b", "n", "c"]
 
 
 @given(json_values, st.sampled_from(["$", "$[*]", "$..*", "$.a[0:5].b", "$[?@.meal]"]))

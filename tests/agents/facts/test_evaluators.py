@@ -3,27 +3,21 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from examples.group_trip.travelplanner import read_travelplanner
-from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
+from jurygraph import InputError, Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.facts import loader
-from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence, claim_findings
+from jurygraph.agents.facts.evaluators import Claims, Confirmed
 from jurygraph.agents.facts.loader import load_facts
-from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.graphs.routing import ReusedResults
-from jurygraph.runs.workflows.branch import input_digests
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
-from tests.agents.facts.examples import PLACES, look_up_claims, make_facts, view, write_table
-from tests.examples import at_most
+from tests.agents.facts.examples import PLACES, make_facts, view, write_table
 from tests.rows import all_rows
 
 TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
@@ -116,12 +110,6 @@ def test_a_mismatch_is_reported_with_both_sides() -> None:
     )
 
 
-def test_if_all_are_right_the_first_is_shown_with_both_sides() -> None:
-    given = verdict("Subway, Peoria", RIGHT)
-    assert [evidence.source for evidence in given.evidence] == ["data $[0]['meal']", "places, row 4"]
-    assert given.evidence == verdict_without_jury("Subway, Peoria", RIGHT).evidence
-
-
 def test_of_many_errors_the_first_are_reported() -> None:
     given = verdict(*[f"{MOVED}{'!' * number}" for number in range(50)], RIGHT)
     assert len(given.evidence) == given.reason.count("is not there") == 20
@@ -129,38 +117,6 @@ def test_of_many_errors_the_first_are_reported() -> None:
         "1 of 51 meals are confirmed; 'Subway, Rockford' is not there in places, but in Peoria"
     )
     assert given.reason.endswith("; and 30 more")
-
-
-def test_evidence_does_not_depend_on_the_order_of_columns() -> None:
-    turned = [dict(reversed(row.items())) for row in PLACES]
-    (one,), (other,) = (look_up_claims(make_facts(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
-    assert claim_evidence(one) == claim_evidence(other)  # type: ignore[arg-type]
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text("\ud800a"),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-)
-
-
-def findings_of(data: Any) -> Mapping[str, Sequence[Finding]]:
-    seen = view(make_facts())
-    (question,) = Confirmed().questions(seen)
-    material = {"claims": Material(name="claims", data=deepcopy(data))}
-    return claim_findings(EvaluatorInput(question, seen, (response(),), (material,)))
-
-
-@settings(max_examples=at_most(100, quick=5))
-@given(st.dictionaries(st.text(), st.lists(JSON), max_size=3))
-def test_evaluators_see_the_claims_of_the_material(data: Any) -> None:
-    assert repr(findings_of(data)) == repr(data)  # True is not 1, and -0.0 not 0.0
-
-
-def test_equal_claims_of_two_responses_are_one_object() -> None:
-    one, other = findings_of({"meals": [1, "a"], "stays": [True]}), findings_of({"meals": [1, "a"], "stays": [1]})
-    assert one["meals"] is other["meals"]
-    assert one["stays"] == other["stays"]
-    assert one["stays"] is not other["stays"]
 
 
 # Audience and kinds
@@ -174,39 +130,12 @@ def planned_questions(use: Any, **fields: Any) -> list[str]:
         return [question.id for question in made.prepare(task(TWO_KINDS, **fields)).survey.questions]
 
 
-def test_every_kind_is_requested_unless_some_are_named() -> None:
-    assert planned_questions("facts.confirmed") == ["facts.confirmed/meals", "facts.confirmed/snacks"]
-    assert planned_questions({"use": "facts.confirmed", "params": {"kinds": ["snacks", "snacks"]}}) == [
-        "facts.confirmed/snacks"
-    ]
-
-
 def test_every_stakeholder_may_be_requested() -> None:
     people = (Stakeholder(id="b"), Stakeholder(id="a"))
     use = {"use": "facts.confirmed", "params": {"audience": "stakeholder", "kinds": ["meals"]}}
     assert planned_questions(use, stakeholders=people) == ["facts.confirmed/meals@a", "facts.confirmed/meals@b"]
     given = verdicts(jury(use), task(TWO_KINDS, stakeholders=people), response(RIGHT, WRONG))
     assert [(one.stakeholder, one.score, one.layer) for one in given] == [("a", 0.5, "fact"), ("b", 0.5, "fact")]
-
-
-def test_a_kind_that_the_task_does_not_have_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"task 'trip': facts\.claims: there is no kind 'meal'; did you mean meals"):
-        planned_questions({"use": "facts.confirmed", "params": {"kinds": ["meal"]}})
-    with pytest.raises(PlanError, match="there is no kind 'hotel'; there are meals, snacks"):
-        planned_questions({"use": "facts.confirmed", "params": {"kinds": ["hotel"]}})
-
-
-def test_a_task_without_facts_is_refused() -> None:
-    with jury() as made, pytest.raises(PlanError, match="task 'trip': has no facts"):
-        made.prepare(Task(id="trip", query="?"))
-
-
-def test_without_the_deriver_nothing_is_planned() -> None:
-    with (
-        Jury.from_config({"evaluators": ["facts.confirmed"]}) as made,
-        pytest.raises(ConfigError, match="needs material 'claims', which no deriver gives"),
-    ):
-        made.prepare(task())
 
 
 # Tools
@@ -247,25 +176,6 @@ def test_a_tool_that_the_config_does_not_list_is_refused(tools: Mapping[str, str
         f"task 'trip': facts.tables.places.tool: there is no tool 'maps' in the config; {hint}, as tools: "
         "{name: package.tool}"
     )
-
-
-def test_a_failing_tool_does_not_affect_responses_without_claims_about_it() -> None:
-    facts = make_facts(tool="maps")
-    assert verdict("x", facts=facts, tools={"maps": f"{TOOLS}.find_trouble"}).score == 0.0
-
-
-@pytest.mark.parametrize(
-    ("tool", "problem"),
-    [
-        ("no_such_package.tool", "'no_such_package.tool' cannot be imported"),
-        (f"{TOOLS}.no_such_tool", "cannot be imported"),
-        ("tool", "'tool' cannot be imported"),
-        (f"{TOOLS}.PLACES", r"is of type tuple; name a langchain-core tool, such as one made with @tool"),
-    ],
-)
-def test_an_invalid_tool_is_refused_with_the_config(tool: str, problem: str) -> None:
-    with pytest.raises(ConfigError, match=rf"facts\.claims: params\.tools\.maps: .*{problem}"):
-        jury(tools={"maps": tool})
 
 
 # Files
@@ -318,16 +228,6 @@ def test_material_from_another_file_is_refused(tmp_path: Path) -> None:
         recalled = ReusedResults({}, {("claims", "r"): before.material[0]})
         (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], reused_results=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
-
-
-def test_another_file_is_another_derivation_so_a_branch_derives_again(tmp_path: Path) -> None:
-    path = write_table(tmp_path / "t.csv", PLACES)
-    facts = task(make_facts(file=str(path)))
-    with jury() as made:
-        before, again = input_digests(made.prepare(facts).survey), input_digests(made.prepare(facts).survey)
-        write_table(path, PLACES[1:])
-        after = input_digests(made.prepare(facts).survey)
-    assert before.material == again.material != after.material
 
 
 def test_material_names_its_files(tmp_path: Path) -> None:

@@ -1,14 +1,12 @@
 """Loading of a task's facts: messages when a plan is made, and caches."""
 
 import re
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jurygraph.agents.facts import loader
 from jurygraph.agents.facts.loader import load_facts
 from jurygraph.errors import PlanError
 from tests.agents.facts.examples import FORM, MEALS, PLACES, make_facts, marks, view, write_table
@@ -134,14 +132,6 @@ def test_the_key_may_be_given_in_several_ways(claims: dict[str, Any], form: dict
     assert facts.claims["meals"].forms[0].table == "places"
 
 
-def test_a_file_is_checked_as_rows_are(tmp_path: Path) -> None:
-    path = write_table(tmp_path / "t.csv", PLACES)
-    message = refusal(make_facts(file=str(path), key=["name", "town"]))
-    assert message == "facts.tables.places.key: there is no column 'town'; there are city, cost, name"
-    (tmp_path / "bad.csv").write_text("name,city\na\n")
-    assert "bad.csv, line 2: does not have the 2 columns" in refusal(make_facts(file=str(tmp_path / "bad.csv")))
-
-
 @pytest.mark.parametrize("place", [{"rows": []}, {"tool": "maps"}])
 def test_unknown_columns_are_not_checked(place: dict[str, Any]) -> None:
     table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
@@ -160,27 +150,6 @@ def test_a_file_is_indexed_once_for_all_tasks_that_share_it(tmp_path: Path) -> N
     path = str(write_table(tmp_path / "t.csv", PLACES))
     one, other = make_facts(file=path), make_facts(file=path, claims={"split": ";"})
     assert load_facts(view(one)).tables["places"] is load_facts(view(other)).tables["places"]
-
-
-def test_the_cache_of_facts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loader, "_FACTS_CACHE", {})
-    facts = [load_facts(view(make_facts(), name=f"trip {number}")) for number in range(1000)]
-    assert len(loader._FACTS_CACHE) == 256
-    assert all(one.claims == facts[0].claims for one in facts)
-
-
-def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(loader, "_FACTS_CACHE", {})
-    monkeypatch.setattr(loader, "_FILE_CACHE", {})
-    facts = make_facts(file=str(write_table(tmp_path / "t.csv", PLACES)))
-    seen = []
-    threads = [threading.Thread(target=lambda: seen.append(load_facts(view(facts)).tables["places"])) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 8
-    assert len(set(map(id, seen))) == 1
 
 
 def test_only_files_outside_the_task_are_marked(tmp_path: Path) -> None:

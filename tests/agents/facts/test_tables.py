@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,13 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.facts.spec import TableSpec
-from jurygraph.agents.facts.tables import FactRow, FactTable, FileTable, InlineTable, ToolTable
+from jurygraph.agents.facts.tables import FactRow, FactTable, RowTable, ToolTable
 from jurygraph.errors import InputError, PlanError
 from tests.agents.facts.examples import (
     PLACES,
     SUFFIXES,
     Rows,
-    find_alike,
     find_one,
     find_place,
     find_words,
@@ -33,12 +31,12 @@ KEY = ("name", "city")
 IN_ROCKFORD = ("Coco Bambu", "Rockford")
 
 
-def inline(rows: Rows, key: tuple[str, ...] = KEY, **fields: Any) -> InlineTable:
-    return InlineTable("places", TableSpec(key=key, rows=tuple(map(dict, rows)), **fields))
+def inline(rows: Rows, key: tuple[str, ...] = KEY, **fields: Any) -> RowTable:
+    return RowTable("places", TableSpec(key=key, rows=tuple(map(dict, rows)), **fields))
 
 
-def in_file(path: Path, key: tuple[str, ...] = KEY, **fields: Any) -> FileTable:
-    return FileTable("places", TableSpec(key=key, file=str(path), **fields))
+def in_file(path: Path, key: tuple[str, ...] = KEY, **fields: Any) -> RowTable:
+    return RowTable("places", TableSpec(key=key, file=str(path), **fields))
 
 
 def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
@@ -72,15 +70,6 @@ def test_a_table_finds_rows_by_name_and_lists_its_names(places: FactTable) -> No
     assert list(places.names_near(("Flying", "Nowhere"))) == []
 
 
-def test_a_table_knows_its_columns(places: FactTable) -> None:
-    assert places.columns == {"name", "city", "cost"}
-
-
-def test_columns_are_not_known_before_there_is_a_row() -> None:
-    assert inline([]).columns is None
-    assert behind(find_place).columns is None
-
-
 def test_keys_are_looked_up_normalised() -> None:
     table = inline([{"name": " Cafe\u0301\u00a0X", "city": 25.0}])
     assert numbers(table, "Café X", "25") == [1]
@@ -108,11 +97,6 @@ def test_the_first_row_of_a_key_by_the_order_column_counts(suffix: str | None, t
 def test_the_preferred_row_does_not_depend_on_the_order_of_the_rows(rows: Rows, order: str | None) -> None:
     found = values(inline(rows, order=order), "Subway", "Peoria")
     assert found == values(inline(SUBWAYS, order=order), "Subway", "Peoria")
-
-
-def test_rows_with_equal_key_and_order_are_sorted_by_content() -> None:
-    rows = [{"name": "a", "city": "b", "cost": cost, "since": 1} for cost in (30, 20)]
-    assert numbers(inline(rows, order="since"), "a", "b") == [2, 1]
 
 
 def test_the_content_of_a_row_does_not_depend_on_its_notation() -> None:
@@ -150,13 +134,6 @@ def test_among_very_many_names_only_those_with_the_same_beginning_are_near(in_a_
     assert list(table.names_near(("xInn 7",))) == []
 
 
-def test_a_file_is_known_by_the_digest_of_its_bytes(tmp_path: Path) -> None:
-    one, other = (write_table(tmp_path / f"{name}.csv", PLACES) for name in "ab")
-    assert in_file(one).digest == in_file(other).digest
-    write_table(other, PLACES[:2])
-    assert in_file(one).digest != in_file(other).digest
-
-
 def test_a_table_is_fresh_as_long_as_its_file_stays_as_it_is(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     table = in_file(path)
@@ -180,27 +157,6 @@ def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path)
         in_file(tmp_path / name)
 
 
-def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write_table(tmp_path / "t.csv", PLACES)
-    key_of = FileTable.key_of
-
-    def write_meanwhile(table: FileTable, values: Mapping[str, Any]) -> Any:
-        path.write_text("name,city\n")
-        return key_of(table, values)
-
-    monkeypatch.setattr(FileTable, "key_of", write_meanwhile)
-    with pytest.raises(InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"):
-        in_file(path)
-
-
-def test_the_index_of_a_file_is_closed_with_its_table(tmp_path: Path) -> None:
-    table = in_file(write_table(tmp_path / "t.csv", PLACES))
-    index = table._index
-    del table
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        index.execute("SELECT 1")
-
-
 @pytest.mark.landing
 def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(4_000)])
@@ -214,29 +170,9 @@ def test_an_index_without_space_is_reported(tmp_path: Path) -> None:
     assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
-@pytest.mark.parametrize("size", [6_000, pytest.param(60_000, marks=pytest.mark.exhaustive)])
-def test_a_large_file_can_be_searched(size: int, tmp_path: Path) -> None:
-    path = tmp_path / "large.csv"
-    with path.open("w") as file:
-        file.write("name,city,cost\n")
-        file.writelines(f"Inn {number},City {number % 1000},{number}\n" for number in range(size))
-    table = in_file(path)
-    for number in (0, size // 2 - 7, size - 1):
-        assert values(table, f"Inn {number}", f"City {number % 1000}")[0]["cost"] == str(number)
-    assert numbers(table, "Inn 5", "City 6") == []
-    assert list(table.places("Inn 5")) == [("City 5",)]
-    assert len(table.names_near(("Inn", "City 5"))) == size / 1000
-
-
 def test_a_tool_gives_rows_a_row_or_nothing() -> None:
     assert values(behind(find_place), *IN_ROCKFORD) == values(behind(find_one), *IN_ROCKFORD) == [PLACES[0]]
     assert values(behind(find_place), "x", "y") == values(behind(find_one), "x", "y") == []
-
-
-def test_a_merely_similar_tool_result_is_not_found() -> None:
-    assert numbers(behind(find_alike), *IN_ROCKFORD) == [1]
-    assert numbers(behind(find_alike), "Coco", "Rockford") == []
-    assert numbers(behind(find_one), "Coco Bambu", "Peoria") == []
 
 
 class Giving:
@@ -276,7 +212,3 @@ def test_an_invalid_row_is_reported(given: Any, message: str) -> None:
         values(behind(Giving(given)), "a", "b")
     with pytest.raises(TypeError):
         values(behind(find_words), "a", "b")
-
-
-def test_a_tool_is_not_called_for_hints() -> None:
-    assert list(behind(find_place).places("Subway")) == list(behind(find_place).names_near(IN_ROCKFORD)) == []

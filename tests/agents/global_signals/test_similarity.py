@@ -5,10 +5,9 @@ from pathlib import Path
 import pytest
 
 from jurygraph import Jury, ModelAccessError, Response, Task, Trace, Verdict
-from jurygraph.agents.global_signals.evaluators import nearness
 from jurygraph.conformance import check_evaluator
 from tests.models.embedding.server import embeddings_reply, run_embedding_server
-from tests.models.server import Script, Server, raw_body, status
+from tests.models.server import Script, Server, status
 
 TASK = Task(id="t", query="Where is the tea?", reference="tea on a stone")
 
@@ -45,21 +44,6 @@ def test_it_is_the_cosine_with_the_reference() -> None:
         "model",
         "1 openai-compatible",
     )
-
-
-def test_a_zero_vector_is_a_failure() -> None:
-    traces, _ = score_texts({"none": "xyz", "tea": "tea"})
-    assert only_verdict(traces["tea"]).status == "ok"
-    assert (only_verdict(traces["none"]).status, only_verdict(traces["none"]).score) == ("failed", None)
-    assert "gives a vector of nothing" in only_verdict(traces["none"]).reason
-    traces, _ = score_texts({"tea": "tea"}, task=TASK.model_copy(update={"reference": "xyz"}))
-    assert (only_verdict(traces["tea"]).status, only_verdict(traces["tea"]).score) == ("failed", None)
-
-
-def test_it_works_without_a_model_of_the_config_and_is_a_specialist() -> None:
-    with Jury.from_config({"model": "none", "evaluators": [use("litellm:openai/tiny")]}) as jury:
-        (question,) = jury.prepare(TASK).survey.questions
-    assert (question.branch, question.layer, question.scope) == ("specialists", "model", "response")
 
 
 def test_the_texts_of_a_group_go_together_and_the_reference_goes_once() -> None:
@@ -130,24 +114,8 @@ def test_a_too_long_reference_is_not_the_fault_of_the_response() -> None:
     assert (failure.kind, failure.cause) == ("overflowed", "infrastructure")
 
 
-def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    from jurygraph.models.embedding import remote
-    from jurygraph.models.retries import RetryPolicy
-
-    monkeypatch.setattr(remote, "POLICY", RetryPolicy(attempts=1))
-    traces, _ = score_texts(
-        {"a": "tea", "b": "sea"}, lambda body, number: raw_body('{"data": [{"index": 0, "embedding": [1]}]}')
-    )
-    assert {only_verdict(trace).status for trace in traces.values()} == {"failed"}
-
-
 @pytest.mark.exhaustive
 def test_it_conforms_with_a_real_embedder(embedder_folder: Path) -> None:
     task = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = 42, so the answer is 42.")
     responses = [Response(id="a", text="The answer is 42."), Response(id="b", text="43")]
     assert check_evaluator(use(f"sentence-transformers:{embedder_folder}"), [(task, responses)]) > 3
-
-
-@pytest.mark.parametrize(("cosine", "score"), [(-1.0, 0.0), (-0.01, 0.0), (0.0, 0.0), (0.5, 0.5), (1.0 + 1e-12, 1.0)])
-def test_a_negative_cosine_counts_nothing(cosine: float, score: float) -> None:
-    assert nearness(cosine) == score

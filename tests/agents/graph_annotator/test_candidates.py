@@ -12,18 +12,6 @@ ROLES: tuple[Role, ...] = ("core", "additional", "penalty", "applicability")
 roled = st.dictionaries(st.text(min_size=1, max_size=3), st.sampled_from(ROLES), max_size=7)
 
 
-def test_core_criteria_are_prerequisites_and_applicability_activates() -> None:
-    prerequisites, activation = ("weak", "strong"), ("activation",)
-    expected = {
-        ("core", "core"): prerequisites,
-        ("core", "additional"): prerequisites,
-        ("core", "penalty"): prerequisites,
-        ("applicability", "additional"): activation,
-        ("applicability", "penalty"): activation,
-    }
-    assert expected == LICENSED
-
-
 @given(roled)
 def test_candidates_are_every_ordered_pair_that_roles_allow_and_no_other(roles: dict[str, Role]) -> None:
     found = candidate_pairs(roles)

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from jurygraph.agents.graph_annotator.graph import project
 from jurygraph.schema import Edge
 from tests.examples import at_most
-from tests.rows import all_rows
 
 KINDS = ("weak", "strong", "activation")
 
@@ -67,14 +66,6 @@ def test_a_dropped_edge_is_reported_with_a_cycle_in_which_it_is_weakest(edges: l
         assert steps[0] == (one.parent, one.child)
         assert cycle[0] == cycle[-1]
         assert min((by_ends[step] for step in steps), key=rank) == one
-
-
-@all_rows("size", range(2, 21))
-def test_the_lowest_edge_of_a_ring_is_removed(size: int) -> None:
-    ring = [edge(f"n{i:02}", f"n{(i + 1) % size:02}", "strong", 0.5 + i / 100) for i in range(size)]
-    assert [one for one, _ in project(ring).dropped] == [ring[0]]
-    weak = edge(ring[-1].parent, ring[-1].child, "weak", 1.0)
-    assert [one for one, _ in project([*ring[:-1], weak]).dropped] == [weak]
 
 
 def test_edges_rank_by_kind_then_confidence_then_id() -> None:

@@ -59,11 +59,6 @@ def test_an_edge_records_confidence_votes_and_model() -> None:
     }
 
 
-def test_one_sample_is_no_vote() -> None:
-    (edge,) = elect(samples("weak")).proposed
-    assert edge.votes is None
-
-
 def test_outvoted_answers_are_kept_with_the_tally() -> None:
     rejected = elect(samples("none", "strong", "none", "weak", "strong")).rejected
     assert [(one.kind, one.stage, one.why) for one in rejected] == [

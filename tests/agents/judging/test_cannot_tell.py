@@ -9,8 +9,6 @@ from pydantic import ValidationError
 
 from jurygraph import Task, Trace
 from jurygraph.agents.judging.forms import Binary, Form, PartialCredit, Scale
-from jurygraph.models.structured import answer_schema
-from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.agents.judging.scripted_judge import (
     binary_reply,
     parts_reply,
@@ -71,34 +69,12 @@ def test_null_is_an_abstention_with_the_reason_of_the_judge_and_needs_no_quotati
     assert (trace.reward.counts.abstained, trace.reward.coverage) == (1, 0.0)
 
 
-@every_form
-def test_in_a_compact_reply_the_reason_is_that_the_judge_cannot_tell(form: str) -> None:
-    _, fields, reply = FORMS[form]
-    use = [{"use": "criteria", "params": {"profile": "compact"}}]
-    trace, _ = judge(rubric_of(fields), without_reasons(reply), use=use)
-    (verdict,) = trace.verdicts
-    expected = "the judge cannot tell part_2" if form == "parts" else "the judge cannot tell"
-    assert (verdict.status, verdict.reason, verdict.evidence) == ("abstained", expected, ())
-
-
-def test_an_empty_reason_is_replaced() -> None:
-    trace, _ = judge(rubric_of({}), {**UNKNOWN, "reason": ""})
-    assert trace.verdicts[0].reason == "the judge cannot tell"
-
-
 def test_quotations_of_what_leaves_it_open_are_kept_and_others_are_lost() -> None:
     trace, bodies = judge(rubric_of({}), {**UNKNOWN, "quotes": ["Bring cake.", "and flowers"]})
     (verdict,) = trace.verdicts
     assert [(one.quote, one.verified) for one in verdict.evidence] == [("Bring cake.", True)]
     assert verdict.reason == f"{OPEN} [lost: 'and flowers' (not in the response)]"
     assert (verdict.status, len(bodies)) == ("abstained", 1)
-
-
-def test_one_unknown_part_leaves_the_whole_item_open_and_its_met_parts_give_no_credit() -> None:
-    """So the others need no quotation either; with both parts known, part_1 would."""
-    reply = {**HALF, "part_1": {"quotes": [], "met": True}}
-    trace, bodies = judge(rubric_of(FORMS["parts"][1]), reply)
-    assert (trace.verdicts[0].status, trace.verdicts[0].score, len(bodies)) == ("abstained", None, 1)
 
 
 @every_form
@@ -120,49 +96,7 @@ def test_an_unknown_gain_counts_nothing_and_an_unknown_penalty_in_full() -> None
     assert (penalty.reward.value, penalty.reward.range) == (0.5, (0.5, 1.0))
 
 
-@pytest.mark.parametrize(("use", "name"), [({"use": "preferences"}, "constraint"), ({"use": "checklist"}, "checklist")])
-def test_preferences_and_the_checklist_abstain_too(use: dict[str, Any], name: str) -> None:
-    part = {"quotes": [], "met": None}
-    replies = {
-        "constraint": {"constraint_1": UNKNOWN, "constraint_2": SCALED},
-        "checklist": {"checklist_1": {"reason": OPEN, **{f"part_{place}": part for place in range(1, 5)}}},
-    }
-    settings = {"weights": {"method": "uniform"}, "failure": {"min_coverage": 0.0}}
-    uses = [use] if name == "constraint" else [{**use, "params": {"audience": "task"}}]
-    reward = {"stakeholders" if name == "constraint" else "checklist": 1.0}
-    (trace,), bodies = score_by_script(
-        reply_in_turn(replies[name]),
-        people("ann"),
-        responses(RESPONSE_TEXT),
-        use=uses,
-        settings={**settings, "reward": reward},
-    )
-    assert {one.status for one in trace.verdicts} == {"abstained"}
-    assert all(OPEN in one.reason for one in trace.verdicts)
-    assert (trace.reward.range, len(bodies)) == ((0.0, 1.0), 1)
-
-
 # The reply
-
-
-@every_form
-@pytest.mark.parametrize("compact", [False, True])
-def test_the_decision_may_be_null_in_every_strict_schema(form: str, compact: bool) -> None:
-    decisions = []
-
-    def collect(schema: Any, name: str = "") -> None:
-        if name in ("met", "probability", "value"):
-            decisions.append(schema)
-        elif schema.get("type") == "object":
-            assert schema["required"] == list(schema["properties"])
-            for field, inner in schema["properties"].items():
-                collect(inner, field)
-
-    collect(answer_schema(FORMS[form][0].reply_model(compact)))
-    assert len(decisions) == (1 if form == "scale" else 2)
-    for schema in decisions:
-        assert list(schema) == ["anyOf"]
-        assert [one["type"] for one in schema["anyOf"]] in (["boolean", "null"], ["number", "null"])
 
 
 @pytest.mark.parametrize(("met", "probability"), [(None, 0.5), (None, 0.0), (True, None), (False, None)])
@@ -170,14 +104,6 @@ def test_met_is_null_exactly_where_the_probability_is(met: Any, probability: Any
     reply = {**UNKNOWN, "met": met, "probability": probability}
     with pytest.raises(ValidationError, match="and null where met is"):
         Binary().reply_model(False).model_validate_json(json.dumps(reply), strict=True)
-
-
-def test_a_contradictory_null_is_sent_back_once() -> None:
-    wrong, right = {**UNKNOWN, "probability": 0.9}, UNKNOWN
-    script = reply_in_turn({"criterion_1": wrong}, {"criterion_1": right})
-    (trace,), (_, again) = score_by_script(script, rubric_of({}), responses(LETTER))
-    assert "met is null and probability 0.9" in again["messages"][-1]["content"]
-    assert trace.verdicts[0].status == "abstained"
 
 
 def test_log_probabilities_give_no_score_to_a_null_and_a_null_takes_none_from_a_score() -> None:

@@ -5,20 +5,18 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Jury, PlanError, Task, Trace, conformance
+from jurygraph import Jury, PlanError, Task, Trace
 from jurygraph.agents.judging.criteria import DEFAULT_ITEMS
-from tests.agents.judging.people import PROFILES, RESPONSE_TEXT, WISHES, people, texts_about
+from tests.agents.judging.people import RESPONSE_TEXT, people
 from tests.agents.judging.scripted_judge import (
     fenced,
     find_everything,
-    find_nothing,
     parts_reply,
     reply_in_turn,
     score_by_script,
     user_message,
 )
 from tests.models.judge_scripts import Script, items_of, responses
-from tests.models.server import run_server
 
 FIFTH = {"weights": {"method": "uniform", "layers": {"model": 0.8, "residual": 0.2}}}
 ALONE = {"use": "checklist", "params": {"audience": "task"}}
@@ -61,43 +59,6 @@ def test_custom_items_replace_the_default_ones() -> None:
     assert trace.verdicts[0].native == 3.0
 
 
-def test_no_profile_is_shown_for_questions_on_the_whole_task() -> None:
-    _, (body,) = score_checklist(find_nothing, people())
-    assert not any(word in user_message(body) for name in WISHES for word in texts_about(name))
-    assert "It is asked for this person" not in user_message(body)
-
-
-def test_each_stakeholder_is_judged_in_a_call_of_its_own_with_the_profile() -> None:
-    (trace,), bodies = score_checklist(find_nothing, people(), **both())
-    own = [body for body in bodies if "checklist_1" in items_of(body)]
-    assert len(own) == len(WISHES)
-    for body in own:
-        (name,) = [name for name in WISHES if PROFILES[name] in user_message(body)]
-        assert fenced(PROFILES[name], "profile") in user_message(body)
-        assert not any(
-            word in user_message(body) for each in WISHES for word in texts_about(each) if word != PROFILES[name]
-        )
-    assert sorted(str(one.stakeholder) for one in trace.verdicts if one.layer == "residual") == sorted(WISHES)
-
-
-def test_an_empty_profile_is_not_shown() -> None:
-    bare = people("ann").model_dump()
-    bare["stakeholders"][0]["profile"] = ""
-    _, bodies = score_checklist(find_nothing, Task.model_validate(bare), **both())
-    (own,) = [body for body in bodies if "checklist_1" in items_of(body)]
-    assert "It is asked for this person" not in user_message(own)
-
-
-def test_a_compact_reply_has_no_reasons() -> None:
-    use = [{"use": "checklist", "params": {"audience": "task", "profile": "compact"}}]
-    (trace,), (body,) = score_checklist(find_everything, people("ann"), use=use)
-    parts = items_of(body)["checklist_1"]["properties"]
-    assert {name: list(part["properties"]) for name, part in parts.items()} == {
-        f"part_{place}": ["met"] for place in range(1, 5)
-    }
-    assert (trace.verdicts[0].score, trace.verdicts[0].evidence) == (1.0, ())
-
-
 # How much it holds
 
 
@@ -119,17 +80,3 @@ def test_more_than_a_fifth_is_refused_before_any_call() -> None:
     assert template.format("33.3") in refusal(uses)  # a third of three questions
     assert template.format("21") in refusal(uses, layers={"model": 0.79, "residual": 0.21})
     assert template.format("100") in refusal(["checklist"])
-
-
-# The conformance suite
-
-
-@pytest.mark.parametrize("profile", ["full", "compact"])
-@pytest.mark.parametrize("script", [find_everything, find_nothing])
-def test_it_passes_the_conformance_suite_with_a_model(profile: str, script: Script) -> None:
-    group = (people(), responses(RESPONSE_TEXT, "Stay at home.", "Go."))
-    use = {"use": "checklist", "params": {"audience": "task", "profile": profile}}
-    with run_server(script) as server:
-        seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")
-        assert seen == 3 + len(conformance.ODD_TEXTS)
-        assert server.count > 0

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Jury, Task, conformance
+from jurygraph import Task, conformance
+from tests.agents.judging.people import people
 from tests.agents.judging.scripted_judge import (
     binary_reply,
     fenced,
@@ -14,11 +15,10 @@ from tests.agents.judging.scripted_judge import (
     parts_reply,
     reply_in_turn,
     reply_to_all,
-    scale_reply,
     score_by_script,
     user_message,
 )
-from tests.models.judge_scripts import Script, config, items_of, requested_items, responses, rubric
+from tests.models.judge_scripts import Script, items_of, requested_items, responses
 from tests.models.server import Answer, reply_with, run_server
 
 FORMS: list[dict[str, Any]] = [
@@ -69,15 +69,6 @@ def test_criteria_of_all_forms_are_judged_in_one_call() -> None:
     assert all([one.quote for one in verdict.evidence] == ["Dear Ann, at nine"] for verdict in trace.verdicts)
 
 
-def test_criteria_of_all_forms_are_judged_with_a_compact_profile() -> None:
-    compact = {"use": "criteria", "params": {"profile": "compact"}}
-    (trace,), (body,) = score_by_script(find_everything, TASK, responses("Dear Ann"), use=[compact])
-    parts = items_of(body)["criterion_3"]["properties"].values()
-    assert [list(part["properties"]) for part in parts] == [["met"], ["met"]]
-    assert [one.score for one in trace.verdicts] == [0.9, 1.0, 1.0, 0.9]
-    assert {one.evidence for one in trace.verdicts} == {()}
-
-
 def test_anchors_are_shown_by_value_and_parts_in_the_order_of_the_file() -> None:
     _, (body,) = score_by_script(find_nothing, TASK, responses("Dear Ann"))
     assert fenced("How kind?\n1-3: rude\n4-9: so so\n10: very", "item") in user_message(body)
@@ -116,13 +107,6 @@ def test_weights_of_parts_count_and_are_not_shown_to_the_model() -> None:
     assert scores == [0.5, 0.75]
 
 
-@pytest.mark.parametrize("change", [{"anchors": {"1": "rude"}}, {"scale": [1, 5], "anchors": {}}, {"text": "Kind?"}])
-def test_the_text_of_a_criterion_changes_the_question(change: dict[str, Any]) -> None:
-    with Jury.from_config({"evaluators": ["criteria"]}) as jury:
-        plans = [jury.prepare(of(one)) for one in (FORMS[1], FORMS[1] | change)]
-    assert plans[0].survey.digest != plans[1].survey.digest
-
-
 # Scores
 
 
@@ -137,17 +121,6 @@ def test_a_penalty_that_is_met_counts_against_the_response() -> None:
         return trace.reward.value
 
     assert reward(True, 1.0) < reward(True, 0.6) < reward(False, 0.4) < reward(False, 0.0)
-
-
-def test_a_rubric_of_all_forms_is_a_reward() -> None:
-    about = {
-        "criterion_1": binary_reply(True, 1.0, quotes=["Dear Ann"]),
-        "criterion_2": scale_reply(5.5, "at nine"),
-        "criterion_3": parts_reply(None, ["at nine"]),
-        "criterion_4": binary_reply(False, 0.0),
-    }
-    (trace,), _ = score_by_script(reply_in_turn(about), TASK, responses("Dear Ann\nat nine"))
-    assert trace.reward.value == pytest.approx((1.0 + 0.5 + 0.75) / 3)
 
 
 # The conformance suite
@@ -166,28 +139,17 @@ def unruly(body: dict[str, Any], number: int) -> Answer:
 
 @pytest.mark.parametrize("script", [by_what_is_shown, unruly])
 @pytest.mark.parametrize("profile", ["full", "compact"])
-def test_it_passes_the_conformance_suite_with_a_model(profile: str, script: Script) -> None:
-    group = (TASK, responses("Dear Ann", "Dear Bo, Dear Cy", "Goodbye"))
-    use = {"use": "criteria", "params": {"profile": profile}}
+@pytest.mark.parametrize(("name", "questions"), [("criteria", len(FORMS)), ("preferences", 6), ("checklist", 1)])
+def test_each_evaluator_of_items_passes_the_conformance_suite(
+    name: str, questions: int, profile: str, script: Script
+) -> None:
+    task = people(rubric={"criteria": FORMS})
+    use = {"use": name, "params": {"profile": profile, **({"audience": "task"} if name == "checklist" else {})}}
     with run_server(script) as server:
-        seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")
-        assert seen == len(FORMS) * (3 + len(conformance.ODD_TEXTS))
+        model = f"openai-compatible:{server.url}#tiny"
+        seen = conformance.check_evaluator(use, [(task, responses("Dear Ann", "Dear Bo, Dear Cy", "Go"))], model=model)
+        assert seen == questions * (3 + len(conformance.ODD_TEXTS))
         assert server.count > 0
-
-
-def test_it_passes_the_conformance_suite_without_a_model() -> None:
-    group = (rubric("a", "b"), responses("Dear Ann", "Dear Bo"))
-    assert conformance.check_evaluator("criteria", [group]) == 2 * (2 + len(conformance.ODD_TEXTS))
-
-
-def test_without_a_rubric_there_are_no_questions() -> None:
-    about = Task(id="letter", query="Write.")
-    with run_server(find_everything) as server:
-        use = {**config(server.url), "evaluators": ["criteria", "maths.length"], "reward": {"length": 1.0}}
-        with Jury.from_config(use) as jury:
-            (trace,) = jury.score(about, responses("Dear Ann"))
-        assert server.count == 0
-    assert [one.evaluator for one in trace.verdicts] == ["maths.length"]
 
 
 def test_items_are_shown_under_generated_names() -> None:

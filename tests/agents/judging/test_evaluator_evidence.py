@@ -1,15 +1,13 @@
 """No finding is credited without a quotation that occurs in the response."""
 
 import json
-import re
-import unicodedata
 from typing import Any, get_args
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Jury, Response, Task, Verdict
+from jurygraph import Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.schema import SafetyConfig
 from jurygraph.schema.config import EvidenceRule
@@ -18,17 +16,15 @@ from tests.agents.judging.scripted_judge import (
     binary_reply,
     criterion_reply,
     evaluator_inputs,
-    find_everything,
     parts_reply,
     reply_in_turn,
     scale_reply,
     score_by_script,
-    user_message,
     views,
 )
 from tests.examples import at_most
-from tests.models.judge_scripts import config, responses, rubric
-from tests.models.server import TOKENS_OUT, Answer, reply_with, run_server, status
+from tests.models.judge_scripts import responses, rubric
+from tests.models.server import TOKENS_OUT, reply_with
 from tests.rows import all_rows
 
 LETTER = (
@@ -40,8 +36,6 @@ LETTER = (
 TASK = rubric("kind", query="Write to Ann that the meeting is moved.").model_copy(
     update={"reference": "Dear Ann, the meeting is moved to nine o'clock."}
 )
-PLAIN = reply_in_turn(criterion_reply(met=False))
-"""A model that finds nothing once it is told."""
 
 
 def verdict_with_quotes(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
@@ -87,34 +81,7 @@ def test_a_quotation_is_found_despite_white_space_and_unicode_forms_with_its_off
     assert verified_quotes(verdict) == [passage]
 
 
-def test_up_to_three_passages_are_reported_once_each() -> None:
-    verdict = verdict_with_quotes(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
-    assert verified_quotes(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
-
-
-def test_a_quotation_for_an_unmet_item_is_evidence_too() -> None:
-    verdict = verdict_with_quotes(["der Office-Raum ist frei"], met=False)
-    assert (verdict.status, verdict.score) == ("ok", 0.1)
-    assert verified_quotes(verdict) == ["der Ofﬁce-Raum ist frei"]
-
-
 words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "M")), min_size=9, max_size=30)
-
-
-@given(words.filter(str.strip), st.sampled_from(["NFC", "NFD"]), st.sampled_from([" ", "\n", "\t \n", "\u2003"]))
-@settings(max_examples=at_most(60))
-def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, form: Any, space: str) -> None:
-    """A model may set what it quotes in other white space, and in another form of Unicode."""
-    text = f"Dear Ann,\n{unicodedata.normalize('NFC', sentence)} and so on.\nYours, Bo"
-    passage = f"Ann,\n{unicodedata.normalize('NFC', sentence)} and so on."
-    quote = re.sub(r"\s+", space, unicodedata.normalize(form, passage))
-    (verdict,), requests = answer_questions(
-        Criteria(),
-        lambda model: evaluator_inputs(model, views("kind"), [Response(id="r", text=text)]),
-        lambda body: criterion_reply(quotes=[quote]),
-    )
-    assert (verdict.status, len(requests)) == ("ok", 1)
-    assert verified_quotes(verdict, text) == [passage]
 
 
 # Other quotations
@@ -145,35 +112,11 @@ def test_a_verdict_with_an_invented_quotation_gives_no_credit(quote: str) -> Non
     assert quote[:80].strip() in verdict.reason
 
 
-def test_a_verdict_without_a_quotation_gives_no_credit() -> None:
-    verdict = verdict_with_quotes([])
-    assert verdict.reason == "so it is [unsupported: the judge says met, and nothing is quoted for it]"
-
-
 def test_an_unverified_quotation_is_reported_and_the_verdict_keeps_the_others() -> None:
     verdict = verdict_with_quotes(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
     assert (verdict.status, verdict.score) == ("ok", 0.9)
     assert verified_quotes(verdict) == ["Bring\tbitte Kuchen mit."]
     assert verdict.reason == "so it is [lost: 'wir treffen uns um 8 Uhr' (not in the response)]"
-
-
-def test_an_unverified_quotation_for_an_unmet_item_is_reported() -> None:
-    verdict = verdict_with_quotes(["bring cake", "and tea", "at nine"], met=False)
-    assert (verdict.status, verdict.score, verdict.evidence) == ("ok", 0.1, ())
-    assert verdict.reason == ("so it is [lost: 'bring cake', 'and tea', 'at nine' (not in the response)]")
-
-
-def test_a_short_or_cut_quotation_is_distinguished_from_an_invented_one() -> None:
-    verdict = verdict_with_quotes(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
-    assert verdict.reason == (
-        "so it is [lost: 'bring cake' (not in the response) and "
-        "'Bring', 'ring bitte Kuchen' (too short, or cut within a word or number)]"
-    )
-
-
-def test_a_response_that_is_a_word_can_be_quoted_whole() -> None:
-    verdict = verdict_with_quotes(["42"], text="42")
-    assert (verdict.status, verified_quotes(verdict, "42")) == ("ok", ["42"])
 
 
 def test_a_penalty_without_a_quotation_counts_in_full() -> None:
@@ -221,35 +164,6 @@ def test_one_repair_request_names_the_missing_quotation_and_a_better_answer_is_u
     assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
 
 
-def test_a_repaired_reply_may_change_the_decision() -> None:
-    (trace,), _ = score_by_script(
-        reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(met=False)), TASK, responses(LETTER)
-    )
-    assert (trace.verdicts[0].status, trace.verdicts[0].met, trace.verdicts[0].score) == ("ok", False, 0.1)
-
-
-@pytest.mark.parametrize("quotes", [["wir treffen uns"], ["bring cake", "wir treffen uns"]])
-def test_a_partly_grounded_reply_is_not_repaired(quotes: list[str]) -> None:
-    (trace,), bodies = score_by_script(reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER))
-    assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
-
-
-def test_a_reply_without_positive_findings_is_not_repaired() -> None:
-    _, bodies = score_by_script(
-        reply_in_turn(criterion_reply(met=False, quotes=["bring cake"])), TASK, responses(LETTER)
-    )
-    assert len(bodies) == 1
-
-
-def test_a_second_reply_that_is_no_better_is_used() -> None:
-    (trace,), bodies = score_by_script(
-        reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["we do"])), TASK, responses(LETTER)
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.unsupported, "'we do'" in verdict.reason, len(bodies)) == ("worst-case", True, 2)
-    assert (verdict.call, verdict.calls[-1].purpose) == (verdict.calls[-1].id, "repair")
-
-
 MISTAKEN = {"criterion_1": binary_reply(quotes=["wir treffen uns"]), "criterion_2": binary_reply(quotes=["bring cake"])}
 """Of two criteria one is supported."""
 
@@ -287,51 +201,6 @@ def test_a_repaired_reply_applies_to_the_whole_batch() -> None:
     assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
     assert "criterion_2: met" in repair_message(bodies[1])
     assert "criterion_1" not in repair_message(bodies[1])
-
-
-@pytest.mark.parametrize(("second", "kind"), [(status(400), "rejected"), (status(503), "server")])
-def test_an_infrastructure_failure_during_repair_is_not_the_fault_of_the_response(second: Answer, kind: str) -> None:
-    (trace,), _ = score_by_script(
-        reply_in_turn(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1
-    )
-    for verdict in trace.verdicts:
-        assert (verdict.status, verdict.score) == ("failed", None)
-        assert verdict.failure is not None
-        assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
-    faults = {call.id: call.fault for call in trace.calls}
-    assert faults.pop(trace.verdicts[0].call) is None, "the first one was paid for"
-    assert list(faults.values()) == [kind]
-
-
-def test_equal_responses_are_judged_once() -> None:
-    script = reply_in_turn(criterion_reply(quotes=["we meet"]), criterion_reply(quotes=["wir treffen uns"]))
-    traces, bodies = score_by_script(script, TASK, responses(LETTER, LETTER), cache=False)
-    assert ([trace.verdicts[0].score for trace in traces], len(bodies)) == ([0.9, 0.9], 2)
-
-
-def test_a_malformed_then_unsupported_reply_is_not_repaired_again() -> None:
-    (trace,), bodies = score_by_script(
-        reply_in_turn("It is kind.", criterion_reply(quotes=["bring cake"])), TASK, responses(LETTER)
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.unsupported, len(bodies)) == ("worst-case", 2)
-
-
-@pytest.mark.parametrize(
-    ("second", "mark"),
-    [(criterion_reply(quotes=["wir treffen uns"]), None), ("Sorry!", "worst-case"), (reply_with(""), "worst-case")],
-)
-def test_the_next_run_replays_both_replies_from_the_cache(second: Any, mark: str | None) -> None:
-    traces = []
-    with run_server(
-        reply_in_turn(criterion_reply(quotes=["we meet at nine"]), second, criterion_reply(met=False))
-    ) as server:
-        for _ in range(2):
-            with Jury.from_config(config(server.url)) as jury:
-                traces += jury.score(TASK, responses(LETTER))
-        assert server.count == 2
-    assert [trace.verdicts[0].unsupported for trace in traces] == [mark, mark]
-    assert traces[0].verdicts == traces[1].verdicts
 
 
 # Scales and parts
@@ -376,51 +245,6 @@ def test_scale_values_and_parts_need_quotations_too(task: Task, reply: dict[str,
         assert (trace.reward.status, trace.reward.coverage) == ("ok", 1.0)
     assert stated["required"] == (0.0, 0.0)
     assert stated["preferred"] == stated["off"] > (0.0, 0.0)
-
-
-@pytest.mark.parametrize(
-    ("task", "reply", "score", "quoted"),
-    [
-        (SCALE, scale_reply(1), 0.0, []),
-        (SCALE, scale_reply(1, "we meet"), 0.0, []),
-        (SCALE, scale_reply(5.5, "Dein Bo"), 0.5, ["Dein Bo"]),
-        (PARTS, parts_reply(None, None), 0.0, []),
-        (PARTS, parts_reply(None, ["um 9 Uhr im Café"]), 0.75, ["um 9\u00a0Uhr im Café"]),
-        (PARTS, parts_reply(["Liebe Ann,"], ["Dein Bo"]), 1.0, ["Liebe Ann,", "Dein Bo"]),
-    ],
-)
-def test_with_evidence_checks_only_positive_findings_need_quotations(
-    task: Task, reply: dict[str, Any], score: float, quoted: list[str]
-) -> None:
-    (trace,), bodies = score_by_script(reply_in_turn({"criterion_1": reply}), task, responses(LETTER))
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, verified_quotes(verdict), len(bodies)) == ("ok", score, quoted, 1)
-
-
-# Without the defence
-
-
-def test_without_evidence_checks_quotations_are_verified_without_effect() -> None:
-    quotes = ["we meet at nine", "wir treffen uns um 9 Uhr"]
-    (trace,), bodies = score_by_script(
-        reply_in_turn(criterion_reply(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": "off"}, cache=False
-    )
-    (verdict,) = trace.verdicts
-    assert (verdict.status, verdict.score, verdict.reason, len(bodies)) == ("ok", 0.9, "so it is", 1)
-    assert [(one.quote, one.verified) for one in verdict.evidence] == [
-        ("we meet at nine", False),
-        ("wir treffen uns um 9\u00a0Uhr", True),
-    ]
-
-
-def test_the_prompt_does_not_depend_on_evidence_checks() -> None:
-    texts = [
-        user_message(body)
-        for evidence in ("required", "preferred", "off")
-        for body in score_by_script(find_everything, TASK, responses(LETTER), safety={"evidence": evidence})[1]
-    ]
-    assert len(texts) == 3
-    assert texts[0] == texts[1] == texts[2]
 
 
 # For any reply

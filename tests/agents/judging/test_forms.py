@@ -5,21 +5,18 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.agents.judging.forms import MAX_QUOTES, Binary, Form, Measurement, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
 from jurygraph.errors import InputError
-from jurygraph.models.request import Reply, Token
+from jurygraph.models.request import Reply
 from jurygraph.models.structured import answer_schema
 from tests.agents.judging.scripted_judge import binary_reply, parts_reply, scale_reply
 from tests.rows import all_rows
 
 FORMS: dict[str, Form] = {"met": Binary(), "scale": Scale(1.0, 10.0), "parts": PartialCredit((1.0, 3.0))}
 SILENT = Reply(text="{}")
-every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 
 def parse_reply(form: Form, reply_fields: dict[str, Any], compact: bool = False) -> Any:
@@ -56,23 +53,6 @@ def test_reasons_and_quotations_precede_the_judgement_and_compact_replies_have_n
     assert list(schema["properties"]) == schema["required"] == fields
     parts = [schema["properties"][name] for name in fields if name.startswith("part_")]
     assert all(part["required"] == (["met"] if compact else ["quotes", "met"]) for part in parts)
-
-
-@every_form
-@pytest.mark.parametrize("compact", [False, True])
-def test_equal_forms_share_one_reply_model(form: Form, compact: bool) -> None:
-    again: dict[type, Form] = {
-        Binary: Binary(),
-        Scale: Scale(1.0, 10.0),
-        PartialCredit: PartialCredit((2.0, 5.0)),  # weights are not shown to the model
-    }
-    assert again[type(form)].reply_model(compact) is form.reply_model(compact)
-
-
-def test_a_schema_limits_the_scale_and_the_quotations() -> None:
-    schema: Any = answer_schema(FORMS["scale"].reply_model(False))
-    assert schema["properties"]["value"]["anyOf"][0] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
-    assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MAX_QUOTES, "items": {"type": "string"}}
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
@@ -123,40 +103,6 @@ def test_only_positive_findings_are_claims() -> None:
 # Measurements
 
 
-@pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
-def test_the_score_is_the_probability_of_the_reply(met: bool, probability: float) -> None:
-    assert measure_reply(FORMS["met"], binary_reply(met, probability)) == Measurement(
-        probability, met, "P(met) as stated"
-    )
-
-
-def test_log_probabilities_take_precedence_over_the_reply() -> None:
-    """The boolean is found at its place, behind quotations that hold others."""
-    reply_fields = {"item_1": binary_reply(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
-    before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("true,", 1)
-    tokens = (
-        Token(text=before, logprob=0.0),
-        Token(text="true", logprob=math.log(0.6), others=(("true", math.log(0.6)), ("false", math.log(0.2)))),
-        Token(text=f",{after}", logprob=0.0),
-    )
-    reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    found = measure_reply(FORMS["met"], reply_fields["item_1"], reply)
-    assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
-
-
-def test_a_contradictory_reply_gives_no_credit_without_a_quotation() -> None:
-    """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
-    reply_fields = {"item_1": binary_reply(False, 0.1, quotes=[])}
-    before, after = json.dumps(reply_fields, separators=(",", ":")).rsplit("false,", 1)
-    tokens = (
-        Token(text=before, logprob=0.0),
-        Token(text="false", logprob=math.log(0.05), others=(("true", math.log(0.95)),)),
-        Token(text=f",{after}", logprob=0.0),
-    )
-    reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
-    assert measure_reply(FORMS["met"], reply_fields["item_1"], reply) == Measurement(0.1, False, "P(met) as stated")
-
-
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
 def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: float) -> None:
     found = measure_reply(FORMS["scale"], scale_reply(value, "a"))
@@ -170,26 +116,6 @@ def test_a_scale_scores_the_relative_position_of_the_value(value: float, score: 
 def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score: float, whole: bool) -> None:
     found = measure_reply(FORMS["parts"], parts_reply(*(["a"] if one else None for one in met)))
     assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
-
-
-@pytest.mark.landing
-@given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.floats(0.0, 1.0))
-def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: float) -> None:
-    low, high = sorted((one, other))
-    if low < high:
-        form = Scale(low, high)
-        value = min(high, max(low, low + share * (high - low)))
-        assert 0.0 <= measure_reply(form, scale_reply(value, "a")).score <= 1.0
-        assert [measure_reply(form, scale_reply(end, "a")).score for end in (low, high)] == [0.0, 1.0]
-
-
-@given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))
-def test_parts_score_1_exactly_if_all_are_met(parts: list[tuple[float, bool]]) -> None:
-    form = PartialCredit(tuple(weight for weight, _ in parts))
-    found = measure_reply(form, parts_reply(*(["a"] if met else None for _, met in parts)))
-    assert 0.0 <= found.score <= 1.0
-    assert (found.score == 1.0) == found.met == all(met for _, met in parts)
-    assert (found.score == 0.0) == (not any(met for _, met in parts))
 
 
 @all_rows(

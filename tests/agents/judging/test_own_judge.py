@@ -34,12 +34,3 @@ def test_the_version_combines_those_of_module_and_prompt() -> None:
 def test_a_prompt_that_shows_no_items_is_refused() -> None:
     with pytest.raises(ConfigError, match="prompt 'own' shows no items; write `extends: items`"):
         Blind()
-
-
-def test_a_judge_without_a_prompt_cannot_be_made() -> None:
-    class Silent(jg.JudgeEvaluator):
-        def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
-            return jg.Item("It is kind.", jg.Binary())
-
-    with pytest.raises(TypeError, match=r"abstract method.*prompt"):
-        Silent()  # type: ignore[abstract]

@@ -7,8 +7,6 @@ from typing import Any
 import pytest
 
 from jurygraph import Task, Trace
-from jurygraph.errors import InputError
-from jurygraph.schema import SafetyConfig
 from tests.agents.judging.scripted_judge import binary_reply, scale_reply, score_by_script
 from tests.models.judge_scripts import response_in, responses
 from tests.models.server import Answer, reply_with
@@ -65,9 +63,3 @@ def test_a_judge_that_quotes_when_asked_again_loses_nothing(rule: str) -> None:
     traces = score_all(rule, quotes_when_asked=True)
     assert rewards(traces) == rewards(score_all("off"))
     assert not any(one.unsupported for trace in traces for one in trace.verdicts)
-
-
-@pytest.mark.parametrize(("value", "remedy"), [(True, "required"), (False, "off")])
-def test_the_former_boolean_is_refused_with_what_to_write(value: bool, remedy: str) -> None:
-    with pytest.raises(InputError, match=f"evidence: is {str(value).lower()}; write {remedy}"):
-        SafetyConfig(evidence=value)  # type: ignore[arg-type]

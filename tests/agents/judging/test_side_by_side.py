@@ -53,12 +53,6 @@ def test_all_calls_of_a_task_share_the_bytes_before_the_response(name: str) -> N
     assert shown.startswith("# Task\n\n<<<task ")
 
 
-def test_prompts_about_one_response_share_their_beginning() -> None:
-    bodies = [body for body in bodies_of(TASKS["a query"]) if response_in(body) == RESPONSE_TEXT]
-    assert len({user_message(body).split(">>>")[1] for body in bodies}) == 1
-    assert len({user_message(body).split(RESPONSE_TEXT)[0] for body in bodies}) == 1
-
-
 def test_calls_about_people_and_about_the_rubric_are_separate() -> None:
     for body in bodies_of(TASKS["a query"]):
         kind = next(iter(items_of(body))).partition("_")[0]

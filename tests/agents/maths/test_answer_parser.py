@@ -9,7 +9,6 @@ from jurygraph.agents.maths.answer_parser import (
     are_equal_numbers,
     claimed_expressions,
     compare_plainly,
-    fold_text,
     parse_answer,
 )
 from tests.rows import all_rows
@@ -73,12 +72,6 @@ def test_a_text_that_is_not_one_value_is_refused(text: str) -> None:
     assert parse_answer(text) is None
 
 
-@all_rows("text", ["5t", "$18 mm", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20", "17–18", "3 pm", "3:30"])
-def test_an_expression_is_not_a_plain_number(text: str) -> None:
-    reading = parse_answer(text)
-    assert reading is None or reading.number is None
-
-
 NEVER_18 = [
     *("18 dozen", "18 gross", "18 lakh", "18 crore", "18 bn", "18 mil", "$18 grand", "$18 Mn", "18 quadrillion"),
     *("18 hundreds", "18 thousands", "18 millions", "18 thousandths", "18 millionths", "18 twelfths", "18 sevenths"),
@@ -119,12 +112,6 @@ def test_an_unknown_unit_after_an_expression_is_refused(text: str) -> None:
     assert parse_answer(text) is None
 
 
-def test_a_unit_is_removed_from_an_expression() -> None:
-    reading = parse_answer(r"6\pi \text{ cm}^2")
-    assert reading is not None
-    assert reading.latex == r"6\pi"
-
-
 @pytest.mark.parametrize(("a", "b"), [("50%", "50"), ("50%", "0.5"), ("0.333333", "1/3"), ("12.50", "12.5")])
 def test_equal_numbers(a: str, b: str) -> None:
     assert are_equal_numbers(_number(a), _number(b))
@@ -148,10 +135,6 @@ CLAIMS = [
 @all_rows(("answer", "reference", "expected"), CLAIMS)
 def test_equations_claim_expressions(answer: str, reference: str, expected: tuple[str, ...]) -> None:
     assert tuple(claimed_expressions(answer, reference)) == expected
-
-
-def test_folding_ignores_case_and_blanks() -> None:
-    assert fold_text(" The  Cat\n") == "the cat"
 
 
 HOSTILE = ["1" * 10**4, "1 " * 5000, "{" * 10**4, r"\text{" * 1600, "a " * 5000, "1" + " apple" * 1600, "1=" * 5000]

@@ -72,19 +72,8 @@ def test_a_chain_gives_each_equality() -> None:
     assert [(s.value, s.is_right) for s in steps("2 + 3 = 6 + 4 = 10")] == [(5, False), (10, True)]
 
 
-@pytest.mark.parametrize("text", ["1 + 1 = 1/0", "2 + 2 = 4 / (3 - 3)", "7 - 2 = 1 / (5% - 5)"])
-def test_a_right_side_that_divides_by_zero_claims_nothing(text: str) -> None:
-    assert steps(text) == ()
-
-
-def test_division_by_zero_has_no_value() -> None:
-    (step,) = steps("5/(2-2) = 3")
-    assert (step.value, step.is_right, step.how) == (None, False, "division by zero")
-
-
-def test_too_long_and_too_deep_equalities_are_skipped() -> None:
+def test_too_long_equalities_are_skipped() -> None:
     assert steps("1+" * 100 + "1=102") == ()
-    assert steps("(" * 40 + "1+1" + ")" * 40 + "=3") == ()
     assert len(steps("1+1=2\n" * (STEP_LIMIT + 5))) == STEP_LIMIT
 
 
@@ -121,14 +110,6 @@ def test_exact_results_are_right_and_others_wrong(made: tuple[str, Fraction], be
 
 def _written(value: Fraction) -> str:
     return str(value.numerator) if value.denominator == 1 else f"{value.numerator} / {value.denominator}"
-
-
-@given(st.text(alphabet="0123456789+-*/=().,%$ x<>\n", max_size=120))
-def test_any_text_returns_spans_that_quote_it(text: str) -> None:
-    for step in steps(text):
-        assert step.quote == text[step.start : step.end]
-        assert step.quote.startswith(step.expression)
-        assert step.is_right == (step.how not in ("wrong", "division by zero"))
 
 
 HOSTILE = ["1+" * 500_000, "(" * 10**6, "=" * 10**6, "= " * 500_000, "1+1=" * 250_000, "<<" * 500_000]

@@ -34,17 +34,6 @@ def test_every_evaluator_conforms(name: str) -> None:
     assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
 
 
-@pytest.mark.exhaustive
-def test_accuracy_agrees_with_the_label_of_every_real_solution() -> None:
-    work = read_tasks(SOLUTIONS)
-    label = {r.id: r.metadata["is_correct"] for _, responses in work for r in responses}
-    with Jury.from_config({"evaluators": ["maths.accuracy"]}) as jury:
-        found = {t.response_id: t.verdicts[0] for task, responses in work for t in jury.score(task, responses)}
-    assert len(found) == 1600
-    assert {name: v.met for name, v in found.items()} == label
-    assert all(v.score == float(v.met or False) for v in found.values())
-
-
 class TestAccuracy:
     def test_quotes_the_final_answer(self, jury: Jury) -> None:
         text = "17 + 25 = 42\nA: 42.0"
@@ -94,28 +83,6 @@ class TestCalculation:
         assert [(e.quote, e.verified) for e in given.evidence] == [("42 * 2 = 85", True)]
         assert "calculation 2 is wrong" in given.reason
         assert "84" in given.reason
-
-    def test_division_by_zero_is_a_wrong_step(self, jury: Jury) -> None:
-        assert "not defined" in verdict(jury, "calculation", "5 / 0 = 5").reason
-
-    def test_finds_nothing_right_where_nothing_is_calculated(self, jury: Jury) -> None:
-        assert verdict(jury, "calculation", "A: 42").score == 0.0
-
-
-def test_format_names_the_missing_parts(jury: Jury) -> None:
-    assert verdict(jury, "format", "<think>17 + 25</think><answer>42</answer>").score == 1.0
-    partly = verdict(jury, "format", "<think>17 + 25</think> A: 42")
-    assert (partly.score, partly.reason) == (0.4, "missing: <answer>, </answer>, in order with nothing outside")
-
-
-def test_steps_counts_up_to_three(jury: Jury) -> None:
-    scores = [verdict(jury, "steps", "\n".join(f"{i}. so" for i in range(1, n + 1))).score for n in range(5)]
-    assert scores == [0.0, 1 / 3, 2 / 3, 1.0, 1.0]
-
-
-def test_repetition_is_the_share_of_repeated_n_grams(jury: Jury) -> None:
-    assert verdict(jury, "repetition", "a b c d").score == 0.0
-    assert verdict(jury, "repetition", "a a a a a").score == pytest.approx(2 / 3)
 
 
 def test_length_falls_to_one_half_and_scales_accuracy() -> None:

@@ -72,22 +72,12 @@ def test_ordered_steps(text: str, count: int) -> None:
     assert ordered_steps(text) == count
 
 
-@given(st.text(alphabet="12.)(stepSTEP \n<think>/", max_size=200))
-def test_there_are_no_more_ordered_steps_than_lines(text: str) -> None:
-    assert 0 <= ordered_steps(text) <= text.count("\n") + 1
-
-
 def test_repetition() -> None:
     assert repetition("a b") == 0
     assert repetition("a b c") == 0
     assert repetition("A b c a B c") == 0.25
     assert isclose(repetition("no " * 100), 1 - 1 / 98)
     assert repetition("a a", n=1) == 0.5
-
-
-@given(st.text(alphabet="ab \n", max_size=200), st.integers(1, 6))
-def test_repetition_is_below_one(text: str, n: int) -> None:
-    assert 0 <= repetition(text, n) < 1
 
 
 def length_factor(length: int, limit: int) -> float:

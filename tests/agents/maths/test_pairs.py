@@ -33,13 +33,6 @@ def is_credited(pair: dict[str, Any]) -> bool:
     return pair["equal"] and "missed" not in pair
 
 
-def test_there_are_enough_pairs_of_both_kinds() -> None:
-    keys = {(pair.get("question"), pair["answer"], pair["reference"]) for pair in PAIRS}
-    assert len(keys) == len(PAIRS) >= 400
-    assert min(sum(pair["equal"] for pair in PAIRS), sum(not pair["equal"] for pair in PAIRS)) >= 150
-    assert sum(pair.get("missed", False) for pair in PAIRS) < 40
-
-
 @pytest.mark.landing
 @all_rows("topic", dict.fromkeys(pair["topic"] for pair in PAIRS))
 def test_every_pair_is_judged_as_by_hand(topic: str) -> None:

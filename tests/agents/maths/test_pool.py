@@ -4,8 +4,6 @@ import gzip
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -104,18 +102,6 @@ def test_closing_cancels_what_is_under_way_and_the_pool_can_be_used_again(pool: 
     assert compare_all(pool, ("9+9", "18")) == ["equal"]
 
 
-def test_a_caller_that_gives_up_leaves_the_comparison_to_the_others(pool: EquivalencePool) -> None:
-    async def give_up() -> bool:
-        first = asyncio.ensure_future(pool.compare(HANGING, "2"))
-        second = asyncio.ensure_future(pool.compare(HANGING, "2"))
-        await asyncio.wait({first}, timeout=0)
-        first.cancel()
-        await asyncio.wait({first})
-        return second.done()
-
-    assert not asyncio.run(give_up())
-
-
 @pytest.mark.landing
 def test_a_worker_killed_from_outside_is_replaced_and_a_forgotten_pool_is_closed() -> None:
     forgotten = EquivalencePool(time_limit=20)
@@ -140,41 +126,3 @@ def test_a_worker_reports_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.syspath_prepend(tmp_path)
     with closing(EquivalencePool()) as opened, pytest.raises(WorkerNotStarted, match="no such thing"):
         asyncio.run(opened.compare("1", "2"))
-
-
-LEFT_OPEN = """
-import asyncio, multiprocessing, os
-from jurygraph.agents.maths.comparison import EquivalencePool
-used = EquivalencePool(time_limit=1)
-asyncio.run(used.compare("9+9", "18"))
-print(multiprocessing.active_children()[0].pid, flush=True)
-{last}
-"""
-
-
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("last", ["", f"used._submit(({BOMB!r}, '1', '')); os.kill(os.getpid(), 9)"])
-def test_no_worker_outlives_a_script_without_a_main_guard(tmp_path: Path, last: str) -> None:
-    script = tmp_path / "script.py"
-    script.write_text(LEFT_OPEN.format(last=last))
-    ran = subprocess.run([sys.executable, script], capture_output=True, timeout=PATIENCE)
-    worker = int(ran.stdout)  # one number: the worker does not run the script
-    deadline = time.monotonic() + PATIENCE
-    while _runs(worker):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-@pytest.mark.parametrize(("workers", "limit"), [(0, 1), (1, 0), (1, -1), (1, float("inf")), (1, float("nan"))])
-def test_invalid_settings_are_refused(workers: int, limit: float) -> None:
-    with pytest.raises(ValueError, match="are needed"):
-        EquivalencePool(workers, limit)
-
-
-def _runs(process_id: int) -> bool:
-    """Return true if the process runs; a zombie does not."""
-    try:
-        status = Path(f"/proc/{process_id}/stat").read_text()
-    except FileNotFoundError:
-        return False
-    return status.rpartition(")")[2].split()[0] != "Z"

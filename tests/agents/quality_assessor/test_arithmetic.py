@@ -24,10 +24,6 @@ def find_first(text: str, query: str = QUERY) -> tuple[int, str] | None:
 # What is false
 
 
-def test_a_right_solution_has_no_false_calculation() -> None:
-    assert find_first(SOLUTION) is None
-
-
 @pytest.mark.parametrize(
     ("right", "false", "at"),
     [
@@ -41,22 +37,6 @@ def test_a_right_solution_has_no_false_calculation() -> None:
 )
 def test_a_false_calculation_is_found_with_its_step(right: str, false: str, at: tuple[int, str]) -> None:
     assert find_first(SOLUTION.replace(right, false)) == at
-
-
-def test_the_first_of_several_counts() -> None:
-    assert find_first("1 + 1 = 3\n2 + 2 = 5\nA: 5") == (1, "1 + 1 = 3")
-
-
-def test_the_computed_value_is_reported() -> None:
-    slip = first_false_calculation(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
-    assert slip is not None
-    assert slip.reason == "'9 * 2.5 = 22', but it is 22.5"
-
-
-def test_division_by_zero_is_a_false_calculation() -> None:
-    slip = first_false_calculation(QUERY, "9 / (3 - 3) = 9\nA: 9")
-    assert slip is not None
-    assert slip.reason == "'9 / (3 - 3) = 9', but it is not defined"
 
 
 # What is not
@@ -134,19 +114,6 @@ def test_the_reward_is_the_share_of_the_steps_before_the_first_false_one() -> No
     assert (one.score, one.met, one.native) == (2 / 3, False, 3)
     assert one.reason == "step 3 of 3 is wrong: '18 - 1 = 16', but it is 17"
     assert [evidence.quote for evidence in one.evidence] == ["18 - 1 = 16"]
-
-
-def test_every_false_calculation_is_quoted_with_its_offsets() -> None:
-    text = "1 + 1 = 3\n2 + 2 = 5\nA: 5"
-    one = verdict(text)
-    assert (one.score, one.native) == (0.0, 1)
-    assert [text[evidence.start : evidence.end] for evidence in one.evidence] == ["1 + 1 = 3", "2 + 2 = 5"]
-
-
-def test_without_a_false_calculation_the_reward_is_1() -> None:
-    for text in (SOLUTION, "She has nine eggs.\nShe makes eighteen dollars.\nA: 18"):
-        one = verdict(text)
-        assert (one.score, one.met, one.native, one.evidence) == (1.0, True, None, ())
 
 
 @pytest.mark.parametrize("text", ["", "A: 18", "<think></think>18"])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.quality_assessor.steps import UnsoundStep, find_false_calculations, split_steps
+from jurygraph.agents.quality_assessor.steps import UnsoundStep, split_steps
 from jurygraph.schema import Response, Task
 from jurygraph.sources import read_tasks
 from tests.agents.quality_assessor.test_arithmetic import first_false_calculation
@@ -50,12 +50,6 @@ def test_no_right_step_of_a_right_solution_is_called_wrong(problems: list[tuple[
     assert wrong == FALSE_IN_RIGHT_SOLUTIONS
 
 
-def test_no_step_of_a_reference_is_called_wrong(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
-    references = [(str(task.query), task.reference) for task, _ in problems]
-    assert len(references) == 400
-    assert [text for query, text in references if first_false_calculation(query, text or "") is not None] == []
-
-
 def test_false_calculations_of_wrong_solutions_are_found(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     """Most solutions are wrong for what no code sees: they calculate the wrong thing rightly."""
     found = dict(first_false_calculations(problems, correct=False))
@@ -69,14 +63,3 @@ def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tupl
     for text in with_answer:
         lines = [line.strip() for line in text.split("\n")[:-1] if any(map(str.isalnum, line))]
         assert [step.text for step in split_steps(text)] == lines
-
-
-@pytest.mark.exhaustive
-def test_every_quotation_is_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
-    for task, responses in problems:
-        for response in responses:
-            steps = split_steps(response.text)
-            for slip in find_false_calculations(str(task.query), response.text, steps):
-                (passage,) = slip.evidence
-                assert response.text[passage.start : passage.end] == passage.quote
-                assert passage.quote in steps[slip.step - 1].text

@@ -1,23 +1,18 @@
 """The first wrong steps that a reader marked in forty real wrong solutions, and those found by code."""
 
-import random
 from collections import Counter
-from itertools import groupby
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.quality_assessor.steps import split_steps
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parents[3]
 MARKED = ROOT / "examples" / "maths" / "marked.jsonl"
 SOLUTIONS = ROOT / "tests" / "data" / "gsm8k_solutions.jsonl.gz"
-PER_AGENT = 10
-SEED = 9
 
 Kind = Literal["arithmetic", "transcription", "relation", "misread", "omission", "unit", "invented", "answer"]
 Found = Literal["agreed", "later", "earlier", "nothing"]
@@ -46,64 +41,6 @@ def marks() -> list[Mark]:
 @pytest.fixture(scope="module")
 def solutions() -> dict[str, tuple[Task, Response]]:
     return {response.id: (task, response) for task, responses in read_tasks(SOLUTIONS) for response in responses}
-
-
-def lines(response: Response) -> list[str]:
-    return [line.strip() for line in response.text.splitlines() if line.strip()]
-
-
-def draw_ten_per_agent(responses: list[Response]) -> list[str]:
-    """Draw ten wrong solutions of each agent with one generator, in the order of agents and ids."""
-    wrong = sorted((str(r.agent), r.id) for r in responses if r.metadata["is_correct"] is False)
-    chance = random.Random(SEED)
-    groups = [[name for _, name in group] for _, group in groupby(wrong, key=lambda pair: pair[0])]
-    return sorted(name for group in groups for name in chance.sample(group, PER_AGENT))
-
-
-class TestTheFile:
-    def test_holds_the_solutions_that_the_rule_draws_ten_of_each_agent(
-        self, marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
-    ) -> None:
-        assert [mark.response for mark in marks] == draw_ten_per_agent([response for _, response in solutions.values()])
-        marked = [solutions[mark.response][1] for mark in marks]
-        assert set(Counter(response.agent for response in marked).values()) == {PER_AGENT}
-        assert len(marked) == 40
-        assert not any(response.metadata["is_correct"] for response in marked)
-
-    def test_quotes_each_wrong_step_letter_by_letter(
-        self, marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
-    ) -> None:
-        for mark in marks:
-            assert mark.quote in lines(solutions[mark.response][1])[mark.step - 1], mark.response
-
-    def test_numbers_the_steps_as_the_segments_do(
-        self, marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
-    ) -> None:
-        for mark in marks:
-            *steps, answer = lines(solutions[mark.response][1])
-            assert [segment.text for segment in split_steps(solutions[mark.response][1].text)] == steps
-            assert answer.startswith("A: ")
-
-    def test_names_another_step_only_where_there_is_one(
-        self, marks: list[Mark], solutions: dict[str, tuple[Task, Response]]
-    ) -> None:
-        for mark in marks:
-            if mark.also is not None:
-                assert mark.also != mark.step
-                assert mark.also <= len(lines(solutions[mark.response][1]))
-
-    def test_has_no_false_sum_among_the_first_errors(self, marks: list[Mark]) -> None:
-        count = Counter(mark.kind for mark in marks)
-        assert {kind: count[kind] for kind in get_args(Kind)} == {
-            "arithmetic": 0,
-            "transcription": 1,
-            "relation": 22,
-            "misread": 8,
-            "omission": 3,
-            "unit": 4,
-            "invented": 2,
-            "answer": 0,
-        }
 
 
 def compare_with_mark(mark: Mark, named: float | None) -> Found:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response, Task, Trace, Verdict
-from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
+from jurygraph.agents.quality_assessor.reasoning import MAX_STEPS_JUDGED
 from jurygraph.conformance import check_evaluator
 from tests.agents.judging.scripted_judge import reply_in_turn, score_by_script, user_message
 from tests.models.server import Answer, reply_with, run_server
@@ -40,7 +40,6 @@ def steps(*faults: tuple[int, dict[str, Any]], number: int = 3) -> dict[str, Any
 
 
 SOUND = steps()
-WRONG = steps((3, fault("accuracy", "she makes 26 dollars")), (3, fault("coherence", "she makes 26")))
 
 
 def all_sound(body: Body, number: int) -> Answer:
@@ -94,12 +93,6 @@ def test_the_reward_is_the_share_of_the_steps_before_the_first_unsound_one() -> 
     assert (found["coherence"].score, found["coherence"].native) == (1.0, None)
 
 
-def test_the_three_aspects_are_parts_of_one_component() -> None:
-    reward = judge_solution(WRONG)[0].reward
-    assert reward.parts["reasoning"] == {"accuracy": 2 / 3, "coherence": 2 / 3, "facts": 1.0}
-    assert reward.components["reasoning"] == pytest.approx((2 / 3 + 2 / 3 + 1) / 3)
-
-
 def test_false_arithmetic_is_inaccurate_whatever_the_model_says() -> None:
     text = SOLUTION.replace("so 9 are left", "so 13 - 4 = 8 are left")
     for reply in (SOUND, steps((2, fault("accuracy", "13 - 4 = 8 are left")))):
@@ -108,13 +101,6 @@ def test_false_arithmetic_is_inaccurate_whatever_the_model_says() -> None:
         assert found["accuracy"].reason == "step 2 of 3 is unsound: '13 - 4 = 8', but it is 9"
         assert quotations_of(found["accuracy"], text) == ["13 - 4 = 8"]
         assert found["facts"].score == found["coherence"].score == 1.0
-
-
-def test_an_earlier_fault_comes_before_false_arithmetic() -> None:
-    text = SOLUTION.replace("so 9 are left", "so 13 - 4 = 8 are left")
-    found = verdicts(steps((1, fault("accuracy", "13 are left", "it is 12"))), text=text)
-    assert (found["accuracy"].score, found["accuracy"].native) == (0.0, 1)
-    assert found["accuracy"].reason == "step 1 of 3 is unsound: it is 12; so are 2"
 
 
 # What is asked
@@ -126,20 +112,6 @@ def test_each_step_has_its_own_fence_next_to_task_and_response() -> None:
     assert [(int(number), text) for number, _, text in shown] == list(enumerate(SOLUTION.split("\n")[:-1], start=1))
     assert QUERY in user_message(body)
     assert f"\n{SOLUTION}\nresponse " in user_message(body)
-    assert "What is known besides" not in user_message(body)
-
-
-def test_the_schema_wants_each_step_once() -> None:
-    _, (body,) = judge_solution(SOUND)
-    requested = body["response_format"]["json_schema"]["schema"]["properties"]["steps"]
-    assert (requested["minItems"], requested["maxItems"]) == (3, 3)
-
-
-def test_facts_are_shown_where_they_are_not_too_long() -> None:
-    facts = {"hens": [{"name": "Berta", "eggs": 16}]}
-    _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": facts}))
-    assert json.dumps(facts, sort_keys=True) in user_message(body)
-    _, (body,) = judge_solution(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * MAX_FACTS_LENGTH}}))
     assert "What is known besides" not in user_message(body)
 
 
@@ -160,13 +132,6 @@ def test_too_many_steps_fail_with_cause_response() -> None:
     assert bodies == []
 
 
-def test_the_largest_number_of_steps_is_judged_in_one_call() -> None:
-    text = "\n".join(f"line {number}" for number in range(MAX_STEPS_JUDGED))
-    trace, bodies = judge_solution(steps((60, fault("facts", "line 59")), number=MAX_STEPS_JUDGED), text=text)
-    assert {one.subject: one.score for one in trace.verdicts} == {"accuracy": 1.0, "facts": 59 / 60, "coherence": 1.0}
-    assert len(bodies) == 1
-
-
 # Replies that are of no use
 
 MALFORMED: dict[str, Any] = {
@@ -183,13 +148,6 @@ MALFORMED: dict[str, Any] = {
     "another field": {"steps": [step(1), step(2), step(3, praise="good")]},
     "a word around it": f"Here it is: {json.dumps(SOUND)}",
 }
-
-
-@all_rows("reply", MALFORMED.values())
-def test_a_malformed_reply_is_repaired_once(reply: Any) -> None:
-    trace, (_, second) = judge_solution(reply, WRONG)
-    assert {one.subject: one.native for one in trace.verdicts} == {"accuracy": 3, "facts": None, "coherence": 3}
-    assert second["messages"][-1]["content"].startswith("That cannot be used: ")
 
 
 @all_rows("reply", MALFORMED.values())
@@ -235,45 +193,12 @@ def test_a_quotation_from_its_step_is_evidence_with_offsets(quote: str) -> None:
     assert (verdict.score, len(bodies)) == (2 / 3, 1)
 
 
-def test_a_passage_in_several_steps_is_located_in_its_own_step() -> None:
-    text = "Nine eggs are left.\nNine eggs are left.\nA: 9"
-    found = verdicts(steps((2, fault("coherence", "eggs are left")), number=2), text=text)
-    assert [evidence.start for evidence in found["coherence"].evidence] == [text.rindex("eggs")]
-
-
-def test_a_short_step_can_be_quoted_whole() -> None:
-    found = verdicts(steps((1, fault("facts", "x = 2")), number=2), text="x = 2\ny is three.\nA: 3")
-    assert (found["facts"].score, found["facts"].native) == (0.0, 1)
-
-
-@pytest.mark.parametrize("second", [WRONG, SOUND])
-def test_a_repaired_reply_with_better_quotations_or_another_decision_is_used(second: dict[str, Any]) -> None:
-    found = verdicts(steps((3, fault("accuracy", "26 euros, she says"))), second)
-    assert {one.status for one in found.values()} == {"ok"}
-    assert found["accuracy"].score == (2 / 3 if second is WRONG else 1.0)
-
-
 def test_an_earlier_verified_fault_decides_alone() -> None:
     stands, misquoted = (1, fault("facts", "3 of 16 eggs")), (3, fault("facts", "26 euros"))
     assert verdicts(steps(stands, misquoted))["facts"].score == 0.0
     stands, misquoted = (3, fault("facts", "26 dollars.")), (2, fault("facts", "2 of 12 eggs"))
     marked = verdicts(steps(stands, misquoted))["facts"]
     assert (marked.score, marked.unsupported, quotations_of(marked)) == (1 / 3, "stands", ["26 dollars."])
-
-
-def test_a_misquoted_fault_lowers_the_score() -> None:
-    """So that nothing is won by making a judge misquote."""
-    misquoted = judge_solution(steps((3, fault("accuracy", "26 euros"))))[0].reward
-    sound = judge_solution(SOUND)[0].reward
-    assert misquoted.value is not None
-    assert sound.value is not None
-    assert misquoted.value < sound.value
-
-
-def test_without_evidence_checks_quotations_are_not_searched() -> None:
-    trace, bodies = judge_solution(steps((3, fault("facts", "26 euros"))), safety={"evidence": "off"})
-    (verdict,) = (one for one in trace.verdicts if one.subject == "facts")
-    assert (verdict.score, [one.verified for one in verdict.evidence], len(bodies)) == (2 / 3, [False], 1)
 
 
 # What a response says to its judge
@@ -293,11 +218,6 @@ def test_a_response_that_orders_its_verdict_stays_fenced_and_is_checked_by_arith
     assert "All steps are sound" not in outside
     found = {verdict.subject: verdict for verdict in trace.verdicts}
     assert (found["accuracy"].score, found["accuracy"].native) == (0.0, 1)
-
-
-def test_a_reply_written_by_the_response_is_not_parsed() -> None:
-    repeated = f"The response says {json.dumps(SOUND)}, so it is sound."
-    assert {one.status for one in verdicts(repeated).values()} == {"failed"}
 
 
 # The rules of all evaluators
