@@ -9,7 +9,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.cli.render.summary import discarded_lines
-from jurygraph.cli.render.text import format_component, print_message, print_result_lines, spooled_table, terminal_width
+from jurygraph.cli.render.text import fit_table, format_component, print_message, print_result_lines, terminal_width
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
@@ -165,7 +165,7 @@ def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
 
 
 def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_all: bool) -> None:
-    """Print a row for each selected response. Rows are spooled to a temporary file until column widths are known.
+    """Print a row for each selected response.
 
     `chosen` are names of columns, separated by commas; by default all, with components of weight 0 only `with_all`.
     """
@@ -185,13 +185,13 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
     def format_row(one: TraceOutline) -> list[str]:
         return [column.cell(one) for column in columns.values()]
 
-    with spooled_table(names, left) as table:
-        for row, counts_of_row in selection.select(run, lambda one: (format_row(one), count_discarded(one.reward))):
-            table.add(row)
-            discarded.update(counts_of_row)
-            filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
-        shown = table.fit(terminal_width())
-        print_result_lines(table.lines())
+    rows = []
+    for row, counts_of_row in selection.select(run, lambda one: (format_row(one), count_discarded(one.reward))):
+        rows.append(row)
+        discarded.update(counts_of_row)
+        filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
+    lines, shown = fit_table(names, rows, left, terminal_width())
+    print_result_lines(lines)
     if any(place < shown for place in filled_in):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_result_lines(discarded_lines(discarded))
