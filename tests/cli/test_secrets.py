@@ -122,7 +122,8 @@ def script(body: dict[str, Any], number: int) -> Answer:
     if number % TASKS == 2:
         return reply_with(f"I was given {echo}")
     if number % TASKS == 3:
-        return status(307, {"Location": f"/v1/{leaky.ENCODINGS['url'](secret)}?key={leaky.ENCODINGS['base64'](secret)}"})
+        encoded = leaky.ENCODINGS["url"](secret)
+        return status(307, {"Location": f"/v1/{encoded}?key={encoded}"})
     if number % TASKS == 4:
         return judge_reply(body, reason=echo, served=leaky.ENCODINGS["json"](secret).replace("\n", " "))
     if number % TASKS == 5:
