@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 import jurygraph as jg
 from jurygraph.cli import main
 from jurygraph.display import format_value
+from jurygraph.schema import FrozenModel
 from jurygraph.testing import ScriptedJudge
 from tests.graphs.scripted import evaluator_use, jury, response, task
+from tests.rows import all_rows
+from tests.schema.strategies import made
 
 HOSTILE = st.one_of(
     st.text(min_size=1),
@@ -23,21 +26,14 @@ HOSTILE = st.one_of(
 )
 
 
-def question(text: str) -> jg.Question:
-    return jg.Question(id=text, evaluator=text[:500], version=text, subject=text[:500], view=text)
-
-
 def evaluator_input(text: str) -> jg.EvaluatorInput:
+    question = jg.Question(id=text, evaluator=text[:500], version=text, subject=text[:500], view=text)
     view = jg.TaskView(id=text[:500], query=text)
-    return jg.EvaluatorInput(question(text), view, (jg.Response(id=text[:500], text=text),), ({},))
+    return jg.EvaluatorInput(question, view, (jg.Response(id=text[:500], text=text),), ({},))
 
 
 def deriver_input(text: str) -> jg.DeriverInput:
     return jg.DeriverInput(evaluator_input(text).task, evaluator_input(text).response, {text: jg.Material(name="m")})
-
-
-def prompt(text: str) -> jg.Prompt:
-    return jg.Prompt(id=text[:500], version="1", purpose=text[:500], variables=(), sections=(("user", text),))
 
 
 def named(kind: type, text: str) -> Any:
@@ -47,100 +43,31 @@ def named(kind: type, text: str) -> Any:
     return object.__new__(subclass)
 
 
-def survey(text: str) -> jg.Survey:
-    return jg.Survey(views={text: jg.TaskView(id="a", query=text)}, questions=[question(text)] * 50, waves=())
-
-
-def reward(text: str) -> jg.Reward:
-    term = {"name": text, "weight": 1e300, "value": 1 / 3, "contribution": None}
-    values = {f"{text}{n}": n / 7 for n in range(50)}
-    fixed: dict[str, Any] = {
-        "value": 1 / 3,
-        "status": "ok",
-        "partial": None,
-        "coverage": 1 / 3,
-        "range": (-1e300, 1e300),
-    }
-    return jg.Reward(**fixed, components=values, terms=[term] * 50, counts={}, notes=[text])
-
-
-def trace(text: str) -> jg.Trace:
-    verdicts = [jg.RecordedVerdict(score=1.0, question=text)] * 9
-    return jg.Trace(
-        task_id=text, response_id=text, group=text, plan_digest=text, reward=reward(text), verdicts=verdicts
-    )
-
-
-def rubric(text: str) -> jg.Rubric:
-    return jg.Rubric(
-        criteria=[jg.Criterion(id=text[:500], text=text, weight=-1e300, scale=(0.0, 1.0), anchors={"a": text})]
-    )
-
-
-def config(text: str) -> jg.Config:
-    return jg.Config(
-        evaluators=[{"use": text[:500], "params": {text: [text, 10**5000, {}]}}], model=text, reward={"a": 1.0}
-    )
-
-
-def matrix() -> jg.ScoreMatrix:
-    cells = np.zeros((3, 2))
-    return jg.ScoreMatrix(cells, cells > 0, cells > 0, cells > 0, cells[0])
-
-
+CELLS = np.zeros((3, 2))
+PUBLIC = {name: value for name in jg.__all__ if isinstance(value := getattr(jg, name), type)}
 MAKE: Mapping[str, Callable[[str], object]] = {
     "Binary": lambda text: jg.Binary(),
     "Combiner": lambda text: named(jg.Combiner, text),
     "Component": lambda text: jg.Component(np.zeros(3), np.zeros(3) > 0, {text: np.zeros(3)}),
-    "Condition": lambda text: jg.Condition(question=text, threshold=0.5),
-    "Config": config,
-    "Constraint": lambda text: jg.Constraint(id=text[:500], text=text, kind="hard", check={text: text}),
-    "Criterion": lambda text: rubric(text).criteria[0],
-    "Decision": lambda text: jg.Decision(specs=()),
     "Deriver": lambda text: named(jg.Deriver, text),
     "DeriverInput": deriver_input,
-    "Edge": lambda text: jg.Edge(parent=text[:500], child=text[:500], kind="weak", reason=text),
     "Evaluator": lambda text: named(jg.Evaluator, text),
     "EvaluatorInput": evaluator_input,
-    "Evidence": lambda text: jg.Evidence(quote=text),
-    "Explanation": lambda text: jg.Explanation(trace(text), jg.Decision(specs=()), ()),
-    "Failure": lambda text: jg.Failure(cause="response", kind=text[:500], message=text),
     "Group": lambda text: jg.Group(jg.Task(id=text[:500], query=text), [jg.Response(id=text[:500], text=text)] * 99),
     "Item": lambda text: jg.Item(text, jg.Scale(0, 1), (text,), ((text, text),)),
     "JudgeEvaluator": lambda text: named(jg.JudgeEvaluator, text),
-    "Material": lambda text: jg.Material(name=text[:500], data=[[[text]]] * 99, note=text),
-    "Message": lambda text: jg.Message(role="user", content=text),
     "PartialCredit": lambda text: jg.PartialCredit((1 / 3,) * 20),
-    "Plan": lambda text: jg.Plan(
-        task_id=text[:500], task_digest=text, survey=survey("a"), decision=jg.Decision(specs=())
+    "Prompt": lambda text: jg.Prompt(
+        id=text[:500], version="1", purpose=text[:500], variables=(), sections=(("user", text),)
     ),
-    "Prompt": prompt,
-    "Question": question,
-    "RecordedVerdict": lambda text: jg.RecordedVerdict(
-        question=text, about=text, score=1 / 3, reason=text, evidence=[jg.Evidence(quote=text)] * 99
-    ),
-    "ParamsModel": lambda text: jg.ParamsModel(),
-    "Response": lambda text: jg.Response(
-        id=text[:500], text=text, agent=text, data={text: text}, labels={text: [text]}
-    ),
-    "Reviewer": lambda text: jg.Reviewer(id=text[:500]),
-    "Reward": reward,
-    "Rubric": rubric,
     "Scale": lambda text: jg.Scale(-1e300, 1e300),
-    "ScoreMatrix": lambda text: matrix(),
-    "Stakeholder": lambda text: jg.Stakeholder(id=text[:500], profile=text),
-    "Survey": survey,
-    "Task": lambda text: jg.Task(id=text[:500], query=text, facts={text: [text]}, metadata={text: {text: text}}),
-    "TaskView": lambda text: jg.TaskView(id=text[:500], query=text, reference=text),
-    "Tension": lambda text: jg.Tension(between=(text[:500], f"{text[:500]}b"[-500:])),
-    "Trace": trace,
-    "Variant": lambda text: jg.Variant(response=jg.Response(id=text[:500], text=text), edit=[text]),
-    "Verdict": lambda text: jg.Verdict.fail(text[:500], text),
+    "ScoreMatrix": lambda text: jg.ScoreMatrix(CELLS, CELLS > 0, CELLS > 0, CELLS > 0, CELLS[0]),
 } | {
     name: lambda text, error=value: error([0], [text]) if error is jg.GraphCycleError else error(text)  # type: ignore[misc]
-    for name in jg.__all__
-    if isinstance(value := getattr(jg, name), type) and issubclass(value, jg.JurygraphError)
+    for name, value in PUBLIC.items()
+    if issubclass(value, jg.JurygraphError)
 }
+MODELS = [name for name, value in PUBLIC.items() if issubclass(value, FrozenModel) and value is not jg.ParamsModel]
 
 
 class Tags(HTMLParser):
@@ -164,11 +91,25 @@ def check(shown: Any) -> None:
         assert len(shown._repr_html_()) < 30_000
 
 
+@all_rows("name", MAKE)
+def test_an_object_prints_as_one_short_line_whatever_it_contains(name: str) -> None:
+    @given(text=HOSTILE)
+    def check_texts(text: str) -> None:
+        check(MAKE[name](text))
+
+    check_texts()
+
+
 @pytest.mark.landing
-@pytest.mark.parametrize("name", MAKE)
-@given(text=HOSTILE)
-def test_it_prints_as_one_short_line_whatever_it_contains(name: str, text: str) -> None:
-    check(MAKE[name](text))
+@pytest.mark.parametrize("name", MODELS)
+@given(text=HOSTILE, data=st.data())
+def test_a_model_prints_as_one_short_line_whatever_it_contains(name: str, text: str, data: st.DataObject) -> None:
+    model = data.draw(made(PUBLIC[name]))
+    check(model)
+    larger = {field: text for field, value in model if isinstance(value, str)}
+    larger |= {field: value * 50 for field, value in model if isinstance(value, tuple)}
+    larger |= {field: value | {text: 1 / 3} for field, value in model if isinstance(value, dict)}
+    check(model.model_copy(update=larger))
 
 
 LEAVES = HOSTILE | st.integers() | st.floats() | st.none() | st.builds(lambda: 10**5000)
@@ -212,13 +153,7 @@ def test_the_context_of_a_jury_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_every_public_class_is_tried() -> None:
-    classes = {name for name in jg.__all__ if isinstance(getattr(jg, name), type)}
-    testing = {
-        name
-        for name, value in vars(jg.testing).items()
-        if isinstance(value, type) and value.__module__ == "jurygraph.testing"
-    }
-    assert classes | testing == MAKE.keys() | {"Jury", "Planner", "Run", "ScriptedJudge"}
+    assert PUBLIC.keys() == MAKE.keys() | {*MODELS, "Explanation", "Jury", "ParamsModel", "Planner", "Run"}
 
 
 def test_a_trace_shows_its_reward_and_its_terms() -> None:

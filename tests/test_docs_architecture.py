@@ -1,7 +1,6 @@
 """The pictures in docs/architecture.md are what the code gives; `python -m tests.test_docs_architecture` draws them."""
 
 import re
-import sys
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_readme import run
+from tests.command import run_command
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "architecture.md"
@@ -60,8 +59,8 @@ def picture(source: str) -> str:
     """The picture that a command of the page gives."""
     if source == "python -m tests.test_docs_architecture":
         return draw_rooms()
-    command, *arguments = source.split()
-    return run([str(Path(sys.executable).with_name(command)), *arguments], ROOT).rstrip("\n") + "\n"
+    _, *arguments = source.split()
+    return run_command(*arguments).out.rstrip("\n") + "\n"
 
 
 def test_a_detour_takes_the_place_of_a_direct_import() -> None:

@@ -1,4 +1,4 @@
-"""A canary run: forty secrets in twelve encodings pass through everything that user code, models and servers return.
+"""A canary run: sixteen secrets in four encodings pass through everything that user code, models and servers return.
 
 Afterwards no written file and no output of a command contains any of them.
 """
@@ -21,14 +21,13 @@ from typing import Any
 import pytest
 
 from tests.cli import leaky
-from tests.cli.conftest import Command, CommandResult, run_command
+from tests.cli.conftest import Command, CommandResult
 from tests.models.judge_scripts import judge_reply, requested_items, response_in
 from tests.models.server import Answer, raw_body, reply_with, run_server, status
 from tests.rows import all_rows
 
-TASKS, GROUP = 8, 5
+TASKS, GROUP = 8, 2
 NUMBER = TASKS * GROUP
-BACKENDS = ["native", "litellm"]
 _KINDS = ("API_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWORD_2", "CREDENTIALS", "ACCESS_KEY_ID", "PASSPHRASE")
 
 
@@ -123,7 +122,8 @@ def script(body: dict[str, Any], number: int) -> Answer:
     if number % TASKS == 2:
         return reply_with(f"I was given {echo}")
     if number % TASKS == 3:
-        return status(307, {"Location": f"/v1/{leaky.ENCODINGS['url'](secret)}?key={leaky.ENCODINGS['hex'](secret)}"})
+        encoded = leaky.ENCODINGS["url"](secret)
+        return status(307, {"Location": f"/v1/{encoded}?key={encoded}"})
     if number % TASKS == 4:
         return judge_reply(body, reason=echo, served=leaky.ENCODINGS["json"](secret).replace("\n", " "))
     if number % TASKS == 5:
@@ -211,7 +211,7 @@ def score_and_read(run: Commands, folder: Path, config: Path) -> None:
     tasks, made = folder / "tasks.jsonl", folder / "run"
     run("dry run", "score", tasks, "--config", config, "--out", made, "--dry-run")
     run("score", "score", tasks, "--config", config, "--out", made, code={0, 1})
-    run("again, from the cache", "score", tasks, "--config", config, "--out", folder / "warm", code={0, 1})
+    run("again, from the cache", "score", tasks, "--config", config, "--out", folder / "warm", code={0, 1, 3})
     run("show", "show", made)
     run("show as json", "show", made, "--json")
     run("verify", "verify", made)
@@ -224,8 +224,8 @@ def score_and_read(run: Commands, folder: Path, config: Path) -> None:
     run("export to a terminal", "export", made, "--to", "jsonl")
 
 
-@pytest.mark.exhaustive
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.landing
+@pytest.mark.parametrize("backend", ["native", pytest.param("litellm", marks=pytest.mark.heavy)])
 @pytest.mark.filterwarnings("ignore")
 def test_no_secret_is_written_to_a_file_or_a_stream(
     backend: str, tmp_path: Path, run: Command, environment: None, monkeypatch: pytest.MonkeyPatch
@@ -309,16 +309,6 @@ def test_a_rendered_prompt_shows_no_secret(tmp_path: Path, run: Command, environ
         assert "[redacted]" in ended.out
 
 
-@pytest.mark.exhaustive
-def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, environment: None) -> None:
-    own = write_project(tmp_path)
-    config = write_config(tmp_path, "jury.yaml", **CONFIG)
-    ended = run_command("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
-    assert ended.code in (0, 1), ended.err[-2000:]
-    assert ended.err.count("[redacted]") > NUMBER
-    assert find_leaks(tmp_path, {"score": ended}, own | {config}) == {}
-
-
 class TestSecretSearch:
     """The search finds each secret in each encoding, in each kind of file and stream."""
 
@@ -334,21 +324,3 @@ class TestSecretSearch:
         assert len(found) == 5
         for secrets in found.values():
             assert {name for name, _ in secrets} == SECRETS.keys()
-
-    def test_the_search_finds_a_secret_in_a_database_a_table_and_an_archive(self, tmp_path: Path) -> None:
-        import pyarrow
-        from pyarrow import parquet
-
-        name, secret = next(iter(SECRETS.items()))
-        content = json.dumps({"reason": "x" * 5000 + secret})
-        with closing(sqlite3.connect(tmp_path / "run.sqlite")) as database:
-            database.execute("CREATE TABLE records (content BLOB)")
-            database.execute("INSERT INTO records VALUES (?)", [content.encode()])
-            database.commit()
-        parquet.write_table(pyarrow.table({"reason": [secret]}), tmp_path / "a.parquet")
-        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("traces.jsonl", content)
-        (tmp_path / "a.gz").write_bytes(gzip.compress(content.encode()))
-        found = find_leaks(tmp_path, {}, set())
-        assert len(found) == 4
-        assert all((name, "plain") in secrets or (name, "json") in secrets for secrets in found.values())

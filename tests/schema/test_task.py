@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError
@@ -24,7 +25,7 @@ from jurygraph.schema import (
 from jurygraph.schema.task import sort_by_id
 from tests.rows import all_rows
 from tests.schema.samples import TASK
-from tests.schema.strategies import response_lines, task_defaults, task_lines, tasks
+from tests.schema.strategies import made
 
 A, B = Criterion(id="a", text="x", weight=1), Criterion(id="b", text="y", weight=-1)
 
@@ -109,7 +110,7 @@ def test_the_criteria_of_a_rubric_have_unique_ids() -> None:
 
 
 @settings(deadline=None)
-@given(task_lines)
+@given(made(TaskLine))
 def test_a_line_is_split_into_a_task_without_responses_and_its_responses(line: TaskLine) -> None:
     task, responses = line.split()
     assert type(task) is Task
@@ -119,7 +120,7 @@ def test_a_line_is_split_into_a_task_without_responses_and_its_responses(line: T
 
 
 @settings(deadline=None)
-@given(response_lines)
+@given(made(ResponseLine))
 def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(line: ResponseLine) -> None:
     task, response = line.split()
     assert (task, type(response)) == (line.task, Response)
@@ -127,7 +128,7 @@ def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(line: R
 
 
 @settings(deadline=None)
-@given(tasks, task_defaults)
+@given(made(Task), made(TaskDefaults) | st.just(TaskDefaults()))
 def test_defaults_complete_only_what_a_task_lacks(task: Task, defaults: TaskDefaults) -> None:
     completed = defaults.complete(task)
     for name in Task.model_fields.keys() - {"tensions"}:
@@ -169,7 +170,7 @@ def test_equal_answers_of_different_agents_have_the_same_content_digest() -> Non
 
 
 @settings(deadline=None)
-@given(tasks)
+@given(made(Task))
 def test_the_digest_of_a_task_is_that_of_the_task_with_its_parts_in_order(task: Task) -> None:
     people = [
         one.model_copy(update={"constraints": sort_by_id(one.constraints)}) for one in sort_by_id(task.stakeholders)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema import Trace, canonical_json
+from jurygraph.schema import Call, Plan, Trace, canonical_json
 from tests.examples import at_most
 from tests.rows import all_rows
 from tests.schema.samples import CALL, TRACE, plan
-from tests.schema.strategies import calls, plans, traces
+from tests.schema.strategies import made
 
 MADE = Trace.model_validate(TRACE)
 LINE = MADE.model_dump_json()
@@ -86,13 +86,13 @@ def test_a_wrong_digest_is_a_mismatch(stored: Any) -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(traces, st.none() | st.text(max_size=5))
+@given(made(Trace), st.none() | st.text(max_size=5))
 def test_the_digest_does_not_cover_the_place_in_a_run(trace: Trace, previous: str | None) -> None:
     assert trace.model_copy(update={"previous": previous}).digest == trace.digest
 
 
 @settings(max_examples=25, deadline=None)
-@given(traces, plans)
+@given(made(Trace), made(Plan))
 def test_the_plan_is_not_part_of_the_digest_or_the_line(trace: Trace, other: Any) -> None:
     with_plan = trace.model_copy(update={"plan": other})
     assert (with_plan.digest, with_plan.model_dump_json()) == (trace.digest, trace.model_dump_json())
@@ -124,7 +124,7 @@ def test_the_digest_covers_all_of_a_call_but_its_latency() -> None:
 
 
 @settings(max_examples=25, deadline=None)
-@given(traces, st.lists(calls, min_size=1, max_size=2))
+@given(made(Trace), st.lists(made(Call), min_size=1, max_size=2))
 def test_computing_the_digest_does_not_change_the_line(trace: Trace, made: list[Any]) -> None:
     fresh = trace.model_copy(update={"calls": tuple(made)})
     before = canonical_json(fresh.model_dump(mode="json"))

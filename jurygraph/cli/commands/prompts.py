@@ -1,64 +1,21 @@
 """`jurygraph prompts`: list, print and render the prompts that models get."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from json import loads
 from typing import Annotated, Any
 
 import typer
-from pydantic import Field, StrictBool, StrictFloat, StrictInt, create_model
 
 from jurygraph.agents.extraction.spec import RecordParams
 from jurygraph.cli.options import AsJson, argument, option
 from jurygraph.cli.render.text import format_table, print_report, print_result
 from jurygraph.errors import InputError
-from jurygraph.messages import Problem, describe_value, did_you_mean, shorten, validate
+from jurygraph.messages import Problem, did_you_mean, shorten, validate
 from jurygraph.prompts import Prompt, RenderOptions, Shot, load_prompt, prompt_names, prompt_source
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import process_redactor
-from jurygraph.schema import FrozenModel, Message
-from jurygraph.schema.frozen_model import PositiveInt
+from jurygraph.schema import Message
 from jurygraph.sources.files import TextFile
-
-
-class _Entry(FrozenModel):
-    name: str
-    text: str
-
-
-class _Item(_Entry):
-    parts: Any = False
-    scale: Any = None
-
-
-class _Example(FrozenModel):
-    reviewer: str
-    text: str
-    score: str
-    reason: str = ""
-
-
-class _ScoreCount(FrozenModel):
-    score: str
-    number: PositiveInt
-
-
-_ENTRIES = "a list of objects with `name` and `text`"
-_VARIABLES: Mapping[str, tuple[Any, str]] = {
-    "items": (Annotated[tuple[_Item, ...], Field(min_length=1)], _ENTRIES),
-    "people": (tuple[_Entry, ...], _ENTRIES),
-    "responses": (Annotated[tuple[_Entry, ...], Field(min_length=1)], _ENTRIES),
-    "steps": (Annotated[tuple[_Entry, ...], Field(min_length=1)], _ENTRIES),
-    "examples": (tuple[_Example, ...], "a list of objects with `reviewer`, `text` and `score`"),
-    "counts": (tuple[_ScoreCount, ...], "a list of objects with `score` and `number`"),
-    "names": (tuple[str, ...], "a list of texts"),
-    "edits": (tuple[str, ...], "a list of texts"),
-    "kinds": (Any, "the records of extract"),
-    "compact": (StrictBool, "true or false"),
-    "step": (StrictInt | StrictFloat | None, "a number or null"),
-    "exclusion": (StrictInt | StrictFloat | None, "a number or null"),
-}
-"""Variables that are not texts: the type of each, and its name in messages."""
 
 prompts = typer.Typer(name="prompts", help="List, show or render the prompts of models.", no_args_is_help=True)
 Name = Annotated[str, argument("PROMPT", "Name of a prompt.")]
@@ -129,10 +86,15 @@ def _render(prompt: Prompt, file: str) -> tuple[Message, ...]:
 
     variables = _load_variables(prompt, file)
     try:
+        if "examples" in variables:
+            variables["examples"] = [Shot(**one) for one in variables["examples"]]
         return prompt.render(RenderOptions(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
         why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), 120)
-        raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
+        hint = "`jurygraph prompts render --help` describes them"
+        raise InputError(
+            f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}; {hint}"
+        ) from None
 
 
 def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
@@ -146,35 +108,21 @@ def _load_variables(prompt: Prompt, file: str) -> dict[str, Any]:
         if name not in prompt.needs:
             hint = did_you_mean(name, prompt.needs) or f"known: {', '.join(prompt.needs)}"
             raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
-    expected = {name: _VARIABLES.get(name, (str | None, "a text")) for name in variables}
-    fields: dict[str, Any] = {name: (kind, ...) for name, (kind, _) in expected.items()}
-    validated = validate(create_model("Variables", __base__=FrozenModel, **fields), variables)
-    if isinstance(validated, Problem):
-        name = str(validated.path[0])
-        is_nested = len(validated.path) > 1
-        found = f"; {validated.field}: {validated}" if is_nested else f", got {describe_value(variables[name])}"
-        raise InputError(f"{file}: prompt {prompt.id!r}, variable {name}: expected {expected[name][1]}{found}")
-    values = validated.model_dump()
-    if "examples" in values:
-        values["examples"] = [Shot(**one) for one in values["examples"]]
-    if "kinds" in values:
-        params = validate(RecordParams, {"records": values["kinds"]})
+    if "kinds" in variables:
+        params = validate(RecordParams, {"records": variables["kinds"]})
         if isinstance(params, Problem):
             variable = f"variable kinds, as the params of extract: {params.field}"
             raise InputError(f"{file}: prompt {prompt.id!r}, {variable}: {params}")
-        values["kinds"] = params.records
-    return values
+        variables["kinds"] = params.records
+    return variables
 
 
 def _load_object(file: str) -> dict[str, Any]:
-    expected = "expected an object with the prompt's variables"
     try:
         with closing(TextFile(file)) as source:
             content = loads("\n".join(line.text for line in source.lines()))
-    except RecursionError:
-        raise InputError(f"{file}: is nested too deeply; {expected}") from None
-    except ValueError as error:
-        raise InputError(f"{file}: is not valid JSON: {error}; {expected}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{file}: is not valid JSON: {error}") from None
     if not isinstance(content, dict):
         raise InputError(f"{file}: expected a JSON object with the prompt's variables")
     return content

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from jurygraph.cli.render.text import escape_line, escape_lines, print_result_lines, spooled_table, terminal_width
+from jurygraph.cli.render.text import escape_line, escape_lines, fit_table, print_result_lines, terminal_width
 from jurygraph.explanation.notes import describe_failure
 from jurygraph.runs.calls import ListedCall, RecordedCall
 from jurygraph.runs.run import is_erased
@@ -37,14 +37,14 @@ def call_lines(calls: Sequence[RecordedCall], verdicts: Sequence[RecordedVerdict
 def print_call_table(calls: Iterable[ListedCall]) -> None:
     """Print a row for each call; its id is shortened to its beginning, and only the first of several users is named."""
     head = ["call", "task", "response", "used by", "purpose", "model", "in", "out", "dollars", "reply"]
-    with spooled_table(head, 6) as table:
-        for task, response, used_by, purpose, call in calls:
-            user = f"{used_by[0]} +{len(used_by) - 1}" if len(used_by) > 1 else "".join(used_by) or "-"
-            texts = call.id[:12], task or "-", response or "-", user, purpose, call.served or call.model
-            reply = call.fault or ("cache" if call.cache_hit else "model")
-            table.add([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost)), reply])
-        table.fit(terminal_width())
-        print_result_lines(table.lines())
+    rows = []
+    for task, response, used_by, purpose, call in calls:
+        user = f"{used_by[0]} +{len(used_by) - 1}" if len(used_by) > 1 else "".join(used_by) or "-"
+        texts = call.id[:12], task or "-", response or "-", user, purpose, call.served or call.model
+        reply = call.fault or ("cache" if call.cache_hit else "model")
+        rows.append([*texts, *map(_format, (call.tokens_in, call.tokens_out, call.cost)), reply])
+    lines, _ = fit_table(head, rows, 6, terminal_width())
+    print_result_lines(lines)
 
 
 def _field_lines(record: RecordedVerdict | Call) -> Iterator[str]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from jurygraph.agents.user_modules import modules_named_in
 from jurygraph.cli.render.summary import discarded_lines, possible_reward_line
-from jurygraph.cli.render.text import format_component, print_message, print_result_lines, spooled_table, terminal_width
+from jurygraph.cli.render.text import fit_table, format_component, print_message, print_result_lines, terminal_width
 from jurygraph.display import format_number, is_filled_in
 from jurygraph.errors import InputError
 from jurygraph.messages import did_you_mean
@@ -167,7 +167,7 @@ def trace_reader(run: Run) -> Callable[[tuple[int, str]], Trace]:
 
 
 def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_all: bool) -> None:
-    """Print a row for each selected response. Rows are spooled to a temporary file until column widths are known.
+    """Print a row for each selected response.
 
     `chosen` are names of columns, separated by commas; by default all, with components of weight 0 only `with_all`.
     """
@@ -187,15 +187,15 @@ def print_reward_table(run: Run, selection: Selection, chosen: str | None, with_
     def format_row(one: TraceOutline) -> list[str]:
         return [column.cell(one) for column in columns.values()]
 
+    rows = []
     values: list[float | None] = []
-    with spooled_table(names, left) as table:
-        for row, reward in selection.select(run, lambda one: (format_row(one), one.reward)):
-            table.add(row)
-            values.append(reward["value"])
-            discarded.update(count_discarded(reward))
-            filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
-        shown = table.fit(terminal_width())
-        print_result_lines(table.lines())
+    for row, reward in selection.select(run, lambda one: (format_row(one), one.reward)):
+        rows.append(row)
+        values.append(reward["value"])
+        discarded.update(count_discarded(reward))
+        filled_in |= {place for place in range(left, len(row)) if row[place].startswith("*")}
+    lines, shown = fit_table(names, rows, left, terminal_width())
+    print_result_lines(lines)
     if any(place < shown for place in filled_in):
         print_result_lines(["* filled in by the failure rule; --response shows what was judged"])
     print_result_lines(discarded_lines(discarded))

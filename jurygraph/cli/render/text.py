@@ -8,12 +8,10 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import islice
 from pathlib import Path
-from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import Any
 
 import typer
 from rich.cells import cell_len, set_cell_size
@@ -131,6 +129,16 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[object]], left: 
     return list(_table_lines([_visible_cells(column) for column in zip(header, *cells, strict=True)], left))
 
 
+def fit_table(
+    header: Sequence[str], rows: Iterable[Sequence[str]], left: int, available: int | None
+) -> tuple[list[str], int]:
+    """Return a table fitted into lines of `available` cells, as `fit_widths` does, and the number of columns in it."""
+    columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
+    widths = fit_widths(list(map(_width, columns)), left, available, numbers=True)
+    head, *body = _align(columns[: len(widths)], widths, left)
+    return [head, _rule(widths), *body], len(widths)
+
+
 def _table_lines(columns: Sequence[Sequence[str]], left: int) -> Iterator[str]:
     widths = fit_widths(list(map(_width, columns)), left, terminal_width())
     head, *body = _align(columns[: len(widths)], widths, left)
@@ -222,52 +230,3 @@ def _cut_middle(text: str, width: int) -> str:
     """Return both ends of a text, in this many cells: the end of an id often says more than its beginning."""
     end = (width - 1) // 2
     return f"{set_cell_size(text, width - 1 - end)}…{set_cell_size(text[::-1], end)[::-1]}"
-
-
-class SpooledTable:
-    """A table of any number of rows in the layout of `format_table`; they wait in a temporary file for the widths."""
-
-    def __init__(self, file: IO[str], header: Sequence[str], left: int) -> None:
-        self._file = file
-        self._left = left
-        self._header = [_visible_cells([cell]) for cell in header]
-        self._widths = list(map(_width, self._header))
-        self._rows: list[Sequence[str]] = []
-
-    def add(self, row: Sequence[str]) -> None:
-        """Add a row."""
-        if len(self._rows) == _BATCH:
-            self._write()
-        self._rows.append(row)
-
-    def _write(self) -> None:
-        """Write the buffered rows, column by column."""
-        columns = [_visible_cells(column) for column in zip(*self._rows, strict=True)]
-        self._widths = [max(width, _width(cells)) for width, cells in zip(self._widths, columns, strict=True)]
-        self._file.write(json.dumps(columns) + "\n")
-        self._rows = []
-
-    def fit(self, available: int | None) -> int:
-        """Fit the columns into a line of `available` cells, and return how many of them remain."""
-        if self._rows:
-            self._write()
-        self._widths = fit_widths(self._widths, self._left, available, numbers=True)
-        return len(self._widths)
-
-    def lines(self) -> Iterator[str]:
-        """Return the header and all rows, as far as they `fit`, as aligned lines."""
-        shown = self.fit(None)
-        yield from _align(self._header[:shown], self._widths, self._left)
-        yield _rule(self._widths)
-        self._file.seek(0)
-        for line in self._file:
-            yield from _align(json.loads(line)[:shown], self._widths, self._left)
-
-
-@contextmanager
-def spooled_table(header: Sequence[str], left: int) -> Iterator[SpooledTable]:
-    """Yield a table whose rows are kept in a temporary file. Raises `InputError` if the disk is full."""
-    from jurygraph.sources.files import require_temporary_space
-
-    with require_temporary_space(), TemporaryFile("w+", encoding="utf-8") as file:
-        yield SpooledTable(file, header, left)

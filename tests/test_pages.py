@@ -1,0 +1,497 @@
+"""The README, the docs and the READMEs of the examples are followed.
+
+Their commands are typed, page by page, in a folder that holds what the page speaks of; what a page shows comes out.
+"""
+
+import gzip
+import json
+import re
+import shutil
+import statistics
+from collections.abc import Callable, Iterable
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.agents.functions import REGISTERED
+from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.sources import read_tasks
+from tests.command import run_command, run_script
+from tests.judges.few_shot.reviewers import examples_shown, prose
+from tests.judges.pairwise.comparisons import Order, judge_script, longest, shown_order
+from tests.judges.protocols.trip import PLAN, find_everything, trip
+from tests.models.judge_scripts import items_of, judge_reply, quotable, response_in
+from tests.models.server import Answer, reply_with, run_server
+from tests.pages import ROOT, SERVER, blocks, commands, follow, read_page, require_shown, type_line, without_comment
+from tests.sources.importers import published
+from tests.sources.importers import test_qags as qags
+
+README = read_page("README.md")
+TOUR = read_page("docs/tour.md")
+PYTHON = read_page("docs/python.md")
+DEMO = re.compile(r"^<!-- from: make demo -->\n```text\n(.*?)```\n", re.DOTALL | re.MULTILINE)
+SNIPPET = re.compile(r"```python\n(.*?)```(?:\n```text\n(.*?)```)?", re.DOTALL)
+JUDGES = """
+import jurygraph as jg
+
+
+@jg.evaluator
+def {name}(task: jg.TaskView, response: jg.Response) -> float:
+    return int(response.text.split()[{place}]) / 2
+"""
+MET = """
+import jurygraph as jg
+
+
+@jg.evaluator(audience="criterion")
+def met(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+    return jg.Verdict(score=1.0 if task.about.id in response.text else 0.25)
+"""
+LONGER = """
+import jurygraph as jg
+
+
+@jg.evaluator(scope="pair")
+def longer(task: jg.TaskView, first: jg.Response, second: jg.Response) -> float:
+    return 1.0 if len(first.text) > len(second.text) else 0.0
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+
+
+# What a page needs in its folder
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def write_table(path: Path, head: str, rows: Iterable[Iterable[object]]) -> None:
+    path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows), ""]), encoding="utf-8")
+
+
+def write_config_by_words(folder: Path) -> None:
+    """Write a config whose criteria are met where a response names them."""
+    (folder / "meeting.py").write_text(MET, encoding="utf-8")
+    (folder / "jury.yaml").write_text("evaluators: [meeting.met]\n", encoding="utf-8")
+
+
+def copy_examples(folder: Path) -> None:
+    shutil.copytree(ROOT / "examples", folder / "examples")
+
+
+def score_example(folder: Path, config: str, out: str) -> None:
+    """Score an example of the repository, which is at rest: its config alone tells which."""
+    example = (ROOT / "examples" / config).parent
+    (tasks,) = example.glob("tasks.jsonl*")
+    typed = run_command("score", tasks, "--config", ROOT / "examples" / config, "--out", folder / out)
+    assert typed.code == 0, typed.err
+
+
+def for_readme(folder: Path) -> None:
+    """The files that the README says to save, and its table of answers."""
+    (folder / "tone.py").write_text(blocks(README, "python")[0], encoding="utf-8")
+    for name, config in zip(("jury.yaml", "judge.yaml"), blocks(README, "yaml"), strict=True):
+        (folder / name).write_text(config, encoding="utf-8")
+    (folder / "answers.csv").write_text("question,answer\n2 + 2?,Four.\n", encoding="utf-8")
+    copy_examples(folder)
+
+
+def for_consensus(folder: Path) -> None:
+    """Four annotators of whom one slips now and then, and a run that three judges scored by the page's own recipe."""
+    copy_examples(folder)
+    people = ("ann", "bob", "dan", "eve")
+    said = [(f"i{item}", who, (item + (who == "dan" and item % 3 == 0)) % 3) for item in range(40) for who in people]
+    worded = [(item, who, ("bad", "ok", "good")[label]) for item, who, label in said]
+    eve = [{"item": item, "annotator": who, "label": label} for item, who, label in said if who == "eve"]
+    write_table(folder / "ratings.csv", "item,annotator,label", said)
+    write_table(folder / "votes.csv", "id,who,label", worded)
+    write_table(folder / "people.csv", "item,annotator,label", [row for row in said if row[1] != "eve"])
+    write_lines(folder / "gpt4.jsonl", eve)
+    names = ("strict", "kind", "terse")
+    judges = [JUDGES.format(name=name, place=place) for place, name in enumerate(names)]
+    (folder / "my_judges.py").write_text("".join(judges), encoding="utf-8")
+    recipe, _ = blocks(read_page("docs/consensus.md"), "yaml")
+    own = f"evaluators: [{', '.join(f'my_judges.{name}' for name in names)}]\n{recipe}"
+    (folder / "jury.yaml").write_text(own, encoding="utf-8")
+    write_lines(folder / "tasks.jsonl", map(judged_by_three, range(60)))
+    assert run_command("score", "tasks.jsonl", "--out", "run", cwd=folder).code == 0
+
+
+def judged_by_three(task: int) -> dict[str, Any]:
+    """Return nine responses; the first judge is one too strict now and then, the last one too kind."""
+    marks = [(max(0, true - (task % 4 == 0)), true, min(2, true + (task % 5 == 0))) for true in (0, 1, 2) * 3]
+    said = [{"id": f"{task}/{n}", "text": " ".join(map(str, mark))} for n, mark in enumerate(marks)]
+    return {"id": str(task), "query": "How good is it?", "responses": said}
+
+
+def for_credit(folder: Path) -> None:
+    score_example(folder, "rubric/read.yaml", "run")
+
+
+def for_watching(folder: Path) -> None:
+    score_example(folder, "monitor/jury.yaml", "run")
+    assert run_command("close", folder / "run").code == 0
+
+
+def for_disagreement(folder: Path) -> None:
+    """Solutions to maths problems, and two runs with steps."""
+    score_example(folder, "maths/jury.yaml", "run")
+    score_example(folder, "monitor/jury.yaml", "macrm")
+    shutil.copytree(folder / "macrm", folder / "multi-head")
+
+
+def for_reliability(folder: Path) -> None:
+    score_example(folder, "maths/jury.yaml", "run")
+
+
+def for_graphs(folder: Path) -> None:
+    """The page's own task, with and without its edges."""
+    write_config_by_words(folder)
+    (stated,) = blocks(read_page("docs/graphs.md"), "json")
+    task = json.loads(stated) | {"responses": [{"id": "t1/a", "text": "It has depth."}]}
+    write_lines(folder / "graphs.jsonl", [task])
+    write_lines(folder / "tasks.jsonl", [task | {"rubric": {"criteria": task["rubric"]["criteria"]}}])
+
+
+def for_importing(folder: Path) -> None:
+    """The page's own tables, and files as they are published: rows of WritingBench, and rows made after QAGS's."""
+    page = read_page("docs/importing.md")
+    write_config_by_words(folder)
+    for name, content in zip(("answers.csv", "people.csv"), blocks(page, "csv"), strict=True):
+        (folder / name).write_text(content, encoding="utf-8")
+    for name, content in zip(("judge.yaml", "reviewers.yaml"), blocks(page, "yaml"), strict=True):
+        (folder / name).write_text(content, encoding="utf-8")
+    packed = ROOT / "tests" / "data" / "writingbench" / "rubrics.jsonl.gz"
+    text = gzip.decompress(packed.read_bytes()).decode()
+    (folder / "benchmark_all.jsonl").write_text(text, encoding="utf-8")
+    ids = [str(json.loads(line)["index"]) for line in text.splitlines()]
+    write_lines(folder / "answers.jsonl", [{"task": one, "id": f"{one}/a", "text": "criterion-1"} for one in ids])
+    write_lines(folder / "mturk_cnndm.jsonl", qags.CNN)
+    write_lines(folder / "mturk_xsum.jsonl", qags.XSUM)
+
+
+def for_preference(folder: Path) -> None:
+    """JudgeBench's rows, made for the tests, and a judge of pairs that prefers the longer response."""
+    write_lines(folder / "judgebench.jsonl", published.JUDGEBENCH)
+    (folder / "longer.py").write_text(LONGER, encoding="utf-8")
+    (folder / "jury.yaml").write_text("evaluators: [longer.longer]\nsafety: {gates: []}\n", encoding="utf-8")
+
+
+def for_safety(folder: Path) -> None:
+    """The README's judge."""
+    (folder / "jury.yaml").write_text(blocks(README, "yaml")[1], encoding="utf-8")
+
+
+def answer_anything(body: dict[str, Any], number: int) -> Answer:
+    """Judge criteria as met, and predict 1 as any score."""
+    if set(items_of(body)) != {"score"}:
+        return judge_reply(body)
+    reply = {"reason": "So.", "quotes": quotable(response_in(body)), "value": 1, "confidence": 90}
+    return reply_with(json.dumps({"score": reply}))
+
+
+# The pages
+
+
+class Page(NamedTuple):
+    """How a page is followed: what is in its folder, what is left out, and what may end with exit code 1."""
+
+    name: str
+    prepare: Callable[[Path], None] = copy_examples
+    skipped: tuple[str, ...] = ()
+    may_fail: str = "$^"
+    is_quick: bool = False
+
+
+def lines_with(page: str, pattern: str) -> tuple[str, ...]:
+    """Return the commands of a page that match: those that a model has to answer, and those that need their results."""
+    return tuple(line for line in map(without_comment, commands(read_page(page))) if re.search(pattern, line))
+
+
+PAGES = [
+    Page("docs/consensus.md", for_consensus),
+    Page("docs/credit.md", for_credit),
+    Page("docs/disagreement.md", for_disagreement),
+    Page(
+        "docs/graphs.md",
+        for_graphs,
+        lines_with("docs/graphs.md", "graphs.jsonl$|eval.jsonl"),
+    ),
+    Page("docs/importing.md", for_importing),
+    Page("docs/preference.md", for_preference),
+    Page("docs/reliability.md", for_reliability),
+    Page(
+        "docs/safety.md",
+        for_safety,
+        lines_with("docs/safety.md", "max-cost|--gate|--tasks"),
+    ),
+    Page("docs/watching.md", for_watching, may_fail="jurygraph watch "),
+    Page("examples/consensus/README.md"),
+    Page("examples/maths/README.md"),
+    Page("examples/monitor/README.md", may_fail="jurygraph watch "),
+    Page(
+        "examples/group_trip/README.md",
+        skipped=lines_with("examples/group_trip/README.md", "prose"),
+    ),
+    Page(
+        "examples/panel/README.md",
+        skipped=lines_with("examples/panel/README.md", "scripted_judge|judged"),
+        may_fail="--out panel-run",
+    ),
+    Page(
+        "examples/reviewers/README.md",
+        skipped=lines_with("examples/reviewers/README.md", "^cd |show|NAME|beside"),
+        may_fail="--out my-reviewers",
+    ),
+    Page(
+        "examples/rubric/README.md",
+        skipped=lines_with("examples/rubric/README.md", "^cd |NAME|judged|writingbench "),
+        is_quick=True,
+    ),
+]
+FOLLOWED_BELOW = {"README.md", "docs/tour.md", "docs/judges.md"}
+COMPOSING = "docs/composing.md"  # test_composing_guide.py
+
+
+def test_every_page_with_commands_is_followed() -> None:
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/*/README.md")]
+    with_commands = {str(page.relative_to(ROOT)) for page in pages if commands(page.read_text(encoding="utf-8"))}
+    assert with_commands - {"CONTRIBUTING.md"} == {*(page.name for page in PAGES), *FOLLOWED_BELOW, COMPOSING}
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=page.name, marks=pytest.mark.landing if page.is_quick else pytest.mark.exhaustive)
+        for page in PAGES
+    ],
+)
+def test_a_page_does_what_it_says(page: Page, tmp_path: Path) -> None:
+    page.prepare(tmp_path)
+    follow(read_page(page.name), tmp_path, answer_anything, page.skipped, page.may_fail)
+
+
+def test_a_table_becomes_explained_rewards_with_three_commands_and_fifteen_lines(tmp_path: Path) -> None:
+    for_importing(tmp_path)
+    page, _, _ = read_page("docs/importing.md").partition("\n## Ratings")
+    (config, _) = blocks(read_page("docs/importing.md"), "yaml")
+    followed = follow(page, tmp_path, answer_anything)
+    assert (len(config.splitlines()) <= 15, len(followed)) == (True, 3)
+    _, explained, exported = (typed.printed for typed in followed.values())
+    assert "Response row-1 to task row-1" in explained
+    traces = [json.loads(line) for line in exported.splitlines()]
+    assert [trace["labels"] for trace in traces] == [{"team": "blue"}, {"team": "red"}]
+    assert [trace["reward"]["value"] for trace in traces] == [0.9, 0.9]
+
+
+# The README and the tour
+
+
+def test_the_readme_is_followed(tmp_path: Path) -> None:
+    """Its evaluator has ten lines, tells responses apart, and gives nothing for silence."""
+    for_readme(tmp_path)
+    page = DEMO.sub("", README)
+    assert page != README
+    asked: list[int] = []
+
+    def answer(body: dict[str, Any], number: int) -> Answer:
+        asked.append(number)
+        return answer_anything(body, number)
+
+    followed = follow(page, tmp_path, answer)
+    assert ("calls" in followed[commands(README)[-1]].printed, asked) == (True, []), "it is a dry run"
+    shown = type_line("jurygraph show run --json", tmp_path).printed.splitlines()
+    traces = {trace["response_id"]: trace["reward"]["components"]["patient"] for trace in map(json.loads, shown)}
+    assert set(traces.values()) == {0.0, 0.5, 1.0}
+    assert traces["cake/silent"] == 0.0
+    assert len(blocks(README, "python")[0].splitlines()) <= 10
+    assert len(README.splitlines()) <= 120
+
+
+@pytest.mark.exhaustive
+def test_the_tour_is_followed_after_the_readme(tmp_path: Path) -> None:
+    for_readme(tmp_path)
+    attack = next(line for line in commands(TOUR) if line.startswith("jurygraph attack --config judge.yaml --gate"))
+    followed = follow(DEMO.sub("", README) + TOUR, tmp_path, answer_anything, skipped=(attack,))
+    assert len(followed) == 41
+
+
+@pytest.mark.exhaustive
+def test_the_demo_begins_with_the_finding_of_the_readme(tmp_path: Path) -> None:
+    copy_examples(tmp_path)
+    done = type_line('python -c "from examples import demo; demo.OUT.mkdir(); demo.maths()"', tmp_path)
+    (finding,) = DEMO.findall(README)
+    require_shown(finding, done.printed)
+
+
+def test_the_scripts_of_the_tour_print_rewards_with_their_reasons(tmp_path: Path) -> None:
+    for_readme(tmp_path)
+    for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
+        assert line in [*commands(README), *commands(TOUR)]
+        assert type_line(line, tmp_path).code == 0
+    judged, stored = (run_block(script, tmp_path) for script in blocks(TOUR, "python"))
+    for shown in (
+        "kind 1.15 ok {'accuracy': 1.0, 'patient': 0.5}",
+        "blunt 0.0 ok {'accuracy': 0.0, 'patient': 0.0}",
+        "Lost 0.15: patient 0.5 of 1, weight 0.3 (steps shown: 1, as in “17 + 25 = 42”).",
+        "accuracy were met 1.0 1.0",
+    ):
+        assert shown in judged
+    traces = list(map(json.loads, type_line("jurygraph show my-jury/run --json", tmp_path).printed.splitlines()))
+    assert stored[0] == f"none True {len({trace['task_id'] for trace in traces})}"
+    rewards = [f"{one['task_id']} {one['response_id']} {one['reward']['value']}" for one in traces]
+    verdicts = [
+        f"{one['response_id']} {verdict['question']} {verdict['score']} {verdict['reason']}"
+        for one in traces
+        for verdict in one["verdicts"]
+    ]
+    assert (stored[1 : len(rewards) + 1], stored[-len(verdicts) :]) == (rewards, verdicts)
+    assert "Response train/hasty by hasty to task train gets 0.6667." in stored
+
+
+def run_block(script: str, folder: Path) -> list[str]:
+    """Run a script of a page in a folder, and return the lines that it prints."""
+    (folder / "use.py").write_text(script, encoding="utf-8")
+    done = run_script(folder / "use.py", cwd=folder)
+    assert done.code == 0, done.err
+    return done.out.splitlines()
+
+
+# docs/python.md
+
+
+def test_the_snippets_print_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for line in ("jurygraph init my-jury", "jurygraph score my-jury/tasks.jsonl --out my-jury/run"):
+        assert type_line(line, tmp_path).code == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("jurygraph.agents.functions.REGISTERED", dict(REGISTERED))
+    names: dict[str, object] = {"__name__": "docs_python"}
+    snippets = SNIPPET.findall(PYTHON)
+    for code, shown in snippets:
+        printed = StringIO()
+        with redirect_stdout(printed):
+            exec(compile(code, "docs/python.md", "exec"), names)
+        assert printed.getvalue() == shown, code
+    assert len(snippets) == 11
+    (tmp_path / "jury.yaml").write_text("evaluators: [maths.length]")
+    assert type_line("jurygraph score letters.jsonl --config jury.yaml --out run", tmp_path).code == 0
+    with jg.Run.open("run") as run:
+        assert [trace.response_id for trace in run.traces()] == ["t0/1", "t0/2", "t1/1", "t1/2", "t2/1", "t2/2"]
+
+
+def test_the_page_lists_the_methods_of_a_run_and_every_public_name_once() -> None:
+    (row,) = re.findall(r"^\| `Run` \|.*", PYTHON, re.MULTILINE)
+    named = re.findall(r"`(\w+)`", row)[1:]
+    assert all(hasattr(jg.Run, name) or f"        {name}: " in (jg.Run.__doc__ or "") for name in named), named
+    _, _, reference = PYTHON.partition("## API reference")
+    classes = {name: value for name, value in vars(jg.testing).items() if isinstance(value, type)}
+    testing = {name for name, value in classes.items() if value.__module__ == "jurygraph.testing"}
+    assert testing <= set(re.findall(r"\w+", reference))
+    assert sorted(re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE)) == sorted(jg.__all__)
+
+
+# docs/judges.md
+
+JUDGES_PAGE = read_page("docs/judges.md")
+PROTOCOLS, PAIRWISE, COMBINED, REVIEWERS, MEASURED, IDEAS = blocks(JUDGES_PAGE, "yaml")
+ORDER, RANKING, MEASURE = blocks(JUDGES_PAGE, "python")
+TEMPLATES = ROOT / "jurygraph" / "cli" / "templates"
+LETTERS = [jg.Response(id=name, text=f"Dear Ann, come at {name}.") for name in ("seven", "eight", "nine")]
+
+
+def write_jury(folder: Path, config: str, url: str = SERVER) -> Path:
+    path = folder / "jury.yaml"
+    path.write_text(config.replace(SERVER, url), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("config", "template", "asked"), [(REVIEWERS, "reviewers", 3), (IDEAS, "ideas", 18)])
+def test_the_configs_of_reviewers_plan_the_tasks_of_the_templates(
+    config: str, template: str, asked: int, tmp_path: Path
+) -> None:
+    for path in (TEMPLATES / template).glob("*.jsonl"):
+        shutil.copy(path, tmp_path)
+    with jg.Jury.from_config(write_jury(tmp_path, config)) as jury:
+        for task, _ in read_tasks(tmp_path / "tasks.jsonl"):
+            assert len(jury.prepare(task).survey.questions) == asked
+
+
+def test_five_protocols_are_four_calls_and_give_what_the_page_calls_them(tmp_path: Path) -> None:
+    with run_server(find_everything) as server:
+        with jg.Jury.from_config(write_jury(tmp_path, PROTOCOLS, server.url)) as jury:
+            (trace,) = jury.score(trip(3), [jg.Response(id="a", text=PLAN)])
+        assert server.count == 4
+    named = re.search(r"- \*\*A component is R.*?named(.*?)If you", JUDGES_PAGE, flags=re.DOTALL)
+    assert named is not None
+    assert set(trace.reward.components) == set(re.findall(r"`([a-z-]+)`", named[1]))
+    assert all("R" in figures for figures in trace.reward.diagnostics.values())
+
+
+def test_pairs_and_lists_make_rewards(tmp_path: Path) -> None:
+    with run_server(judge_script(shown_order)) as server:
+        with jg.Jury.from_config(write_jury(tmp_path, COMBINED, server.url)) as jury:
+            traces = jury.score(jg.Task(id="t", query="Write to Ann."), LETTERS)
+        assert server.count == 3 * 2 + 2
+    assert [trace.reward.value for trace in traces] == [0.5, 0.5, 0.5]
+
+
+def score_letters(folder: Path, order: Order, rows: list[dict[str, Any]]) -> None:
+    """Score by the page's judge of pairs, which prefers by an order."""
+    write_lines(folder / "tasks.jsonl", rows)
+    with run_server(judge_script(order)) as server:
+        write_jury(folder, PAIRWISE, server.url)
+        assert run_command("score", "tasks.jsonl", "--out", "run", cwd=folder).code == 0
+
+
+def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
+    letters = [one.model_dump(mode="json", include={"id", "text"}) for one in LETTERS]
+    score_letters(tmp_path, shown_order, [{"id": "t", "query": "Write to Ann.", "responses": letters}])
+    assert run_block(ORDER, tmp_path) == ["3 3 3 0 1.0"]
+
+
+def test_the_script_ranks_the_agents_over_tasks(tmp_path: Path) -> None:
+    """Of two agents the longer response wins in both orders, but for one task of four."""
+    rows = []
+    for number in range(4):
+        texts = {"long": " Do come soon." * (number > 0), "short": " Do come soon." * (number == 0)}
+        letters = [
+            {"id": f"t{number}/{agent}", "agent": agent, "text": f"Dear Ann, come at seven.{more}"}
+            for agent, more in texts.items()
+        ]
+        rows.append({"id": f"t{number}", "query": "Write to Ann.", "responses": letters})
+    score_letters(tmp_path, longest, rows)
+    long, short = bradley_terry([[0.0, 3.0], [1.0, 0.0]]).strength
+    assert run_block(RANKING, tmp_path) == [f"long: {long:.2f}", f"short: {short:.2f}"]
+
+
+def test_the_predictions_are_measured_as_typed(tmp_path: Path) -> None:
+    (form,) = blocks(JUDGES_PAGE, "json")
+
+    def predict(body: dict[str, Any], number: int) -> Answer:
+        """Reply in the form of the page with the median of the shown scores, or 5; every reply is unsure."""
+        shown = [score for _, score in examples_shown(body)]
+        score = {"value": int(statistics.median_low(shown)) if shown else 5, "confidence": 50}
+        reply = {**json.loads(form)["score"], **score, "quotes": quotable(response_in(body))}
+        return reply_with(json.dumps({"score": reply}))
+
+    stars = {"ann": (1, 1, 1, 2), "bo": (5, 5, 5, 4)}
+    people = [(f"i{n}", who, given, prose(n), "so") for who, row in stars.items() for n, given in enumerate(row)]
+    write_table(tmp_path / "people.csv", "item,person,stars,text,reason", people)
+    write_jury(tmp_path, MEASURED)
+    _, _, measured = JUDGES_PAGE.partition("### Measure the predictions")
+    follow(measured, tmp_path, predict)
+    far, near = "mean error 3.75 (2.95 to 4.55)", "mean error 0.25 (-0.55 to 1.05)"
+    expected = {"ann": (far, near, far), "bo": (far, near, near)}
+    assert run_block(MEASURE, tmp_path) == [
+        f"{who} {judge}, 4 items: {error}, kappa 0.00"  # without an interval: each judge gives one score to all
+        for who, errors in expected.items()
+        for judge, error in zip(("aggregate", "personalized", "zero-shot"), errors, strict=True)
+    ]
