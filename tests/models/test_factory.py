@@ -390,7 +390,7 @@ def test_a_recording_replaces_the_server(tmp_path: Path) -> None:
 
 # What is loaded
 
-HEAVY = {"aiohttp", "litellm", "diskcache", "xllamacpp", "jinja2"}
+HEAVY = {"aiohttp", "litellm", "xllamacpp", "jinja2"}
 
 
 def loaded_by(*steps: str) -> list[set[str]]:
@@ -414,4 +414,4 @@ def test_without_a_model_nothing_of_it_is_imported() -> None:
 def test_each_kind_of_model_imports_only_what_it_needs() -> None:
     opening = "from jurygraph.models.factory import open_backend as o; from jurygraph.schema import CallsConfig"
     loaded = loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())", f"o({SERVER!r}, CallsConfig())")
-    assert loaded == [{"diskcache"}, {"aiohttp", "diskcache"}]
+    assert loaded == [set(), {"aiohttp"}]
